@@ -1,0 +1,33 @@
+//! How each layer will say the Surface: operations as data, compiled once from a [`Surface`] and the facts of a host.
+//!
+//! Pure, like the Surface. A layer interprets or prints these operations; none of them decides anything again. What was
+//! asked ([`Claim`]) and what holds ([`Receipt`]) are different types: a claim no layer carries is a [`Shortfall`].
+//!
+//! Mounts and claims are compiled today; the other layers' operations arrive with their layers.
+
+#![forbid(unsafe_code)]
+
+mod claim;
+mod mounts;
+
+use ringfence_surface::{HostFacts, Surface};
+
+pub use claim::{Claim, Kept, LayerName, Receipt, ReceiptLine, Shortfall};
+pub use mounts::{MountAccess, MountOp, Skipped, Why};
+
+/// What would be enforced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Mounts, sorted by destination: what contains comes before what is contained.
+    pub mounts: Vec<MountOp>,
+    /// What the Surface names and the mounts leave out, and why.
+    pub skipped: Vec<Skipped>,
+    /// What was asked, each to be carried by a layer or reported short.
+    pub claims: Vec<Claim>,
+}
+
+/// Compiles the operations of every layer.
+pub fn compile(surface: &Surface, facts: &HostFacts) -> Plan {
+    let (mounts, skipped) = mounts::compile(surface, facts);
+    Plan { mounts, skipped, claims: claim::claims(surface) }
+}

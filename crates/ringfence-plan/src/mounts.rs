@@ -1,0 +1,154 @@
+//! The view as mounts: what is writable is bound read-write, what is readable read-only, each at its own path.
+//!
+//! Only what names one place can be bound. A pattern with wildcards is bound at the place above it for reading; making its
+//! matches writable is left to a layer that can see names, and is reported here.
+
+use std::collections::BTreeMap;
+
+use ringfence_surface::{AbsPath, Effect, HostFacts, Look as _, PathFact, Role, Rule, Surface};
+
+/// What a mount permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MountAccess {
+    /// Reading, recursively.
+    ReadOnly,
+    /// Reading and writing.
+    ReadWrite,
+}
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MountOp {
+    /// The host's files, at the same path.
+    Bind {
+        /// Where, on the host and inside.
+        path: AbsPath,
+        /// What it permits.
+        access: MountAccess,
+        /// What it is to the session.
+        role: Role,
+    },
+    /// A symbolic link of the host that leads to something bound: `/bin` to `usr/bin`.
+    Link {
+        /// Where.
+        path: AbsPath,
+        /// What it says.
+        target: Vec<u8>,
+    },
+    /// Made anew inside.
+    Private {
+        /// Where.
+        path: AbsPath,
+        /// What it permits.
+        access: MountAccess,
+    },
+}
+
+impl MountOp {
+    /// Where it goes.
+    pub fn destination(&self) -> &AbsPath {
+        match self {
+            Self::Bind { path, .. } | Self::Link { path, .. } | Self::Private { path, .. } => path,
+        }
+    }
+}
+
+/// What the mounts leave out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The rule's pattern.
+    pub pattern: String,
+    /// Where the rule was written.
+    pub source: String,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why something has no mount of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// Nothing is there to bind.
+    Missing,
+    /// A mount names one place, this is a pattern.
+    Pattern,
+}
+
+impl Why {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Missing => "nothing is there",
+            Self::Pattern => "a mount names one place, this is a pattern",
+        }
+    }
+}
+
+pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Vec<Skipped>) {
+    // Sorted by destination, so that what contains is mounted before what is contained.
+    let mut mounts: BTreeMap<AbsPath, MountOp> = BTreeMap::new();
+    let mut skipped = Vec::new();
+    for rule in surface.allowed_reads() {
+        let (access, role) = match rule.effect {
+            Effect::Write(role) => (MountAccess::ReadWrite, role),
+            Effect::Read(role) => (MountAccess::ReadOnly, role),
+            _ => continue,
+        };
+        let Some(path) = rule.pattern.as_path() else {
+            skipped.push(skip(rule, Why::Pattern));
+            continue;
+        };
+        let op = match role {
+            Role::Private => MountOp::Private { path: path.clone(), access },
+            // These are made when the session starts.
+            Role::Cache | Role::Scratch => MountOp::Bind { path: path.clone(), access, role },
+            _ if (&mut &*facts).path(path) == PathFact::Missing => {
+                skipped.push(skip(rule, Why::Missing));
+                continue;
+            }
+            _ => MountOp::Bind { path: path.clone(), access, role },
+        };
+        add(&mut mounts, op);
+        if let Some(link) = top_level_link(rule, facts) {
+            mounts.entry(link.destination().clone()).or_insert(link);
+        }
+    }
+    let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts)).cloned().collect();
+    (needed, skipped)
+}
+
+/// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`.
+fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>) -> bool {
+    let MountOp::Bind { path, access, .. } = op else { return false };
+    let above = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir));
+    matches!(above, Some(MountOp::Bind { access: outer, .. }) if outer == access)
+}
+
+/// Two rules for one place: the one that permits more wins, since the Surface allows both.
+fn add(mounts: &mut BTreeMap<AbsPath, MountOp>, op: MountOp) {
+    let access_of = |op: &MountOp| match op {
+        MountOp::Bind { access, .. } | MountOp::Private { access, .. } => Some(*access),
+        MountOp::Link { .. } => None,
+    };
+    let destination = op.destination().clone();
+    match mounts.get(&destination) {
+        Some(old) if access_of(old) >= access_of(&op) => {}
+        _ => {
+            mounts.insert(destination, op);
+        }
+    }
+}
+
+/// `/bin` and its like are links on most hosts, and programs name them.
+fn top_level_link(rule: &Rule, facts: &HostFacts) -> Option<MountOp> {
+    let written = AbsPath::lexical(rule.text.as_bytes()).ok()?;
+    match (&mut &*facts).path(&written) {
+        PathFact::Link(target) if rule.effect == Effect::Read(Role::System) => {
+            Some(MountOp::Link { path: written, target })
+        }
+        _ => None,
+    }
+}
+
+fn skip(rule: &Rule, why: Why) -> Skipped {
+    Skipped { pattern: rule.pattern.to_string(), source: rule.source.to_string(), why }
+}

@@ -1,0 +1,256 @@
+//! What a host looks like, as plain data.
+//!
+//! `resolve` and `compile` never look at the machine: they are given these facts. So their answers can be repeated, tested
+//! and explained for another machine. Which paths matter depends on the policy, so `resolve` asks through [`Look`]; on a
+//! live host whoever answers records each answer, and the record is a [`HostFacts`] that answers the same again.
+
+use std::collections::BTreeMap;
+
+use crate::path::{AbsPath, check_bytes};
+use crate::report::Dropped;
+
+/// What stands at a path; a link is not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathFact {
+    /// Nothing, or nothing that may be looked at.
+    Missing,
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link and what it says.
+    Link(Vec<u8>),
+    /// A socket, a pipe or a device.
+    Special,
+}
+
+/// Where the `.git` of a work tree leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitFact {
+    /// The git directory it names.
+    pub git_dir: AbsPath,
+    /// The directory shared by all work trees; the same as `git_dir` outside a linked work tree.
+    pub common_dir: AbsPath,
+    /// Does the git directory name this work tree in turn? A `.git` file is a line of text that an agent may have written;
+    /// only the directory it points to can vouch for it.
+    pub vouched: bool,
+}
+
+/// One mount of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountFact {
+    /// Where.
+    pub target: AbsPath,
+    /// Which kind of file system.
+    pub kind: String,
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFacts {
+    /// The caller's environment.
+    pub environment: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The caller's directory, links resolved.
+    pub cwd: AbsPath,
+    /// Home directories besides `$HOME`: the account's own, and that of the user behind `sudo`. Secrets there are secrets,
+    /// whatever `$HOME` says.
+    pub homes: Vec<AbsPath>,
+    /// What stands at the paths that matter.
+    pub paths: BTreeMap<AbsPath, PathFact>,
+    /// Where each `.git` that matters leads.
+    pub git: BTreeMap<AbsPath, GitFact>,
+    /// The mounts.
+    pub mounts: Vec<MountFact>,
+    /// The kernel's release, as `uname -r` says it.
+    pub kernel: String,
+    /// The directory of this session, when there is one: its `home` and `tmp` are writable.
+    pub session: Option<AbsPath>,
+}
+
+/// Where a path really leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Followed {
+    /// The path without links.
+    pub path: AbsPath,
+    /// The links on the way, each where it really stands.
+    pub links: Vec<AbsPath>,
+    /// What stands there.
+    pub fact: PathFact,
+}
+
+/// The kernel's own limit on links in one path.
+const MAX_LINKS: usize = 40;
+
+/// Answers what stands on the host.
+pub trait Look {
+    /// What stands at a path; a link is not followed.
+    fn path(&mut self, path: &AbsPath) -> PathFact;
+    /// Where the `.git` at a path leads, if it is a file or link that leads somewhere.
+    fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact>;
+}
+
+/// Recorded answers; what was not recorded counts as missing.
+impl Look for &HostFacts {
+    fn path(&mut self, path: &AbsPath) -> PathFact {
+        if path.is_root() {
+            return PathFact::Directory;
+        }
+        self.paths.get(path).cloned().unwrap_or(PathFact::Missing)
+    }
+
+    fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact> {
+        self.git.get(dot_git).cloned()
+    }
+}
+
+/// Follows `raw` from `start` as the kernel would, asking `look` what stands at each step. `..` goes to the real parent, also
+/// behind a link. Where nothing exists any more the rest is taken as written.
+///
+/// # Errors
+/// When the path is too long, holds a NUL, or leads through too many links.
+pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
+    check_bytes(raw)?;
+    let mut at = if raw.first() == Some(&b'/') { AbsPath::root() } else { start.clone() };
+    let mut fact = PathFact::Directory;
+    let mut links = Vec::new();
+    // What is still to be walked, the next name last.
+    let mut ahead: Vec<Vec<u8>> = Vec::new();
+    push_names(&mut ahead, raw);
+    while let Some(name) = ahead.pop() {
+        match name.as_slice() {
+            b"" | b"." => continue,
+            b".." => {
+                at.pop();
+                fact = PathFact::Directory;
+                continue;
+            }
+            _ => at.push(&name),
+        }
+        check_bytes(at.as_bytes())?;
+        // Below nothing there is nothing: most of what the built-in tables name does not exist, and each look costs a call.
+        if fact == PathFact::Missing {
+            continue;
+        }
+        fact = look.path(&at);
+        if let PathFact::Link(target) = &fact {
+            links.push(at.clone());
+            if links.len() > MAX_LINKS {
+                return Err(Dropped::LinkLoop { path: crate::path::Shown(raw).to_string() });
+            }
+            if target.first() == Some(&b'/') {
+                at = AbsPath::root()
+            } else {
+                at.pop()
+            }
+            push_names(&mut ahead, target);
+        }
+    }
+    Ok(Followed { path: at, links, fact })
+}
+
+fn push_names(ahead: &mut Vec<Vec<u8>>, raw: &[u8]) {
+    ahead.extend(raw.split(|b| *b == b'/').rev().map(<[u8]>::to_vec));
+}
+
+impl HostFacts {
+    /// A variable that holds an absolute path.
+    pub fn directory_variable(&self, name: &str) -> Option<AbsPath> {
+        AbsPath::lexical(self.environment.get(name.as_bytes())?).ok()
+    }
+
+    /// `$HOME` first, then the other homes.
+    pub fn all_homes(&self) -> Vec<AbsPath> {
+        let mut homes: Vec<AbsPath> = self.directory_variable("HOME").into_iter().collect();
+        for home in &self.homes {
+            if !homes.contains(home) {
+                homes.push(home.clone());
+            }
+        }
+        homes
+    }
+
+    /// ringfence's own directories: configuration, state, cache. Empty without a home.
+    pub fn own_directories(&self) -> Option<OwnDirectories> {
+        let home = self.all_homes().into_iter().next()?;
+        let place = |variable: &str, below: &str| {
+            self.directory_variable(variable).unwrap_or_else(|| home.join(below)).child(b"ringfence")
+        };
+        Some(OwnDirectories {
+            config: place("XDG_CONFIG_HOME", ".config"),
+            state: place("XDG_STATE_HOME", ".local/state"),
+            cache: place("XDG_CACHE_HOME", ".cache"),
+        })
+    }
+}
+
+/// Where ringfence keeps its own things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnDirectories {
+    /// The user's policy.
+    pub config: AbsPath,
+    /// Trust, sessions, audit.
+    pub state: AbsPath,
+    /// Private caches of each project.
+    pub cache: AbsPath,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn abs(text: &str) -> AbsPath {
+        AbsPath::lexical(text.as_bytes()).unwrap()
+    }
+
+    struct World;
+
+    impl Look for World {
+        fn path(&mut self, path: &AbsPath) -> PathFact {
+            world(path)
+        }
+
+        fn git(&mut self, _: &AbsPath) -> Option<GitFact> {
+            None
+        }
+    }
+
+    fn world(path: &AbsPath) -> PathFact {
+        let link = |to: &str| PathFact::Link(to.as_bytes().to_vec());
+        match path.to_string().as_str() {
+            "/w" | "/data" | "/data/in" | "/etc" => PathFact::Directory,
+            "/w/link" => link("/data/in"),
+            "/w/rel" => link("../data"),
+            "/w/loop" => link("loop"),
+            "/w/chain" => link("rel/in"),
+            "/w/dangling" => link("nowhere/x"),
+            "/data/in/f" => PathFact::File,
+            _ => PathFact::Missing,
+        }
+    }
+
+    #[track_caller]
+    fn check(raw: &str, expected: &str, links: usize) {
+        let got = follow(&abs("/w"), raw.as_bytes(), &mut World);
+        match got {
+            Ok(f) => assert_eq!((f.path.to_string(), f.links.len()), (expected.to_owned(), links), "{raw}"),
+            Err(e) => assert_eq!(e.to_string(), expected, "{raw}"),
+        }
+    }
+
+    #[test]
+    fn links_are_followed_as_the_kernel_does() {
+        check("link/f", "/data/in/f", 1);
+        check("link/../x", "/data/x", 1);
+        check("rel/in/f", "/data/in/f", 1);
+        check("chain/f", "/data/in/f", 2);
+        check("./a//b/", "/w/a/b", 0);
+        check("../etc", "/etc", 0);
+        check("../../..", "/", 0);
+        check("dangling", "/w/nowhere/x", 1);
+        check("missing/../x", "/w/x", 0);
+        check("/data", "/data", 0);
+        check("loop", "loop goes through too many symbolic links", 0);
+        check(".", "/w", 0);
+        check("", "/w", 0);
+    }
+}

@@ -1,0 +1,285 @@
+//! Wildcards within one path component: `*`, `?`, `[a-z]`, `[!a-z]`.
+//!
+//! Bytes that are not UTF-8 are ordinary: `*` crosses them, `?` takes one of them. Nothing here ever matches `/`, and a
+//! leading dot is not special, since a deny that skips hidden files would be a hole.
+
+use crate::template::Unit;
+
+/// A component with wildcards.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Glob {
+    tokens: Vec<Token>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Token {
+    Literal(Vec<u8>),
+    One,
+    Run,
+    Class { negated: bool, ranges: Vec<(char, char)> },
+}
+
+/// What is wrong with a wildcard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GlobError {
+    /// `[` without `]`.
+    #[error("`[` is never closed")]
+    UnclosedClass,
+    /// `[]`.
+    #[error("a character class needs at least one character")]
+    EmptyClass,
+    /// `[z-a]`.
+    #[error("a character range runs backwards")]
+    BackwardRange,
+    /// `{a,b}`.
+    #[error("braces are not supported")]
+    Braces,
+    /// `a**`.
+    #[error("`**` must be a whole path component")]
+    GluedDoubleStar,
+    /// A class in which text is not UTF-8 (it came from a variable).
+    #[error("a character class must be text")]
+    ClassNotText,
+}
+
+impl GlobError {
+    /// What to write instead.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::UnclosedClass => r"close it, or write `\[` for the character itself",
+            Self::EmptyClass => r"name the characters, or write `\[` for the character itself",
+            Self::BackwardRange => "write the smaller character first",
+            Self::Braces => r"write one entry for each alternative, or `\{` for the character itself",
+            Self::GluedDoubleStar => "write `*` within a name, `**/` for any number of directories",
+            Self::ClassNotText => "write the characters out",
+        }
+    }
+}
+
+impl Glob {
+    /// Parses one component. `Ok(Err(bytes))` is a component without wildcards.
+    pub(crate) fn parse(units: &[Unit]) -> Result<Result<Self, Vec<u8>>, GlobError> {
+        let mut tokens: Vec<Token> = Vec::new();
+        let mut at = 0;
+        while let Some(unit) = units.get(at) {
+            at += 1;
+            match unit {
+                Unit::Meta(b'*') if matches!(tokens.last(), Some(Token::Run)) => {
+                    return Err(GlobError::GluedDoubleStar);
+                }
+                Unit::Meta(b'*') => tokens.push(Token::Run),
+                Unit::Meta(b'?') => tokens.push(Token::One),
+                Unit::Meta(b'{' | b'}') => return Err(GlobError::Braces),
+                Unit::Meta(b'[') => {
+                    let (class, used) = class(&units[at..])?;
+                    at += used;
+                    tokens.push(class);
+                }
+                Unit::Meta(byte) | Unit::Literal(byte) => match tokens.last_mut() {
+                    Some(Token::Literal(bytes)) => bytes.push(*byte),
+                    _ => tokens.push(Token::Literal(vec![*byte])),
+                },
+            }
+        }
+        Ok(match tokens.as_mut_slice() {
+            [] => Err(Vec::new()),
+            [Token::Literal(bytes)] => Err(std::mem::take(bytes)),
+            _ => Ok(Self { tokens }),
+        })
+    }
+
+    /// Does the whole component match?
+    pub fn matches(&self, name: &[u8]) -> bool {
+        // The classic walk: on a mismatch go back to the last `*` and let it take one byte more. Each `*` makes the earlier
+        // ones final, so the work is at most pattern × name, whatever the pattern.
+        let (mut token, mut at) = (0, 0);
+        let mut retry: Option<(usize, usize)> = None;
+        loop {
+            match self.tokens.get(token) {
+                Some(Token::Run) => {
+                    retry = Some((token, at));
+                    token += 1;
+                    continue;
+                }
+                Some(one) => {
+                    if let Some(used) = one.take(&name[at..]) {
+                        token += 1;
+                        at += used;
+                        continue;
+                    }
+                }
+                None if at == name.len() => return true,
+                None => {}
+            }
+            match retry {
+                Some((star, from)) if from < name.len() => {
+                    retry = Some((star, from + 1));
+                    token = star + 1;
+                    at = from + 1;
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// The bytes after a single leading `*`, for an index: `*.pem` is found by its ending.
+    pub(crate) fn as_suffix(&self) -> Option<&[u8]> {
+        match self.tokens.as_slice() {
+            [Token::Run, Token::Literal(bytes)] => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The bytes before a single trailing `*`.
+    pub(crate) fn as_prefix(&self) -> Option<&[u8]> {
+        match self.tokens.as_slice() {
+            [Token::Literal(bytes), Token::Run] => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+impl Token {
+    /// How many bytes of `rest` it takes, if it matches there.
+    fn take(&self, rest: &[u8]) -> Option<usize> {
+        match self {
+            Self::Literal(bytes) => rest.starts_with(bytes).then_some(bytes.len()),
+            Self::One => first_char(rest).map(|(_, length)| length),
+            Self::Class { negated, ranges } => {
+                let (c, length) = first_char(rest)?;
+                let inside = c.is_some_and(|c| ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)));
+                (inside != *negated).then_some(length)
+            }
+            Self::Run => unreachable!("a run is handled by the walk"),
+        }
+    }
+}
+
+/// The first character and its length; a byte that is not UTF-8 is one byte without a character.
+fn first_char(bytes: &[u8]) -> Option<(Option<char>, usize)> {
+    let chunk = bytes.get(..bytes.len().min(4))?.utf8_chunks().next()?;
+    Some(chunk.valid().chars().next().map_or((None, 1), |c| (Some(c), c.len_utf8())))
+}
+
+/// Parses after `[`; returns the class and how many units it took, the `]` included.
+fn class(units: &[Unit]) -> Result<(Token, usize), GlobError> {
+    let negated = matches!(units.first(), Some(Unit::Meta(b'!' | b'^')));
+    let start = usize::from(negated);
+    // `[]a]` holds a bracket, as in every shell.
+    let first_may_close = start + 1;
+    let end = (start..units.len()).find(|i| matches!(units[*i], Unit::Meta(b']')) && *i >= first_may_close).ok_or(
+        if matches!(units.get(start), Some(Unit::Meta(b']'))) {
+            GlobError::EmptyClass
+        } else {
+            GlobError::UnclosedClass
+        },
+    )?;
+    let bytes: Vec<u8> = units[start..end].iter().map(|u| u.byte()).collect();
+    let text = std::str::from_utf8(&bytes).map_err(|_| GlobError::ClassNotText)?;
+    let chars: Vec<char> = text.chars().collect();
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        if at + 2 < chars.len() && chars[at + 1] == '-' {
+            if chars[at] > chars[at + 2] {
+                return Err(GlobError::BackwardRange);
+            }
+            ranges.push((chars[at], chars[at + 2]));
+            at += 3;
+        } else {
+            ranges.push((chars[at], chars[at]));
+            at += 1;
+        }
+    }
+    Ok((Token::Class { negated, ranges }, end + 1))
+}
+
+impl std::fmt::Display for Glob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for token in &self.tokens {
+            match token {
+                Token::Literal(bytes) => write!(f, "{}", crate::path::Shown(bytes))?,
+                Token::One => f.write_str("?")?,
+                Token::Run => f.write_str("*")?,
+                Token::Class { negated, ranges } => {
+                    f.write_str(if *negated { "[!" } else { "[" })?;
+                    for (from, to) in ranges {
+                        if from == to { write!(f, "{from}")? } else { write!(f, "{from}-{to}")? }
+                    }
+                    f.write_str("]")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(text: &str) -> Vec<Unit> {
+        text.bytes().map(Unit::Meta).collect()
+    }
+
+    #[track_caller]
+    fn check(pattern: &str, name: &[u8], expected: bool) {
+        let glob = Glob::parse(&units(pattern)).unwrap();
+        let got = match glob {
+            Ok(glob) => glob.matches(name),
+            Err(literal) => literal == name,
+        };
+        assert_eq!(got, expected, "{pattern} on {name:?}");
+    }
+
+    #[test]
+    fn components() {
+        check("a", b"a", true);
+        check("a", b"A", false);
+        check("*", b"anything", true);
+        check("*", b".hidden", true);
+        check("*.pem", b".pem", true);
+        check("*.pem", b"a.pem", true);
+        check("*.pem", b"a.pem.txt", false);
+        check(".env*", b".env", true);
+        check(".env*", b".env.local", true);
+        check("a*b*c", b"a-b-b-c", true);
+        check("a*b*c", b"a-c-b", false);
+        check("?", b"a", true);
+        check("?", "é".as_bytes(), true);
+        check("?", b"\xff", true);
+        check("?", b"ab", false);
+        check("?", b"", false);
+        check("[ab]", b"b", true);
+        check("[!ab]", b"b", false);
+        check("[^ab]", b"c", true);
+        check("[!ab]", b"\xff", true);
+        check("[a-z]x", b"mx", true);
+        check("[]a]", b"]", true);
+        check("[а-я]", "ж".as_bytes(), true);
+        check("*\u{e9}", b"caf\xc3\xa9", true);
+        check("a*", b"a\nb", true);
+        check("*x", b"\xff\xfex", true);
+    }
+
+    #[test]
+    fn malformed() {
+        for (pattern, expected) in [
+            ("[a", GlobError::UnclosedClass),
+            ("[]", GlobError::EmptyClass),
+            ("[z-a]", GlobError::BackwardRange),
+            ("{a,b}", GlobError::Braces),
+            ("a**", GlobError::GluedDoubleStar),
+            ("**a", GlobError::GluedDoubleStar),
+        ] {
+            assert_eq!(Glob::parse(&units(pattern)).unwrap_err(), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_pattern_takes_bounded_time() {
+        let pattern = "*a".repeat(60) + "b";
+        let glob = Glob::parse(&units(&pattern)).unwrap().unwrap();
+        assert!(!glob.matches(&[b'a'; 255]));
+    }
+}

@@ -1,0 +1,40 @@
+//! What a spawned agent may touch: policy text, resolved once into a [`Surface`] that answers every question.
+//!
+//! Pure: nothing here opens a file, reads the environment or starts a process. A host is described by [`HostFacts`].
+//!
+//! ```text
+//! text ─parse→ PolicyFile ─resolve(HostFacts)→ Surface ─decide→ Verdict
+//!                                               └─tighten(SubPolicy)→ Surface
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod curated;
+mod decide;
+mod facts;
+mod glob;
+mod host;
+mod matcher;
+mod path;
+mod pattern;
+pub mod policy;
+mod report;
+mod resolve;
+mod source;
+mod surface;
+mod template;
+pub mod text;
+mod tighten;
+
+pub use decide::{Access, Because, Outcome, Verdict};
+pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
+pub use glob::{Glob, GlobError};
+pub use host::{HostError, HostPattern, HostTarget};
+pub use path::{AbsPath, PATH_MAX, PathError, Shown};
+pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
+pub use report::{Dropped, Omission};
+pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, resolve};
+pub use source::Source;
+pub use surface::{Caps, Effect, Governance, Reach, Role, Rule, Sense, Sourced, Surface};
+pub use template::{PATH_VARIABLES, SOCKET_VARIABLES, TemplateError, TemplateKind};
+pub use tighten::{SubPolicy, Widens};

@@ -1,0 +1,359 @@
+//! All patterns of a Surface in one tree, walked once per question.
+//!
+//! A path is read component by component; the tree keeps the set of places where some pattern may go on. Names are found by
+//! hash and `*.ext` by its ending, so the cost follows the depth of the path, not the number of rules.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::glob::Glob;
+use crate::path::AbsPath;
+use crate::pattern::{Anchor, Pattern, Segment};
+
+/// How a directory that floating patterns search counts itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RootName {
+    /// Only what is below it is searched: a project may itself be called `build` or lie in `.claude/worktrees`.
+    NotSearched,
+    /// Its own last name is searched too: a single file that was named for reading.
+    Searched,
+}
+
+/// A pattern that covers the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hit {
+    /// The number the pattern was added under.
+    pub(crate) id: u32,
+    /// How many components of the path it took: deeper is more specific.
+    pub(crate) depth: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Matcher {
+    nodes: Vec<Node>,
+}
+
+const TOP: u32 = 0;
+/// Where floating patterns begin.
+const FLOATING: u32 = 1;
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    names: Names,
+    endings: Affixes,
+    beginnings: Affixes,
+    globs: Vec<(Glob, u32)>,
+    /// Where `**` goes: a node that stays active.
+    any: Option<u32>,
+    /// Stays active whatever the next component is.
+    stays: bool,
+    ids: Vec<u32>,
+    root: Option<RootName>,
+}
+
+type Names = HashMap<Box<[u8]>, u32, BuildHasherDefault<NameHasher>>;
+
+/// Names found by a part of fixed length at one end.
+#[derive(Debug, Clone, Default)]
+struct Affixes {
+    lengths: Vec<usize>,
+    names: Names,
+}
+
+impl Affixes {
+    fn find<'a>(&'a self, part: impl Fn(usize) -> Option<&'a [u8]> + 'a) -> impl Iterator<Item = u32> + 'a {
+        self.lengths.iter().filter_map(move |n| self.names.get(part(*n)?).copied())
+    }
+
+    fn add(&mut self, bytes: &[u8], make: impl FnOnce() -> u32) -> u32 {
+        if !self.lengths.contains(&bytes.len()) {
+            self.lengths.push(bytes.len());
+        }
+        *self.names.entry(bytes.into()).or_insert_with(make)
+    }
+}
+
+/// Names are a few bytes long and come from a policy of bounded size: a keyed hash would cost more than the whole walk.
+#[derive(Default)]
+struct NameHasher(u64);
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        // The map takes its buckets from the low bits, which a product mixes least.
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+impl Matcher {
+    pub(crate) fn new() -> Self {
+        Self { nodes: vec![Node::default(), Node { stays: true, ..Node::default() }] }
+    }
+
+    /// Adds a pattern under a number.
+    pub(crate) fn add(&mut self, pattern: &Pattern, id: u32) {
+        let (mut at, mut rest) = match &pattern.anchor {
+            Anchor::At(path) => (self.path_node(path), pattern.rest.as_slice()),
+            Anchor::Floating => (FLOATING, pattern.rest.as_slice()),
+        };
+        // A floating pattern's leading `**` is the floating node itself.
+        if at == FLOATING && rest.first() == Some(&Segment::Any) {
+            rest = &rest[1..];
+        }
+        for segment in rest {
+            at = self.step(at, segment);
+        }
+        self.nodes[at as usize].ids.push(id);
+    }
+
+    /// Makes floating patterns search below `path`.
+    pub(crate) fn add_root(&mut self, path: &AbsPath, name: RootName) {
+        let at = self.path_node(path);
+        let root = &mut self.nodes[at as usize].root;
+        // Searching more is the safe side where a directory is named twice, but a writable root decides for itself.
+        if *root != Some(RootName::NotSearched) {
+            *root = Some(name);
+        }
+    }
+
+    /// Every pattern that covers `path`.
+    pub(crate) fn hits(&self, path: &AbsPath) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        let mut active = Vec::with_capacity(16);
+        let mut next = Vec::with_capacity(16);
+        self.enter(TOP, 0, None, &mut active, &mut hits);
+        for (depth, name) in (1..).zip(path.components()) {
+            for at in &active {
+                self.advance(*at, name, depth, &mut next, &mut hits);
+            }
+            if next.is_empty() {
+                break;
+            }
+            std::mem::swap(&mut active, &mut next);
+            next.clear();
+        }
+        hits
+    }
+
+    fn advance(&self, at: u32, name: &[u8], depth: u32, next: &mut Vec<u32>, hits: &mut Vec<Hit>) {
+        let node = &self.nodes[at as usize];
+        if node.stays && !next.contains(&at) {
+            next.push(at);
+        }
+        if let Some(child) = node.names.get(name) {
+            self.enter(*child, depth, Some(name), next, hits);
+        }
+        for child in node.endings.find(|n| name.len().checked_sub(n).map(|from| &name[from..])) {
+            self.enter(child, depth, Some(name), next, hits);
+        }
+        for child in node.beginnings.find(|n| name.get(..n)) {
+            self.enter(child, depth, Some(name), next, hits);
+        }
+        for (glob, child) in &node.globs {
+            if glob.matches(name) {
+                self.enter(*child, depth, Some(name), next, hits);
+            }
+        }
+    }
+
+    /// Makes a node active, notes what ends there, and follows what needs no further component.
+    fn enter(&self, at: u32, depth: u32, name: Option<&[u8]>, next: &mut Vec<u32>, hits: &mut Vec<Hit>) {
+        if next.contains(&at) {
+            return;
+        }
+        next.push(at);
+        let node = &self.nodes[at as usize];
+        hits.extend(node.ids.iter().map(|id| Hit { id: *id, depth }));
+        if let Some(any) = node.any {
+            self.enter(any, depth, name, next, hits);
+        }
+        if let (Some(RootName::Searched), Some(name)) = (node.root, name) {
+            self.advance(FLOATING, name, depth, next, hits);
+        }
+        if node.root.is_some() && !next.contains(&FLOATING) {
+            next.push(FLOATING);
+        }
+    }
+
+    fn path_node(&mut self, path: &AbsPath) -> u32 {
+        let mut at = TOP;
+        for name in path.components() {
+            at = self.name(at, name);
+        }
+        at
+    }
+
+    fn step(&mut self, at: u32, segment: &Segment) -> u32 {
+        match segment {
+            Segment::Name(name) => self.name(at, name),
+            Segment::Any => {
+                if let Some(any) = self.nodes[at as usize].any {
+                    return any;
+                }
+                let any = self.make();
+                self.nodes[any as usize].stays = true;
+                self.nodes[at as usize].any = Some(any);
+                any
+            }
+            Segment::Glob(glob) => self.glob(at, glob),
+        }
+    }
+
+    fn name(&mut self, at: u32, name: &[u8]) -> u32 {
+        if let Some(child) = self.nodes[at as usize].names.get(name) {
+            return *child;
+        }
+        let child = self.make();
+        self.nodes[at as usize].names.insert(name.into(), child);
+        child
+    }
+
+    fn glob(&mut self, at: u32, glob: &Glob) -> u32 {
+        let fresh = self.nodes.len() as u32;
+        let node = &mut self.nodes[at as usize];
+        let child = if let Some(ending) = glob.as_suffix() {
+            node.endings.add(ending, || fresh)
+        } else if let Some(beginning) = glob.as_prefix() {
+            node.beginnings.add(beginning, || fresh)
+        } else if let Some((_, child)) = node.globs.iter().find(|(other, _)| other == glob) {
+            *child
+        } else {
+            node.globs.push((glob.clone(), fresh));
+            fresh
+        };
+        if child == fresh {
+            self.nodes.push(Node::default());
+        }
+        child
+    }
+
+    fn make(&mut self) -> u32 {
+        self.nodes.push(Node::default());
+        (self.nodes.len() - 1) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::PathRule;
+    use crate::template::{TemplateKind, Variables};
+
+    fn pattern(text: &str) -> Pattern {
+        let rule = PathRule::parse(text, TemplateKind::Path).unwrap();
+        let split = rule.split(&Variables::new()).unwrap();
+        if rule.is_floating() {
+            return Pattern { anchor: Anchor::Floating, rest: split.rest };
+        }
+        Pattern { anchor: Anchor::At(AbsPath::lexical(&split.literal).unwrap()), rest: split.rest }
+    }
+
+    fn abs(text: &str) -> AbsPath {
+        AbsPath::lexical(text.as_bytes()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(text: &str, path: &str, expected: bool) {
+        let mut matcher = Matcher::new();
+        matcher.add(&pattern(text), 7);
+        matcher.add_root(&abs("/w"), RootName::NotSearched);
+        matcher.add_root(&abs("/ref/.env"), RootName::Searched);
+        assert_eq!(!matcher.hits(&abs(path)).is_empty(), expected, "{text} on {path}");
+    }
+
+    #[test]
+    fn patterns_cover_what_is_below() {
+        check("/a/b", "/a/b", true);
+        check("/a/b", "/a/b/c/d", true);
+        check("/a/b", "/a", false);
+        check("/a/b", "/a/bc", false);
+        check("/", "/anything", true);
+        check("/a/*.rs", "/a/x.rs", true);
+        check("/a/*.rs", "/a/x.rs/below", true);
+        check("/a/*.rs", "/a/b/x.rs", false);
+        check("/a/**/*.rs", "/a/x.rs", true);
+        check("/a/**/*.rs", "/a/b/c/x.rs", true);
+        check("/a/**/b/**/c", "/a/x/b/c", true);
+        check("/a/**/b/**/c", "/a/b/y/z/c/k", true);
+        check("/a/**/b/**/c", "/a/c", false);
+        check("/a/tmp*", "/a/tmp", true);
+        check("/a/tmp*", "/a/tmpx/y", true);
+        check("/a/tmp*", "/a/tm", false);
+        check("/a/x?z", "/a/xyz", true);
+    }
+
+    #[test]
+    fn floating_patterns_search_below_the_roots_only() {
+        check("**/.env", "/w/.env", true);
+        check("**/.env", "/w/a/b/.env/c", true);
+        check("**/.env", "/elsewhere/.env", false);
+        check("**/.env", "/.env", false);
+        check("**/w", "/w/x", false);
+        check("**/a/b", "/w/a/b", true);
+        check("**/a/b", "/w/x/a/y/b", false);
+        check("**/a/b", "/w/a/a/b", true);
+        check("**/.git/hooks", "/w/sub/.git/hooks/pre-commit", true);
+        check("**/.env", "/ref/.env", true);
+        check("**/ref", "/ref/.env", false);
+    }
+
+    #[test]
+    fn deeper_is_more_specific() {
+        let mut matcher = Matcher::new();
+        matcher.add(&pattern("/a"), 1);
+        matcher.add(&pattern("/a/b"), 2);
+        let mut hits = matcher.hits(&abs("/a/b/c"));
+        hits.sort_by_key(|h| h.depth);
+        assert_eq!(hits, [Hit { id: 1, depth: 1 }, Hit { id: 2, depth: 2 }]);
+    }
+
+    mod against_a_naive_reading {
+        use super::*;
+        use proptest::prelude::*;
+
+        /// The meaning of a pattern, written down as plainly as possible.
+        fn covers(rest: &[Segment], names: &[&[u8]]) -> bool {
+            match rest.split_first() {
+                None => true,
+                Some((Segment::Any, rest)) => (0..=names.len()).any(|skip| covers(rest, &names[skip..])),
+                Some((segment, rest)) => names.split_first().is_some_and(|(name, names)| {
+                    let one = match segment {
+                        Segment::Name(n) => n == name,
+                        Segment::Glob(g) => g.matches(name),
+                        Segment::Any => true,
+                    };
+                    one && covers(rest, names)
+                }),
+            }
+        }
+
+        proptest! {
+            #[test]
+            fn the_tree_agrees_with_a_naive_reading(
+                rules in prop::collection::vec("/(a|b|c|\\*|\\*\\*|a\\*|\\*b|a\\?)(/(a|b|c|\\*|\\*\\*|\\*b)){0,4}", 1..8),
+                path in "/(a|b|ab|c)(/(a|b|ab|c|cb)){0,5}",
+            ) {
+                let mut matcher = Matcher::new();
+                let patterns: Vec<Pattern> = rules.iter().map(|r| pattern(r)).collect();
+                for (id, p) in (0..).zip(&patterns) {
+                    matcher.add(p, id);
+                }
+                let path = abs(&path);
+                let names: Vec<&[u8]> = path.components().collect();
+                let hits = matcher.hits(&path);
+                for (id, p) in (0..).zip(&patterns) {
+                    let base: Vec<Segment> = p.base().unwrap().components().map(|c| Segment::Name(c.to_vec())).collect();
+                    let expected = covers(&[base, p.rest.clone()].concat(), &names);
+                    prop_assert_eq!(hits.iter().any(|h| h.id == id), expected, "{} on {}", p, path);
+                }
+            }
+        }
+    }
+}

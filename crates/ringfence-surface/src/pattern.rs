@@ -1,0 +1,301 @@
+//! Path rules: as written ([`PathRule`]) and as resolved on a host ([`Pattern`]).
+//!
+//! Every pattern covers what it matches **and everything below it**. So `secrets`, `secrets/` and `secrets/**` say the
+//! same, and a deny cannot be walked around by going one level deeper.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::glob::{Glob, GlobError};
+use crate::path::{AbsPath, Shown};
+use crate::report::Dropped;
+use crate::template::{self, TemplateError, TemplateKind, Unit, Variables};
+
+/// One component of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Segment {
+    /// Exactly this name.
+    Name(Vec<u8>),
+    /// A name with wildcards.
+    Glob(Glob),
+    /// `**`: any number of components, also none.
+    Any,
+}
+
+/// A path rule as somebody wrote it, checked but not yet expanded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRule {
+    text: String,
+    kind: TemplateKind,
+}
+
+/// What is wrong with a rule's text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// The template part.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A wildcard.
+    #[error(transparent)]
+    Glob(#[from] GlobError),
+    /// `a/*/../b`.
+    #[error("`..` cannot follow a wildcard")]
+    UpAfterWildcard,
+    /// A wildcard in a socket's or a directory's path that must be one place.
+    #[error("one path is needed here, wildcards are not")]
+    Wildcard,
+}
+
+impl RuleError {
+    /// Where in the text, if it is known.
+    pub fn at(&self) -> Option<Range<usize>> {
+        match self {
+            Self::Template(e) => Some(e.at()).filter(|at| !at.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// What to write instead.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Template(TemplateError::UnknownVariable { name, .. }) => {
+                let known: Vec<&str> = TemplateKind::Path.variables().collect();
+                Some(match crate::text::did_you_mean(name, known.iter().copied()) {
+                    Some(meant) => format!("did you mean `${meant}`?"),
+                    None => format!("known variables: {}", known.join(", ")),
+                })
+            }
+            Self::Template(TemplateError::LoneDollar { .. }) => Some(r"write `\$` for the character itself".into()),
+            Self::Template(TemplateError::TildeUser { .. }) => {
+                Some("write the home directory out, as in `/home/name`".into())
+            }
+            Self::Glob(e) => Some(e.hint().into()),
+            _ => None,
+        }
+    }
+}
+
+/// A rule split into what names one place and what searches below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// Starts at `/` (also through a variable or `~`).
+    pub(crate) absolute: bool,
+    /// The part before the first wildcard; may hold `.` and `..`, which are followed on the host.
+    pub(crate) literal: Vec<u8>,
+    /// The rest.
+    pub(crate) rest: Vec<Segment>,
+}
+
+impl PathRule {
+    /// Checks the text.
+    ///
+    /// # Errors
+    /// When the text is no template or no pattern.
+    pub fn parse(text: &str, kind: TemplateKind) -> Result<Self, RuleError> {
+        split(&template::check(text, kind)?)?;
+        Ok(Self { text: text.to_owned(), kind })
+    }
+
+    /// Checks text that must name one place.
+    ///
+    /// # Errors
+    /// As [`PathRule::parse`], and on any wildcard.
+    pub fn parse_one_place(text: &str, kind: TemplateKind) -> Result<Self, RuleError> {
+        if split(&template::check(text, kind)?)?.rest.is_empty() {
+            Ok(Self { text: text.to_owned(), kind })
+        } else {
+            Err(RuleError::Wildcard)
+        }
+    }
+
+    /// As written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Begins with `**/`: meant at any depth, wherever the agent may look.
+    pub fn is_floating(&self) -> bool {
+        // `**/.` and `**/**` search for nothing: they are the directory itself, as `**` is.
+        self.text.starts_with("**/")
+            && template::check(&self.text, self.kind).is_ok_and(|units| split(&units).is_ok_and(|s| !s.rest.is_empty()))
+    }
+
+    /// The path a rule without wildcards names, seen from `dir`; links are not followed.
+    ///
+    /// # Errors
+    /// When a variable in it is unset or unusable.
+    pub fn raw_path(&self, dir: &AbsPath, facts: &crate::HostFacts) -> Result<Vec<u8>, Dropped> {
+        let split = self.split(&facts.environment)?;
+        Ok(if split.absolute { split.literal } else { [dir.as_bytes(), b"/", &split.literal].concat() })
+    }
+
+    /// Expands against a host's variables.
+    pub(crate) fn split(&self, vars: &Variables) -> Result<Split, Dropped> {
+        // The text was checked when the rule was made; a variable's value is literal and cannot make it malformed.
+        let units = template::expand(&self.text, self.kind, vars).unwrap_or_else(|_| Ok(Vec::new()))?;
+        Ok(split(&units).unwrap_or(Split { absolute: false, literal: Vec::new(), rest: Vec::new() }))
+    }
+}
+
+fn split(units: &[Unit]) -> Result<Split, RuleError> {
+    let absolute = units.first().is_some_and(|u| u.byte() == b'/');
+    let mut literal = Vec::new();
+    let mut rest: Vec<Segment> = Vec::new();
+    for part in units.split(|u| u.byte() == b'/').filter(|part| !part.is_empty()) {
+        let segment = if part == [Unit::Meta(b'*'), Unit::Meta(b'*')] {
+            Segment::Any
+        } else {
+            Glob::parse(part)?.map_or_else(Segment::Name, Segment::Glob)
+        };
+        match segment {
+            Segment::Name(name) if rest.is_empty() => {
+                literal.push(b'/');
+                literal.extend_from_slice(&name);
+            }
+            Segment::Name(name) if name == b"." => {}
+            Segment::Name(name) if name == b".." => return Err(RuleError::UpAfterWildcard),
+            Segment::Any if rest.last() == Some(&Segment::Any) => {}
+            segment => rest.push(segment),
+        }
+    }
+    // `x/**` is `x` and all below it, which is what `x` says already.
+    while rest.last() == Some(&Segment::Any) {
+        rest.pop();
+    }
+    if !absolute && !literal.is_empty() {
+        literal.remove(0);
+    }
+    if absolute && literal.is_empty() {
+        literal.push(b'/');
+    }
+    Ok(Split { absolute, literal, rest })
+}
+
+/// Where a resolved pattern begins.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Anchor {
+    /// At one place.
+    At(AbsPath),
+    /// Below every root of the Surface, at any depth.
+    Floating,
+}
+
+/// A rule as resolved on a host. It covers everything below what it matches.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pattern {
+    /// Where it begins.
+    pub anchor: Anchor,
+    /// The components after that; empty for a plain path.
+    pub rest: Vec<Segment>,
+}
+
+impl Pattern {
+    /// A path and everything below it.
+    pub fn path(path: AbsPath) -> Self {
+        Self { anchor: Anchor::At(path), rest: Vec::new() }
+    }
+
+    /// The path, if the pattern is nothing else.
+    pub fn as_path(&self) -> Option<&AbsPath> {
+        match &self.anchor {
+            Anchor::At(path) if self.rest.is_empty() => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The place above everything it matches; `None` if it floats.
+    pub fn base(&self) -> Option<&AbsPath> {
+        match &self.anchor {
+            Anchor::At(path) => Some(path),
+            Anchor::Floating => None,
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.anchor {
+            Anchor::At(path) if path.is_root() && !self.rest.is_empty() => {}
+            Anchor::At(path) => write!(f, "{path}")?,
+            Anchor::Floating => f.write_str("**")?,
+        }
+        let floats = self.anchor == Anchor::Floating && self.rest.first() == Some(&Segment::Any);
+        for segment in self.rest.iter().skip(usize::from(floats)) {
+            match segment {
+                Segment::Name(name) => write!(f, "/{}", Shown(name))?,
+                Segment::Glob(glob) => write!(f, "/{glob}")?,
+                Segment::Any => f.write_str("/**")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let got = match PathRule::parse(text, TemplateKind::Path).map(|r| r.split(&Variables::new())) {
+            Err(e) => format!("error: {e}"),
+            Ok(Err(why)) => format!("dropped: {why}"),
+            Ok(Ok(s)) => {
+                let root = AbsPath::lexical(b"/x").unwrap();
+                let rest = Pattern { rest: s.rest, ..Pattern::path(root) }.to_string();
+                format!("{}{} {}", if s.absolute { "abs " } else { "" }, Shown(&s.literal), &rest[2..])
+            }
+        };
+        assert_eq!(got, expected, "{text}");
+    }
+
+    #[test]
+    fn rules_split_at_the_first_wildcard() {
+        check("src", "src ");
+        check("src/", "src ");
+        check("src/**", "src ");
+        check("src/**/**", "src ");
+        check("/", "abs / ");
+        check("/**", "abs / ");
+        check("**", " ");
+        check(".", ". ");
+        check("../docs/./x", "../docs/./x ");
+        check("src/*.rs", "src /*.rs");
+        check("a/**/b", "a /**/b");
+        check("a/**/**/b/", "a /**/b");
+        check("**/.env", " /**/.env");
+        check("/etc/*/x", "abs /etc /*/x");
+        check("a/*/../b", "error: `..` cannot follow a wildcard");
+        check("a/**x", "error: `**` must be a whole path component");
+        check("a/{b,c}", "error: braces are not supported");
+        check("$HOME/x", "dropped: $HOME is not set");
+        check(r"a/\*", "a/* ");
+        check("-rf", "-rf ");
+        check("a\nb", "a\\nb ");
+        check("//a//b", "abs /a/b ");
+    }
+
+    #[test]
+    fn floating_rules() {
+        for (text, expected) in [
+            ("**/.env", true),
+            ("**/a/b", true),
+            ("**", false),
+            ("**/", false),
+            ("./**/.env", false),
+            ("/**/x", false),
+            ("**/*", true),
+            ("**/.", false),
+            (r"**/\.", false),
+            ("**/**", false),
+        ] {
+            assert_eq!(PathRule::parse(text, TemplateKind::Path).unwrap().is_floating(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_place_takes_no_wildcards() {
+        assert!(PathRule::parse_one_place("a/b", TemplateKind::Path).is_ok());
+        assert_eq!(PathRule::parse_one_place("a/*", TemplateKind::Path), Err(RuleError::Wildcard));
+    }
+}

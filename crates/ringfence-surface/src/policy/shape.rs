@@ -1,0 +1,267 @@
+//! One description of each table serves three ends: reading it, checking it, and printing its schema.
+//!
+//! A type that can stand in a policy implements [`Shape`]. The `table!` macro writes the type, its reader and its schema
+//! from one list of fields, so that the three cannot drift apart. Reading never stops at the first mistake: each is
+//! reported, the value is dropped, and the caller refuses the file if anything was reported.
+
+use std::collections::BTreeMap;
+
+use super::node::{Key, Node, Value, unknown_word};
+use crate::text::{Diagnostic, Spanned};
+
+/// What a value looks like, for the JSON Schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schema {
+    /// Any string, and what it means.
+    String {
+        /// What the string says.
+        about: &'static str,
+    },
+    /// One of a few words.
+    Words {
+        /// The words.
+        words: Vec<&'static str>,
+    },
+    /// A whole number.
+    Integer {
+        /// The least it may be.
+        least: i64,
+        /// The most it may be.
+        most: i64,
+    },
+    /// True or false.
+    Boolean,
+    /// A list.
+    List {
+        /// What is in it.
+        of: Box<Schema>,
+    },
+    /// A table whose keys are names the user chooses.
+    Named {
+        /// What each holds.
+        of: Box<Schema>,
+    },
+    /// A table with known keys.
+    Table {
+        /// What the table is for.
+        about: &'static str,
+        /// Its keys.
+        keys: Vec<SchemaKey>,
+    },
+}
+
+/// One key of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaKey {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Must it be there?
+    pub required: bool,
+    /// What it holds.
+    pub schema: Schema,
+}
+
+/// A type that can stand in a policy.
+pub(crate) trait Shape: Sized {
+    /// Reads it; on a mistake reports and returns `None`.
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self>;
+    /// What it looks like.
+    fn schema() -> Schema;
+    /// The value of a key that is not there; `None` where the key must be.
+    fn absent() -> Option<Self> {
+        None
+    }
+}
+
+/// The words of an enumeration, in one place for reader and schema.
+pub(crate) trait Word: Copy + 'static {
+    const WHAT: &'static str;
+    const WORDS: &'static [(&'static str, Self)];
+}
+
+impl<W: Word> Shape for W {
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
+        let text = String::read(node, said)?;
+        let found = W::WORDS.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let words: Vec<&str> = W::WORDS.iter().map(|(word, _)| *word).collect();
+            said.push(unknown_word(node.place.clone(), W::WHAT, &text, &words));
+        }
+        found
+    }
+
+    fn schema() -> Schema {
+        Schema::Words { words: W::WORDS.iter().map(|(word, _)| *word).collect() }
+    }
+}
+
+/// Reports a value of the wrong kind.
+pub(crate) fn wrong_kind(node: &Node, wanted: &str, said: &mut Vec<Diagnostic>) {
+    said.push(Diagnostic::error(node.place.clone(), format!("{wanted} is needed here, this is {}", node.kind())));
+}
+
+impl Shape for String {
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
+        if let Value::String(text) = &node.value {
+            return Some(text.clone());
+        }
+        wrong_kind(node, "a string", said);
+        None
+    }
+
+    fn schema() -> Schema {
+        Schema::String { about: "" }
+    }
+}
+
+impl Shape for bool {
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
+        if let Value::Boolean(value) = node.value {
+            return Some(value);
+        }
+        wrong_kind(node, "true or false", said);
+        None
+    }
+
+    fn schema() -> Schema {
+        Schema::Boolean
+    }
+}
+
+/// Reads a whole number between two bounds.
+pub(crate) fn integer(node: &Node, least: i64, most: i64, said: &mut Vec<Diagnostic>) -> Option<i64> {
+    match node.value {
+        Value::Integer(Some(value)) if (least..=most).contains(&value) => Some(value),
+        Value::Integer(_) => {
+            let message = format!("a number from {least} to {most} is needed here");
+            said.push(Diagnostic::error(node.place.clone(), message));
+            None
+        }
+        _ => {
+            wrong_kind(node, "a number", said);
+            None
+        }
+    }
+}
+
+impl<T: Shape> Shape for Option<T> {
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
+        T::read(node, said).map(Some)
+    }
+
+    fn schema() -> Schema {
+        T::schema()
+    }
+
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl<T: Shape> Shape for Spanned<T> {
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
+        T::read(node, said).map(|value| Self { value, place: node.place.clone() })
+    }
+
+    fn schema() -> Schema {
+        T::schema()
+    }
+}
+
+impl<T: Shape> Shape for Vec<T> {
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
+        let Value::Array(items) = &node.value else {
+            said.push(
+                Diagnostic::error(node.place.clone(), format!("a list is needed here, this is {}", node.kind()))
+                    .help("write it in brackets: [ ... ]"),
+            );
+            return None;
+        };
+        Some(items.iter().filter_map(|item| T::read(item, said)).collect())
+    }
+
+    fn schema() -> Schema {
+        Schema::List { of: Box::new(T::schema()) }
+    }
+}
+
+impl<T: Shape> Shape for BTreeMap<String, T> {
+    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
+        let fields = fields(node, said)?;
+        Some(fields.iter().filter_map(|(key, value)| Some((key.name.clone(), T::read(value, said)?))).collect())
+    }
+
+    fn schema() -> Schema {
+        Schema::Named { of: Box::new(T::schema()) }
+    }
+}
+
+/// The fields of a table, or a report that this is none.
+pub(crate) fn fields<'n>(node: &'n Node, said: &mut Vec<Diagnostic>) -> Option<&'n [(Key, Node)]> {
+    if let Value::Table(fields) = &node.value {
+        return Some(fields);
+    }
+    wrong_kind(node, "a table", said);
+    None
+}
+
+/// Reports keys that the table does not have.
+pub(crate) fn refuse_unknown_keys(found: &[(Key, Node)], known: &[&str], said: &mut Vec<Diagnostic>) {
+    for (key, _) in found.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
+        said.push(unknown_word(key.place.clone(), "key", &key.name, known));
+    }
+}
+
+/// Reads one key of a table.
+pub(crate) fn key<T: Shape>(table: &Node, found: &[(Key, Node)], name: &str, said: &mut Vec<Diagnostic>) -> Option<T> {
+    if let Some((_, node)) = found.iter().find(|(key, _)| key.name == name) {
+        return T::read(node, said);
+    }
+    let absent = T::absent();
+    if absent.is_none() {
+        said.push(Diagnostic::error(table.place.clone(), format!("the key `{name}` is missing")));
+    }
+    absent
+}
+
+/// Writes a table type, its reader and its schema. A field `r#type` or with another name in the file is not supported: the
+/// field's name is the key.
+macro_rules! table {
+    ($(#[doc = $about:literal])+ pub struct $table:ident {
+        $($(#[doc = $doc:literal])+ $field:ident: $type:ty,)+
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $table { $($(#[doc = $doc])+ pub $field: $type,)+ }
+
+        impl $crate::policy::shape::Shape for $table {
+            fn read(
+                node: &$crate::policy::node::Node,
+                said: &mut Vec<$crate::text::Diagnostic>,
+            ) -> Option<Self> {
+                use $crate::policy::shape::{fields, key, refuse_unknown_keys};
+                let found = fields(node, said)?;
+                refuse_unknown_keys(found, &[$(stringify!($field)),+], said);
+                // Each key is read before any `?`, so that one bad value does not hide the next.
+                $(let $field = key::<$type>(node, found, stringify!($field), said);)+
+                Some(Self { $($field: $field?,)+ })
+            }
+
+            fn schema() -> $crate::policy::shape::Schema {
+                use $crate::policy::shape::{Schema, SchemaKey};
+                Schema::Table {
+                    about: concat!($($about),+),
+                    keys: vec![$(SchemaKey {
+                        name: stringify!($field),
+                        about: concat!($($doc),+),
+                        required: <$type as $crate::policy::shape::Shape>::absent().is_none(),
+                        schema: <$type as $crate::policy::shape::Shape>::schema(),
+                    }),+],
+                }
+            }
+        }
+    };
+}
+pub(crate) use table;

@@ -1,0 +1,39 @@
+//! A grant must not go where an agent's own symbolic link leads.
+//!
+//! `read = ["docs"]` is written once and resolved at every start. An agent that may write in the project could replace
+//! `docs` by a link to somebody's home directory and wait for the next session. So a grant that is reached through a link
+//! inside the project counts only if its target is covered by other grants anyway.
+
+use super::grants::Grant;
+use super::{Cx, covering};
+use crate::path::AbsPath;
+use crate::report::Dropped;
+use crate::source::Source;
+use crate::surface::Effect;
+
+impl Cx<'_> {
+    pub(super) fn without_planted_links(&mut self, root: &AbsPath, grants: Vec<Grant>) -> Vec<Grant> {
+        let direct = || grants.iter().filter(|grant| grant.links.is_empty());
+        let writes = || direct().filter(|grant| matches!(grant.effect, Effect::Write(_)));
+        let writable = covering(writes().map(|grant| &grant.pattern));
+        let readable = covering(direct().map(|grant| &grant.pattern));
+        let is_planted = |grant: &Grant| {
+            let link = grant.links.iter().find(|link| link.is_within(root) || !writable.hits(link).is_empty())?;
+            let base = grant.pattern.base()?;
+            let otherwise = if matches!(grant.effect, Effect::Write(_)) { &writable } else { &readable };
+            (otherwise.hits(base).is_empty()).then(|| (link.clone(), base.clone()))
+        };
+        let mut kept = Vec::with_capacity(grants.len());
+        let mut planted = Vec::new();
+        for grant in &grants {
+            match is_planted(grant) {
+                Some(way) if matches!(grant.source, Source::File(_)) => planted.push((grant.clone(), way)),
+                _ => kept.push(grant.clone()),
+            }
+        }
+        for (grant, (link, target)) in planted {
+            self.omit(grant.text, grant.source, Dropped::PlantedLink { link, target });
+        }
+        kept
+    }
+}

@@ -1,0 +1,313 @@
+//! Policy files and a host become one [`Surface`].
+//!
+//! Files are given in the order of their rights: the managed file is a ceiling, the user's file speaks for every project,
+//! the project's file speaks for itself and only narrows until it is trusted, a file named on the command line stands in the
+//! project's place. What does not take part is returned beside the Surface, never dropped in silence.
+
+mod ceiling;
+mod grants;
+mod links;
+mod reach;
+mod root;
+mod settings;
+mod taken;
+
+use std::sync::Arc;
+
+use crate::facts::{Followed, HostFacts, Look, follow};
+use crate::matcher::{Matcher, RootName};
+use crate::path::AbsPath;
+use crate::pattern::{PathRule, Pattern};
+use crate::policy::{EnvName, PolicyFile, Task, View};
+use crate::report::{Dropped, Omission};
+use crate::source::Source;
+use crate::surface::{Effect, Governance, Parts, Role, Rule, Sense, Surface};
+use crate::text::{Diagnostic, Place, PolicyText, Severity, Spanned};
+
+pub(crate) use ceiling::is_covered;
+use grants::Grant;
+
+/// Whose file it is, and so what it may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// The administrator's: a ceiling.
+    Managed,
+    /// The user's own.
+    User,
+    /// The project's, found upward from the current directory.
+    Project(Trust),
+    /// Named on the command line, in the project's place.
+    Explicit,
+}
+
+/// Has the user trusted exactly this content?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Trust {
+    /// Yes.
+    Trusted,
+    /// No: it may only narrow.
+    Untrusted,
+}
+
+/// How a file came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// It was looked for or named.
+    Itself,
+    /// Another file extends it.
+    Extends,
+}
+
+/// One policy file in its place.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Whose it is.
+    pub level: Level,
+    /// How it came in.
+    pub via: Via,
+    /// What it says.
+    pub file: PolicyFile,
+    /// Its text, for what is said about the file as a whole.
+    pub text: Arc<PolicyText>,
+    /// Where it is, links followed.
+    pub path: AbsPath,
+}
+
+/// What the command line asks for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `--persona`.
+    pub persona: Option<String>,
+    /// `--task`.
+    pub task: Option<TaskChoice>,
+    /// `--agent`.
+    pub agent: Option<String>,
+    /// `--ref`, as typed.
+    pub references: Vec<Vec<u8>>,
+    /// `--env`.
+    pub env: Vec<EnvName>,
+}
+
+/// Which work item.
+#[derive(Debug, Clone)]
+pub enum TaskChoice {
+    /// One of the policy's.
+    Named(String),
+    /// From a file of its own.
+    File {
+        /// What it asks.
+        task: Task,
+        /// The directory of the file.
+        dir: AbsPath,
+    },
+}
+
+/// Everything that decides, but the host.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    /// The policy files: managed, user, then project or explicit; what a file extends comes before it.
+    pub layers: Vec<Layer>,
+    /// The command line.
+    pub request: Request,
+}
+
+/// A Surface, and what was said on the way.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// What may be touched.
+    pub surface: Surface,
+    /// What was asked for and does not take part.
+    pub omissions: Vec<Omission>,
+    /// Warnings and notes.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Resolves policies on a host. `facts` gives the environment and directories, `look` answers about paths: on a live host it
+/// looks and records, afterwards the recorded facts serve (`&mut &facts`).
+///
+/// # Errors
+/// What makes the policy unusable: unknown persona or task, a root that is no directory, rules in the wrong file.
+pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Result<Resolved, Vec<Diagnostic>> {
+    let refused: Vec<Diagnostic> = inputs.layers.iter().flat_map(settings::keys_in_the_wrong_file).collect();
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    let mut cx = Cx { inputs, facts, look, omissions: Vec::new(), said: Vec::new() };
+    let mut collected = cx.collect(Reading::WithProject).map_err(|d| vec![d])?;
+    cx.variables(&mut collected.settings);
+    let collected = cx.limit(collected).map_err(|d| vec![d])?;
+    let surface = cx.build(collected);
+    cx.warn_of_contradictions(&surface);
+    if cx.said.iter().any(|d| d.severity == Severity::Error) {
+        return Err(cx.said);
+    }
+    Ok(Resolved { surface, omissions: cx.omissions, diagnostics: cx.said })
+}
+
+/// Does an untrusted project file take part, or is this the baseline it may narrow?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    WithProject,
+    WithoutUntrusted,
+}
+
+/// What the files ask for together, before ceilings.
+struct Collected {
+    root: AbsPath,
+    workdir: AbsPath,
+    packs: Vec<&'static crate::curated::packs::Pack>,
+    grants: Vec<Grant>,
+    reach: reach::Asked,
+    settings: settings::Settings,
+}
+
+/// The work in progress.
+struct Cx<'a> {
+    inputs: &'a Inputs,
+    facts: &'a HostFacts,
+    look: &'a mut dyn Look,
+    omissions: Vec<Omission>,
+    said: Vec<Diagnostic>,
+}
+
+impl<'a> Cx<'a> {
+    fn collect(&mut self, reading: Reading) -> Result<Collected, Diagnostic> {
+        let settings = settings::collect(&self.layers(reading));
+        let root = self.root(reading)?;
+        let persona = self.persona(reading)?;
+        let workdir = self.workdir(&root, persona)?;
+        let packs = self.packs(reading, &root);
+        let grants = self.grants(reading, &root, &workdir, persona, &packs)?;
+        let reach = self.reach(reading, &packs)?;
+        Ok(Collected { root, workdir, packs, grants, reach, settings })
+    }
+
+    /// The files that take part in a reading; the managed file never grants, so it is not among them.
+    fn layers(&self, reading: Reading) -> Vec<&'a Layer> {
+        let takes_part = |layer: &&Layer| match layer.level {
+            Level::Managed => false,
+            Level::Project(Trust::Untrusted) => reading == Reading::WithProject,
+            _ => true,
+        };
+        self.inputs.layers.iter().filter(takes_part).collect()
+    }
+
+    fn managed(&self) -> Option<&'a Layer> {
+        self.inputs.layers.iter().find(|layer| layer.level == Level::Managed)
+    }
+
+    fn has_untrusted(&self) -> bool {
+        self.inputs.layers.iter().any(|layer| layer.level == Level::Project(Trust::Untrusted))
+    }
+
+    fn omit(&mut self, entry: impl Into<String>, source: Source, why: Dropped) {
+        let omission = Omission { entry: entry.into(), source, why };
+        // The baseline of an untrusted project is collected a second time; what is missing there is missing once.
+        if !self.omissions.contains(&omission) {
+            self.omissions.push(omission);
+        }
+    }
+
+    /// Follows a path from a directory.
+    fn follow(&mut self, dir: &AbsPath, raw: &[u8]) -> Result<Followed, Dropped> {
+        follow(dir, raw, self.look)
+    }
+
+    /// Expands a rule that names one place and follows it.
+    fn place(&mut self, rule: &PathRule, dir: &AbsPath) -> Result<Followed, Dropped> {
+        let split = rule.split(&self.facts.environment)?;
+        self.follow(dir, &split.literal)
+    }
+
+    fn build(&mut self, collected: Collected) -> Surface {
+        let Collected { root, workdir, packs, grants, reach, settings } = collected;
+        let mut rules = self.taken_away(&grants, &reach);
+        rules.extend(grants.iter().map(Grant::to_rule));
+        let roots = floating_roots(&grants, settings.view.value, &root);
+        let governance = match settings.self_governing {
+            Some(place) => Governance::SelfGoverning(Source::File(place)),
+            None => Governance::Fenced,
+        };
+        Surface::new(Parts {
+            root,
+            workdir,
+            view: settings.view.value,
+            tier: settings.tier.value,
+            governance,
+            rules,
+            roots,
+            reach: reach.finish(),
+            env: settings.env,
+            caps: settings.caps,
+            packs: packs.iter().map(|pack| pack.name).collect(),
+        })
+    }
+
+    /// A grant that a deny takes away again is most likely a slip: both places are shown.
+    fn warn_of_contradictions(&mut self, surface: &Surface) {
+        use crate::decide::{Access, Because};
+        let written = surface.rules().iter().filter(|rule| rule.source.is_written());
+        for rule in written {
+            let (Some(path), access) = (rule.pattern.as_path(), rule.effect) else { continue };
+            let access = match access {
+                Effect::Write(_) => Access::Write,
+                Effect::Read(_) => Access::Read,
+                _ => continue,
+            };
+            let Because::Rule(winner) = surface.decide(path, access).because else { continue };
+            if winner.effect.stage() > Effect::Protect.stage() {
+                continue;
+            }
+            let message = format!("{rule} has no effect: {winner} wins ({})", winner.source);
+            let mut warning = Diagnostic::warning(rule.source.place().cloned(), message);
+            if let Some(place) = winner.source.place() {
+                warning = warning.also(place.clone(), "the rule that wins");
+            }
+            self.said.push(warning);
+        }
+    }
+}
+
+/// Where `**/name` is searched for: below everything the agent was given to work on, not in the system's own directories.
+fn floating_roots(grants: &[Grant], view: View, root: &AbsPath) -> Vec<(AbsPath, RootName)> {
+    let mut roots = vec![(root.clone(), RootName::NotSearched)];
+    if view == View::Host {
+        roots.push((AbsPath::root(), RootName::NotSearched));
+    }
+    for grant in grants {
+        let Some(base) = grant.pattern.base() else { continue };
+        match grant.effect {
+            Effect::Read(Role::Read | Role::Reference) => roots.push((base.clone(), RootName::Searched)),
+            Effect::Write(role) | Effect::Read(role) if !role.is_ground() => {
+                roots.push((base.clone(), RootName::NotSearched));
+            }
+            _ => {}
+        }
+    }
+    roots.sort_by(|a, b| a.0.cmp(&b.0));
+    roots.dedup();
+    roots
+}
+
+/// A matcher over plain patterns, to ask what they cover.
+fn covering<'p>(patterns: impl IntoIterator<Item = &'p Pattern>) -> Matcher {
+    let mut matcher = Matcher::new();
+    for (id, pattern) in (0..).zip(patterns) {
+        matcher.add(pattern, id);
+    }
+    matcher
+}
+
+/// A rule of a built-in list.
+fn table_rule(effect: Effect, pattern: Pattern, text: &str, source: Source, list: u32) -> Rule {
+    Rule { effect, sense: Sense::Rule, pattern, text: text.to_owned(), source, list }
+}
+
+fn source_of<T>(spanned: &Spanned<T>) -> Source {
+    Source::File(spanned.place.clone())
+}
+
+/// The place of a file as a whole.
+fn whole(layer: &Layer) -> Place {
+    Place::new(&layer.text, 0..0)
+}

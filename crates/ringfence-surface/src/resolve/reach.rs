@@ -1,0 +1,188 @@
+//! Hosts, loopback ports and sockets.
+
+use super::{Cx, Layer, Level, Reading, Trust, source_of};
+use crate::curated::groups::{Group, group};
+use crate::curated::packs::Pack;
+use crate::host::HostPattern;
+use crate::path::AbsPath;
+use crate::policy::HostRule;
+use crate::report::Dropped;
+use crate::source::Source;
+use crate::surface::{Reach, Sourced};
+use crate::text::Diagnostic;
+
+/// An entry and whether an untrusted project asked for it.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<T> {
+    value: T,
+    source: Source,
+    trust: Trust,
+}
+
+/// What is asked for, before ceilings.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    hosts: Vec<Entry<HostPattern>>,
+    host_ports: Vec<Entry<u16>>,
+    pub(super) sockets: Vec<Entry<AbsPath>>,
+}
+
+impl<T> Entry<T> {
+    pub(super) fn value(&self) -> &T {
+        &self.value
+    }
+}
+
+impl Asked {
+    pub(super) fn finish(self) -> Reach {
+        Reach { hosts: finish(self.hosts), host_ports: finish(self.host_ports), sockets: finish(self.sockets) }
+    }
+}
+
+fn finish<T: PartialEq>(entries: Vec<Entry<T>>) -> Vec<Sourced<T>> {
+    let mut kept: Vec<Sourced<T>> = Vec::new();
+    for Entry { value, source, .. } in entries {
+        if !kept.iter().any(|other| other.value == value) {
+            kept.push(Sourced { value, source });
+        }
+    }
+    kept
+}
+
+/// The group of hosts that an agent's model answers from.
+fn provider(agent: &str) -> Option<&'static Group> {
+    group(match agent {
+        "claude" => "anthropic",
+        "codex" => "openai",
+        "gemini" => "google-ai",
+        _ => return None,
+    })
+}
+
+impl Cx<'_> {
+    pub(super) fn reach(&mut self, reading: Reading, packs: &[&'static Pack]) -> Result<Asked, Diagnostic> {
+        let mut asked = Asked { hosts: Vec::new(), host_ports: Vec::new(), sockets: Vec::new() };
+        let mut project_speaks = false;
+        for layer in self.layers(reading) {
+            let Some(network) = &layer.file.network else { continue };
+            let trust = if layer.level == Level::Project(Trust::Untrusted) { Trust::Untrusted } else { Trust::Trusted };
+            project_speaks |= network.allow.is_some() && layer.level != Level::User;
+            for rule in network.allow.iter().flatten() {
+                for value in hosts_of(&rule.value) {
+                    asked.hosts.push(Entry { value, source: source_of(rule), trust });
+                }
+            }
+            for port in network.host_ports.iter().flatten() {
+                asked.host_ports.push(Entry { value: port.value.0, source: source_of(port), trust });
+            }
+            for socket in network.sockets.iter().flatten() {
+                let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
+                match self.place(&socket.value.0, &dir) {
+                    Ok(found) => asked.sockets.push(Entry { value: found.path, source: source_of(socket), trust }),
+                    Err(why) => self.omit(socket.value.0.text(), source_of(socket), why),
+                }
+            }
+        }
+        if !project_speaks {
+            for pack in packs {
+                for name in pack.groups {
+                    let source = Source::Pack { name: pack.name, reason: "the hosts its builds need" };
+                    asked.hosts.extend(group_hosts(name, &source));
+                }
+            }
+        }
+        if let Some(found) = self.inputs.request.agent.as_deref().and_then(provider) {
+            asked.hosts.extend(group_hosts(found.name, &Source::Flag { name: "--agent" }));
+        }
+        Ok(asked)
+    }
+
+    /// An untrusted project reaches only what is reached without it.
+    pub(super) fn narrow_reach(&mut self, asked: &mut Asked, baseline: &Asked) {
+        let untrusted = |_: &Source| Dropped::Untrusted;
+        let limit: Vec<HostPattern> = baseline.hosts.iter().map(|e| e.value.clone()).collect();
+        self.keep_hosts(&mut asked.hosts, &limit, |e| e.trust == Trust::Untrusted, untrusted);
+        let ports: Vec<u16> = baseline.host_ports.iter().map(|e| e.value).collect();
+        self.keep(&mut asked.host_ports, &ports, |e| e.trust == Trust::Untrusted, untrusted);
+        let sockets: Vec<AbsPath> = baseline.sockets.iter().map(|e| e.value.clone()).collect();
+        self.keep(&mut asked.sockets, &sockets, |e| e.trust == Trust::Untrusted, untrusted);
+    }
+
+    /// Nothing is reached beyond the managed file, where it speaks.
+    pub(super) fn cap_reach(&mut self, asked: &mut Asked, managed: &Layer) {
+        let Some(network) = &managed.file.network else { return };
+        let beyond =
+            |word: &'static str| move |_: &Source| super::grants::beyond(format!("the managed policy's `{word}`"));
+        if let Some(allow) = &network.allow {
+            let limit: Vec<HostPattern> = allow.iter().flat_map(|rule| hosts_of(&rule.value)).collect();
+            self.keep_hosts(&mut asked.hosts, &limit, |_| true, beyond("network.allow"));
+        }
+        if let Some(ports) = &network.host_ports {
+            let limit: Vec<u16> = ports.iter().map(|p| p.value.0).collect();
+            self.keep(&mut asked.host_ports, &limit, |_| true, beyond("network.host_ports"));
+        }
+        if let Some(sockets) = &network.sockets {
+            let dir = managed.path.parent().unwrap_or_else(AbsPath::root);
+            let limit: Vec<AbsPath> =
+                sockets.iter().filter_map(|s| Some(self.place(&s.value.0, &dir).ok()?.path)).collect();
+            self.keep(&mut asked.sockets, &limit, |_| true, beyond("network.sockets"));
+        }
+    }
+
+    fn keep_hosts(
+        &mut self,
+        entries: &mut Vec<Entry<HostPattern>>,
+        limit: &[HostPattern],
+        concerns: impl Fn(&Entry<HostPattern>) -> bool,
+        why: impl Fn(&Source) -> Dropped,
+    ) {
+        let mut kept = Vec::new();
+        for entry in std::mem::take(entries) {
+            if !concerns(&entry) || limit.iter().any(|l| l.covers(&entry.value)) {
+                kept.push(entry);
+                continue;
+            }
+            // A broad wish under a narrow ceiling comes down to the ceiling.
+            for narrower in limit.iter().filter(|l| entry.value.covers(l)) {
+                kept.push(Entry { value: narrower.clone(), ..entry.clone() });
+            }
+            self.omit(entry.value.to_string(), entry.source.clone(), why(&entry.source));
+        }
+        *entries = kept;
+    }
+
+    fn keep<T: PartialEq + std::fmt::Display>(
+        &mut self,
+        entries: &mut Vec<Entry<T>>,
+        limit: &[T],
+        concerns: impl Fn(&Entry<T>) -> bool,
+        why: impl Fn(&Source) -> Dropped,
+    ) {
+        let mut kept = Vec::new();
+        for entry in std::mem::take(entries) {
+            if !concerns(&entry) || limit.contains(&entry.value) {
+                kept.push(entry);
+            } else {
+                self.omit(entry.value.to_string(), entry.source.clone(), why(&entry.source));
+            }
+        }
+        *entries = kept;
+    }
+}
+
+fn hosts_of(rule: &HostRule) -> Vec<HostPattern> {
+    match rule {
+        HostRule::Host(pattern) => vec![pattern.clone()],
+        HostRule::Group(group) => patterns(group),
+    }
+}
+
+/// Rows are tested to parse.
+fn patterns(group: &Group) -> Vec<HostPattern> {
+    group.hosts.iter().filter_map(|row| HostPattern::parse(row.pattern).ok()).collect()
+}
+
+fn group_hosts(name: &str, source: &Source) -> Vec<Entry<HostPattern>> {
+    let hosts = group(name).map(patterns).unwrap_or_default();
+    hosts.into_iter().map(|value| Entry { value, source: source.clone(), trust: Trust::Trusted }).collect()
+}

@@ -1,0 +1,271 @@
+//! The Surface: everything one spawned agent may touch, resolved.
+//!
+//! It is the only input of every layer. What it holds is data; the answers are in `decide`, the narrowing in `tighten`.
+//! A Surface is made by `resolve` or from another Surface, never by hand and never by default.
+
+use std::time::Duration;
+
+use crate::host::HostPattern;
+use crate::matcher::{Matcher, RootName};
+use crate::path::AbsPath;
+use crate::pattern::Pattern;
+use crate::policy::{EnvName, Tier, View};
+use crate::source::Source;
+
+pub use crate::policy::Sense;
+
+/// What a path is to the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Where the agent works.
+    WorkingDir,
+    /// Granted for writing besides.
+    Write,
+    /// Another repository of the workspace.
+    Sibling,
+    /// The workspace's metadata.
+    Metadata,
+    /// A toolchain's own files.
+    Tooling,
+    /// The operating system's own files.
+    System,
+    /// Granted for reading besides.
+    Read,
+    /// Named by the user for this run.
+    Reference,
+    /// A cache kept private to the project.
+    Cache,
+    /// A git directory that lies outside the work tree.
+    GitDir,
+    /// The session's own home and temporary files.
+    Scratch,
+    /// Exists only inside: `/tmp`, `/proc`, a few devices.
+    Private,
+}
+
+impl Role {
+    /// The word for it in output.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::WorkingDir => "working-dir",
+            Self::Write => "write",
+            Self::Sibling => "sibling",
+            Self::Metadata => "metadata",
+            Self::Tooling => "tooling",
+            Self::System => "system",
+            Self::Read => "read",
+            Self::Reference => "reference",
+            Self::Cache => "cache",
+            Self::GitDir => "git-dir",
+            Self::Scratch => "scratch",
+            Self::Private => "private",
+        }
+    }
+
+    /// Brought along so that programs run at all; narrowing what the agent works on leaves it.
+    pub(crate) fn is_ground(self) -> bool {
+        matches!(self, Self::Tooling | Self::System | Self::Cache | Self::Scratch | Self::Private)
+    }
+}
+
+/// What a rule does. The order is the order of decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Effect {
+    /// A way out of any fence: denied whatever the policy says.
+    Escape,
+    /// Denied.
+    Deny,
+    /// Readable at most.
+    Protect,
+    /// Readable and writable.
+    Write(Role),
+    /// Readable.
+    Read(Role),
+    /// Writable, but worth a question in accept-edits.
+    Ask,
+}
+
+/// One rule about paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// What it does.
+    pub effect: Effect,
+    /// An exception undoes the rules above it in the same list.
+    pub sense: Sense,
+    /// Which paths.
+    pub pattern: Pattern,
+    /// As it was written.
+    pub text: String,
+    /// Where it was written.
+    pub source: Source,
+    /// Rules of one list belong together: an exception reaches no other list.
+    pub(crate) list: u32,
+}
+
+/// A value and where it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// What.
+    pub value: T,
+    /// Where.
+    pub source: Source,
+}
+
+/// What can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// Hosts.
+    pub hosts: Vec<Sourced<HostPattern>>,
+    /// Ports on the host's loopback.
+    pub host_ports: Vec<Sourced<u16>>,
+    /// Unix sockets.
+    pub sockets: Vec<Sourced<AbsPath>>,
+}
+
+/// Limits on resources; what is `None` is not limited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caps {
+    /// Bytes of memory.
+    pub memory: Option<Sourced<u64>>,
+    /// Processes and threads.
+    pub pids: Option<Sourced<u32>>,
+    /// How long the session may last.
+    pub wall: Option<Sourced<Duration>>,
+}
+
+/// Who governs the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Governance {
+    /// ringfence, with every layer.
+    Fenced,
+    /// The project itself: no OS layer. Hooks and the sanitised environment stay.
+    SelfGoverning(Source),
+}
+
+/// The resolved capabilities of one spawn.
+#[derive(Debug, Clone)]
+pub struct Surface {
+    pub(crate) root: AbsPath,
+    pub(crate) workdir: AbsPath,
+    pub(crate) view: View,
+    pub(crate) tier: Tier,
+    pub(crate) governance: Governance,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) roots: Vec<(AbsPath, RootName)>,
+    pub(crate) matcher: Matcher,
+    pub(crate) reach: Reach,
+    pub(crate) env: Vec<Sourced<EnvName>>,
+    pub(crate) caps: Caps,
+    pub(crate) packs: Vec<&'static str>,
+}
+
+/// The parts of a Surface that is being made.
+pub(crate) struct Parts {
+    pub(crate) root: AbsPath,
+    pub(crate) workdir: AbsPath,
+    pub(crate) view: View,
+    pub(crate) tier: Tier,
+    pub(crate) governance: Governance,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) roots: Vec<(AbsPath, RootName)>,
+    pub(crate) reach: Reach,
+    pub(crate) env: Vec<Sourced<EnvName>>,
+    pub(crate) caps: Caps,
+    pub(crate) packs: Vec<&'static str>,
+}
+
+impl Surface {
+    /// Orders the rules as they decide and builds the tree that finds them.
+    pub(crate) fn new(mut parts: Parts) -> Self {
+        // Stable: within one list the order of the file stays.
+        parts.rules.sort_by_key(|rule| (rule.effect.stage(), rule.list));
+        let mut matcher = Matcher::new();
+        for (id, rule) in (0..).zip(&parts.rules) {
+            matcher.add(&rule.pattern, id);
+        }
+        for (path, name) in &parts.roots {
+            matcher.add_root(path, *name);
+        }
+        let Parts { root, workdir, view, tier, governance, rules, roots, reach, env, caps, packs } = parts;
+        Self { root, workdir, view, tier, governance, rules, roots, matcher, reach, env, caps, packs }
+    }
+
+    /// The project's root.
+    pub fn root(&self) -> &AbsPath {
+        &self.root
+    }
+
+    /// Where the agent starts.
+    pub fn workdir(&self) -> &AbsPath {
+        &self.workdir
+    }
+
+    /// What exists beside what is named.
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// How much must hold before a session starts.
+    pub fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// Who governs the session.
+    pub fn governance(&self) -> &Governance {
+        &self.governance
+    }
+
+    /// Every rule, in the order of decision.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// What may be written, flat.
+    pub fn allowed_writes(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| matches!(rule.effect, Effect::Write(_)))
+    }
+
+    /// What may be read, flat: what may be written, and what is read-only.
+    pub fn allowed_reads(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| matches!(rule.effect, Effect::Write(_) | Effect::Read(_)))
+    }
+
+    /// What can be reached.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// Variables that pass beside the built-in table.
+    pub fn env(&self) -> &[Sourced<EnvName>] {
+        &self.env
+    }
+
+    /// Limits on resources.
+    pub fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    /// The packs that took part.
+    pub fn packs(&self) -> &[&'static str] {
+        &self.packs
+    }
+
+    /// The directories below which patterns such as `**/.env` are searched for.
+    pub fn roots(&self) -> impl Iterator<Item = &AbsPath> {
+        self.roots.iter().map(|(path, _)| path)
+    }
+}
+
+impl Effect {
+    /// Rules of one stage decide together.
+    pub(crate) fn stage(self) -> u8 {
+        match self {
+            Self::Escape => 0,
+            Self::Deny => 1,
+            Self::Protect => 2,
+            Self::Write(_) => 3,
+            Self::Read(_) => 4,
+            Self::Ask => 5,
+        }
+    }
+}

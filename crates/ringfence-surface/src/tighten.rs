@@ -1,0 +1,238 @@
+//! A Surface for one call, never wider than the session's.
+//!
+//! What the call names must lie inside what the session has; otherwise it is refused with the thing that would be gained.
+//! Denials and protections only add up. Nothing here relaxes anything, so whatever a narrowed Surface allows, the Surface
+//! it came from allows too.
+
+use std::time::Duration;
+
+use crate::decide::{Access, Because, Outcome};
+use crate::host::HostPattern;
+use crate::path::AbsPath;
+use crate::pattern::Pattern;
+use crate::policy::{EnvName, Tier, View};
+use crate::resolve::is_covered;
+use crate::source::Source;
+use crate::surface::{Caps, Effect, Parts, Reach, Role, Rule, Sense, Sourced, Surface};
+
+/// What one call asks for. `None` keeps what the session has; a list takes its place.
+#[derive(Debug, Clone)]
+pub struct SubPolicy {
+    /// Where the call starts.
+    pub workdir: Option<AbsPath>,
+    /// What may be written. What the session could write stays readable.
+    pub write: Option<Vec<Pattern>>,
+    /// What may be read beside what programs need to run.
+    pub read: Option<Vec<Pattern>>,
+    /// Denied besides.
+    pub deny: Vec<Pattern>,
+    /// Protected besides.
+    pub protect: Vec<Pattern>,
+    /// Reachable hosts.
+    pub hosts: Option<Vec<HostPattern>>,
+    /// Reachable ports on the host's loopback.
+    pub host_ports: Option<Vec<u16>>,
+    /// Reachable sockets.
+    pub sockets: Option<Vec<AbsPath>>,
+    /// Variables passed beside the built-in table.
+    pub env: Option<Vec<EnvName>>,
+    /// What exists beside what is named.
+    pub view: Option<View>,
+    /// How much must hold.
+    pub tier: Option<Tier>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+    /// How long the call may last.
+    pub wall: Option<Duration>,
+}
+
+impl SubPolicy {
+    /// Asks for nothing less than the session has.
+    pub fn unchanged() -> Self {
+        Self {
+            workdir: None,
+            write: None,
+            read: None,
+            deny: Vec::new(),
+            protect: Vec::new(),
+            hosts: None,
+            host_ports: None,
+            sockets: None,
+            env: None,
+            view: None,
+            tier: None,
+            memory: None,
+            pids: None,
+            wall: None,
+        }
+    }
+}
+
+/// The call asks for something that the session does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this would gain {what}")]
+pub struct Widens {
+    /// What would be gained.
+    pub what: String,
+}
+
+fn widens(what: impl std::fmt::Display) -> Widens {
+    Widens { what: what.to_string() }
+}
+
+impl Surface {
+    /// Narrows for one call.
+    ///
+    /// # Errors
+    /// [`Widens`] when the call asks for a path, host, port, socket, variable, limit or view that the session lacks.
+    pub fn tighten(&self, call: &SubPolicy) -> Result<Self, Widens> {
+        self.check_paths(call)?;
+        let view = call.view.unwrap_or(self.view);
+        if view > self.view {
+            return Err(widens("the view of the host"));
+        }
+        let tier = call.tier.unwrap_or(self.tier);
+        if tier < self.tier {
+            return Err(widens("a lower tier"));
+        }
+        Ok(Self::new(Parts {
+            root: self.root.clone(),
+            workdir: call.workdir.clone().unwrap_or_else(|| self.workdir.clone()),
+            view,
+            tier,
+            governance: self.governance.clone(),
+            rules: self.narrowed_rules(call),
+            // The same roots: with fewer of them a floating deny would miss something, with more of them a floating exception
+            // would reach further.
+            roots: self.roots.clone(),
+            reach: self.narrowed_reach(call)?,
+            env: self.narrowed_env(call)?,
+            caps: self.narrowed_caps(call)?,
+            packs: self.packs.clone(),
+        }))
+    }
+
+    fn check_paths(&self, call: &SubPolicy) -> Result<(), Widens> {
+        if let Some(dir) = &call.workdir
+            && !self.decide(dir, Access::Read).is_allowed()
+        {
+            return Err(widens(format!("a working directory: {dir}")));
+        }
+        let patterns = |rules: &mut dyn Iterator<Item = &Rule>| rules.map(|r| r.pattern.clone()).collect::<Vec<_>>();
+        let writable = patterns(&mut self.allowed_writes());
+        let readable = patterns(&mut self.allowed_reads());
+        let asks = [(Access::Write, &call.write, &writable), (Access::Read, &call.read, &readable)];
+        for (access, asked, granted) in asks {
+            for pattern in asked.iter().flatten() {
+                let everything = access == Access::Read && self.view == View::Host && pattern.base().is_some();
+                let is_inside = everything || is_covered(pattern, granted);
+                // A plain path that the session denies would be granted in vain; saying so is kinder.
+                let is_denied = pattern.as_path().is_some_and(|path| !self.decide(path, access).is_allowed());
+                if !is_inside || is_denied {
+                    return Err(widens(format!("{access} {pattern}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn narrowed_rules(&self, call: &SubPolicy) -> Vec<Rule> {
+        let mut rules = Vec::with_capacity(self.rules.len());
+        for rule in &self.rules {
+            match rule.effect {
+                Effect::Write(role) if call.write.is_some() && !role.is_ground() => {
+                    if call.read.is_none() {
+                        rules.push(Rule { effect: Effect::Read(role), ..rule.clone() });
+                    }
+                }
+                Effect::Read(role) if call.read.is_some() && !role.is_ground() => {}
+                _ => rules.push(rule.clone()),
+            }
+        }
+        let next_list = self.rules.iter().map(|rule| rule.list).max().unwrap_or(0) + 1;
+        let mut add = |effect: Effect, pattern: &Pattern| {
+            let text = pattern.to_string();
+            let source = Source::Call;
+            rules.push(Rule { effect, sense: Sense::Rule, pattern: pattern.clone(), text, source, list: next_list });
+        };
+        call.deny.iter().for_each(|pattern| add(Effect::Deny, pattern));
+        call.protect.iter().for_each(|pattern| add(Effect::Protect, pattern));
+        for pattern in call.write.iter().flatten() {
+            add(Effect::Write(self.role_at(pattern, Access::Write).unwrap_or(Role::Write)), pattern);
+        }
+        for pattern in call.read.iter().flatten() {
+            add(Effect::Read(self.role_at(pattern, Access::Read).unwrap_or(Role::Read)), pattern);
+        }
+        rules
+    }
+
+    /// The session's own `/tmp` stays private when a call names a part of it; a plain grant would mean the host's.
+    fn role_at(&self, pattern: &Pattern, access: Access) -> Option<Role> {
+        match self.decide(pattern.base()?, access).because {
+            Because::Rule(Rule { effect: Effect::Write(role) | Effect::Read(role), .. }) if role.is_ground() => {
+                Some(*role)
+            }
+            _ => None,
+        }
+    }
+
+    fn narrowed_reach(&self, call: &SubPolicy) -> Result<Reach, Widens> {
+        let reach = &self.reach;
+        let hosts = match &call.hosts {
+            None => reach.hosts.clone(),
+            Some(asked) => subset(asked, |host| reach.hosts.iter().any(|entry| entry.value.covers(host)), "host")?,
+        };
+        let host_ports = match &call.host_ports {
+            None => reach.host_ports.clone(),
+            Some(asked) => subset(asked, |port| self.decide_host_port(*port).is_some(), "loopback port")?,
+        };
+        let sockets = match &call.sockets {
+            None => reach.sockets.clone(),
+            Some(asked) => subset(asked, |path| self.decide_socket(path).is_some(), "socket")?,
+        };
+        Ok(Reach { hosts, host_ports, sockets })
+    }
+
+    fn narrowed_env(&self, call: &SubPolicy) -> Result<Vec<Sourced<EnvName>>, Widens> {
+        let Some(asked) = &call.env else { return Ok(self.env.clone()) };
+        for name in asked {
+            if self.decide_variable(name.as_str().as_bytes()) == Outcome::Deny {
+                return Err(widens(format!("variable {}", name.as_str())));
+            }
+        }
+        Ok(asked.iter().map(|name| Sourced { value: name.clone(), source: Source::Call }).collect())
+    }
+
+    fn narrowed_caps(&self, call: &SubPolicy) -> Result<Caps, Widens> {
+        Ok(Caps {
+            memory: lower(&self.caps.memory, call.memory, "memory")?,
+            pids: lower(&self.caps.pids, call.pids, "processes")?,
+            wall: lower(&self.caps.wall, call.wall, "time")?,
+        })
+    }
+}
+
+fn subset<T: Clone + std::fmt::Display>(
+    asked: &[T],
+    is_granted: impl Fn(&T) -> bool,
+    what: &str,
+) -> Result<Vec<Sourced<T>>, Widens> {
+    match asked.iter().find(|value| !is_granted(value)) {
+        Some(gained) => Err(widens(format!("{what} {gained}"))),
+        None => Ok(asked.iter().map(|value| Sourced { value: value.clone(), source: Source::Call }).collect()),
+    }
+}
+
+fn lower<T: PartialOrd + Copy>(
+    has: &Option<Sourced<T>>,
+    asked: Option<T>,
+    what: &str,
+) -> Result<Option<Sourced<T>>, Widens> {
+    match (has, asked) {
+        (Some(has), Some(asked)) if asked > has.value => Err(widens(format!("more {what}"))),
+        (_, Some(value)) => Ok(Some(Sourced { value, source: Source::Call })),
+        (has, None) => Ok(has.clone()),
+    }
+}

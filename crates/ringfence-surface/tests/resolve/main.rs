@@ -1,0 +1,6 @@
+//! From policy text and a host made of data to answers: what a Surface allows, and why.
+
+mod host;
+mod layers;
+mod rules;
+mod surface;

@@ -1,0 +1,131 @@
+//! The bodies of the fuzz targets. A bounded smoke test runs the same functions in every build.
+//!
+//! Each takes any bytes and panics if something is wrong: a panic inside, a message that would move the cursor, a pattern
+//! whose printed form is another pattern.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringfence_surface::policy::{Bytes, EnvName, Format, PolicyFile, Task, Wall};
+use ringfence_surface::text::{Diagnostic, PolicyText};
+use ringfence_surface::{
+    AbsPath, Access, HostFacts, HostPattern, HostTarget, Inputs, Layer, Level, PathFact, PathRule, Request,
+    TemplateKind, Via, resolve,
+};
+
+/// Reads bytes as a policy and as a work item in both formats, renders whatever is said, and resolves what can be used.
+///
+/// # Panics
+/// When the parser or a message is wrong.
+pub fn policy(bytes: &[u8]) {
+    let text = match PolicyText::new(b"fuzz.toml", bytes.to_vec()) {
+        Ok(text) => text,
+        Err(said) => return check_messages(&[said]),
+    };
+    for format in [Format::Toml, Format::Json] {
+        if let Err(said) = Task::parse(&text, format) {
+            check_refusal(&said);
+        }
+    }
+    match PolicyFile::parse(&text) {
+        Ok(file) => use_policy(file, text),
+        Err(said) => check_refusal(&said),
+    }
+}
+
+/// Reads text as every kind of rule that stands in a policy.
+///
+/// # Panics
+/// When a parser is wrong.
+pub fn pattern(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for kind in [TemplateKind::Path, TemplateKind::Socket] {
+        match PathRule::parse(text, kind) {
+            Ok(rule) => assert_eq!(rule.text(), text),
+            Err(error) => {
+                let _ = (error.to_string(), error.hint());
+                let inside = error.at().is_none_or(|at| at.start < at.end && at.end <= text.len());
+                assert!(inside, "{error} is not inside {text:?}");
+            }
+        }
+        if let Ok(place) = PathRule::parse_one_place(text, kind) {
+            assert!(!place.is_floating(), "{text:?} is one place and floats");
+        }
+    }
+    let (pattern, target) = (HostPattern::parse(text), HostTarget::parse(text));
+    if let Ok(target) = &target {
+        assert_eq!(HostTarget::parse(&target.to_string()).as_ref(), Ok(target), "{text:?}");
+    }
+    match pattern {
+        Ok(pattern) => {
+            assert_eq!(HostPattern::parse(&pattern.to_string()).as_ref(), Ok(&pattern), "{text:?}");
+            assert!(pattern.covers(&pattern), "{text:?}");
+            let _ = target.is_ok_and(|target| pattern.matches(&target));
+        }
+        Err(error) => {
+            let _ = (error.to_string(), error.hint());
+        }
+    }
+    let _ = (EnvName::new(text), Bytes::parse(text), Wall::parse(text));
+}
+
+fn check_refusal(said: &[Diagnostic]) {
+    assert!(!said.is_empty(), "refused without a word");
+    check_messages(said);
+}
+
+fn check_messages(said: &[Diagnostic]) {
+    // A file of nothing but mistakes has as many messages; the first hundred are as good as all.
+    for diagnostic in said.iter().take(100) {
+        let shown = diagnostic.to_string();
+        assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown:?} moves the cursor");
+        if let Some(place) = &diagnostic.place {
+            let (line, column) = place.line_column();
+            assert!(line > 0 && column > 0, "{shown}");
+        }
+    }
+}
+
+/// Resolves on a small host and asks a few questions.
+fn use_policy(file: PolicyFile, text: Arc<PolicyText>) {
+    let facts = small_host();
+    let persona = file.persona.iter().flatten().map(|(name, _)| name.clone()).next();
+    let layer = Layer { level: Level::Explicit, via: Via::Itself, file, text, path: path("/w/ringfence.toml") };
+    let request = Request { persona, task: None, agent: None, references: vec![b"x".to_vec()], env: Vec::new() };
+    match resolve(&Inputs { layers: vec![layer], request }, &facts, &mut &facts) {
+        Ok(resolved) => {
+            check_messages(&resolved.diagnostics);
+            for asked in ["/", "/w", "/w/a/.env", "/home/u/.ssh/id", "/etc/passwd"] {
+                let read = resolved.surface.decide(&path(asked), Access::Read);
+                let write = resolved.surface.decide(&path(asked), Access::Write);
+                assert!(read.is_allowed() || !write.is_allowed(), "{asked} is writable and not readable");
+                assert!(asked != "/home/u/.ssh/id" || !write.is_allowed(), "a key can be written");
+            }
+        }
+        Err(said) => check_refusal(&said),
+    }
+}
+
+fn small_host() -> HostFacts {
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    let variables = [("HOME", "/home/u"), ("USER", "u"), ("GOPATH", ""), ("CARGO_HOME", "relative")];
+    let directories = ["/home", "/home/u", "/w", "/w/a", "/w/docs", "/docs"];
+    let mut paths: BTreeMap<AbsPath, PathFact> =
+        directories.iter().map(|dir| (path(dir), PathFact::Directory)).collect();
+    paths.insert(path("/w/link"), PathFact::Link(bytes("../home/u")));
+    paths.insert(path("/w/loop"), PathFact::Link(bytes("loop")));
+    HostFacts {
+        environment: variables.iter().map(|(name, value)| (bytes(name), bytes(value))).collect(),
+        cwd: path("/w"),
+        homes: vec![path("/home/u")],
+        paths,
+        git: BTreeMap::new(),
+        mounts: Vec::new(),
+        kernel: String::new(),
+        session: Some(path("/home/u/.local/state/ringfence/sessions/s")),
+    }
+}
+
+fn path(text: &str) -> AbsPath {
+    AbsPath::lexical(text.as_bytes()).expect("the path is written here")
+}

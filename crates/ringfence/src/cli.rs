@@ -1,0 +1,167 @@
+//! The command line as typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+/// Decide which files and hosts a spawned coding agent may touch.
+///
+/// Name what an agent may touch, once, in ringfence.toml. Without one the current directory is writable, the system is
+/// read-only, your home directory is not there, and the network is what the project's toolchains need.
+#[derive(Debug, Parser)]
+#[command(name = "ringfence", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Explain(ExplainArgs),
+    Plan(PlanArgs),
+    Check(CheckArgs),
+    Init(InitArgs),
+    Trust(TrustArgs),
+    /// Print the JSON Schema of a policy file
+    Schema,
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Which policy, and for whom.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArgs {
+    /// Use this policy file in the place of the project's; it is trusted
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) policy: Option<PathBuf>,
+    /// Work as one of the policy's personas
+    #[arg(long, value_name = "NAME")]
+    pub(crate) persona: Option<String>,
+    /// Work on one of the policy's tasks, or on a work item in a file (TOML or JSON)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) task: Option<OsString>,
+    /// Make this readable for this run, by naming it
+    #[arg(long = "ref", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) references: Vec<OsString>,
+    /// Pass this environment variable on
+    #[arg(long = "env", value_name = "NAME")]
+    pub(crate) env: Vec<String>,
+    /// Let this agent reach its model (claude, codex, gemini)
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+}
+
+/// Run a command inside the fence
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Say whether something is allowed, by which rule, and where it was written
+///
+/// Exits with 0 when it is allowed, 1 when it is denied.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) question: Question,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Question {
+    /// May this path be read?
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) read: Option<OsString>,
+    /// May this path be written, existing or not?
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) write: Option<OsString>,
+    /// May this host be reached? Without a port: 443
+    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname)]
+    pub(crate) host: Option<String>,
+}
+
+/// Show what would be enforced here
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    /// Plan for the host that this file describes, with the policies in it
+    #[arg(long, value_name = "FACTS", value_hint = ValueHint::FilePath, conflicts_with = "policy")]
+    pub(crate) host: Option<PathBuf>,
+    /// Print the facts of this host, for `--host` elsewhere
+    #[arg(long, conflicts_with = "host")]
+    pub(crate) facts: bool,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show the built-in rules too
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Check policy files; without any, those that hold here
+///
+/// Exits with 0 when they can be used, 1 when they cannot.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Policy files
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a starter policy that fits this directory
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Replace a policy that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print it only
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+/// Trust this project's policy as it is now
+///
+/// Until it is trusted, a project's file can only narrow the fence. Trust ends with the first change to the file or to what
+/// it extends.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The policy file; without it the one that holds here
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Trust it again after a change
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) revoke: bool,
+}
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Print the manual page, of ringfence or of one command
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The command
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+}

@@ -1,0 +1,226 @@
+//! The facts of this host. Everything that is asked is recorded, so that the record answers the same again.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use ringfence_surface::{
+    AbsPath, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES, follow,
+};
+use rustix::fs::OFlags;
+
+use crate::error::Failure;
+
+/// A live host that remembers what it was asked.
+pub(crate) struct Recorder {
+    paths: BTreeMap<AbsPath, PathFact>,
+    git: BTreeMap<AbsPath, Option<GitFact>>,
+}
+
+/// A path of ours as the system takes it.
+pub(crate) fn os_path(path: &AbsPath) -> &Path {
+    Path::new(OsStr::from_bytes(path.as_bytes()))
+}
+
+/// Everything about this host but what stands at paths.
+pub(crate) fn facts() -> Result<HostFacts, Failure> {
+    let cwd = std::env::current_dir().map_err(|source| Failure::CurrentDirectory { source })?;
+    let cwd = AbsPath::lexical(cwd.as_os_str().as_bytes()).map_err(|source| Failure::Path { source })?;
+    // Only what a rule may name: other variables hold secrets, and facts are written to files.
+    let names = PATH_VARIABLES.iter().chain(SOCKET_VARIABLES).chain(&["XDG_STATE_HOME"]);
+    let environment =
+        names.filter_map(|name| Some((name.as_bytes().to_vec(), std::env::var_os(name)?.into_vec()))).collect();
+    Ok(HostFacts {
+        environment,
+        cwd,
+        homes: account_homes(),
+        paths: BTreeMap::new(),
+        git: BTreeMap::new(),
+        mounts: mounts(),
+        kernel: rustix::system::uname().release().to_str().unwrap_or_default().to_owned(),
+        session: None,
+    })
+}
+
+/// The homes that the account database knows for whoever runs this, and for the user behind `sudo`.
+fn account_homes() -> Vec<AbsPath> {
+    let mut uids = vec![rustix::process::getuid().as_raw(), rustix::process::geteuid().as_raw()];
+    let sudo: Option<u32> = std::env::var_os("SUDO_UID").and_then(|uid| uid.to_str()?.parse().ok());
+    uids.extend(sudo);
+    let Ok(passwd) = read_bounded(Path::new("/etc/passwd"), 16 << 20) else { return Vec::new() };
+    let mut homes = Vec::new();
+    for line in passwd.split(|b| *b == b'\n') {
+        let fields: Vec<&[u8]> = line.split(|b| *b == b':').collect();
+        let [_, _, uid, _, _, home, ..] = fields.as_slice() else { continue };
+        let uid = std::str::from_utf8(uid).ok().and_then(|uid| uid.parse().ok());
+        if let (Some(uid), Ok(home)) = (uid, AbsPath::lexical(home)) {
+            // Service accounts live in `/`, which is nobody's home.
+            if uids.contains(&uid) && !home.is_root() && !homes.contains(&home) {
+                homes.push(home);
+            }
+        }
+    }
+    homes
+}
+
+fn mounts() -> Vec<MountFact> {
+    let Ok(table) = fs::read("/proc/self/mountinfo") else { return Vec::new() };
+    table.split(|b| *b == b'\n').filter_map(mount_fact).collect()
+}
+
+/// One line of mountinfo: the fifth field is the target, the first after ` - ` the kind.
+fn mount_fact(line: &[u8]) -> Option<MountFact> {
+    let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
+    let dash = fields.iter().position(|field| *field == b"-")?;
+    let target = AbsPath::lexical(&unescape(fields.get(4)?)).ok()?;
+    let kind = std::str::from_utf8(fields.get(dash + 1)?).ok()?.to_owned();
+    Some(MountFact { target, kind })
+}
+
+/// The kernel writes space, tab, newline and backslash as `\ooo`.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((byte, after)) = rest.split_first() {
+        let octal =
+            after.get(..3).and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| u8::from_str_radix(d, 8).ok());
+        match (byte, octal) {
+            (b'\\', Some(value)) => {
+                out.push(value);
+                rest = &after[3..];
+            }
+            _ => {
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// Reads a regular file of at most `most` bytes; one more byte is returned when it is longer. A pipe or device, which might
+/// never end or never begin, is refused.
+pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        Self { paths: BTreeMap::new(), git: BTreeMap::new() }
+    }
+
+    /// Hands the record over.
+    pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
+        facts.paths = self.paths;
+        facts.git = self.git.into_iter().filter_map(|(path, fact)| Some((path, fact?))).collect();
+        facts
+    }
+
+    /// Where a `.git` that is no directory leads.
+    fn git_fact(&mut self, dot_git: &AbsPath) -> Option<GitFact> {
+        let tree = dot_git.parent()?;
+        let git_dir = match self.path(dot_git) {
+            PathFact::File => {
+                let text = read_bounded(os_path(dot_git), 8192).ok()?;
+                self.real(&tree, text.strip_prefix(b"gitdir: ")?.trim_ascii_end())?
+            }
+            PathFact::Link(_) => self.real(&tree, b".git")?,
+            _ => return None,
+        };
+        let common_dir = match read_bounded(os_path(&git_dir.child(b"commondir")), 8192) {
+            Ok(text) => self.real(&git_dir, text.trim_ascii_end())?,
+            Err(_) => git_dir.clone(),
+        };
+        let vouched = self.names_worktree(&git_dir, dot_git) || self.names_submodule(&git_dir, &tree);
+        Some(GitFact { git_dir, common_dir, vouched })
+    }
+
+    /// A linked work tree's git directory holds the path of its `.git` file.
+    fn names_worktree(&mut self, git_dir: &AbsPath, dot_git: &AbsPath) -> bool {
+        let Ok(text) = read_bounded(os_path(&git_dir.child(b"gitdir")), 8192) else { return false };
+        self.real(git_dir, text.trim_ascii_end()).as_ref() == Some(dot_git)
+    }
+
+    /// A submodule's git directory names its work tree in `core.worktree`.
+    fn names_submodule(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> bool {
+        let Ok(config) = read_bounded(os_path(&git_dir.child(b"config")), 1 << 20) else { return false };
+        let values = config.split(|b| *b == b'\n').filter_map(|line| {
+            let (key, value) = line.split_at(line.iter().position(|b| *b == b'=')?);
+            key.trim_ascii().eq_ignore_ascii_case(b"worktree").then(|| value[1..].trim_ascii().to_vec())
+        });
+        let values: Vec<Vec<u8>> = values.collect();
+        values.iter().any(|value| self.real(git_dir, value).as_ref() == Some(tree))
+    }
+
+    fn real(&mut self, dir: &AbsPath, raw: &[u8]) -> Option<AbsPath> {
+        if raw.is_empty() {
+            return None;
+        }
+        Some(follow(dir, raw, self).ok()?.path)
+    }
+}
+
+impl Look for Recorder {
+    fn path(&mut self, path: &AbsPath) -> PathFact {
+        if let Some(fact) = self.paths.get(path) {
+            return fact.clone();
+        }
+        let fact = look(path);
+        self.paths.insert(path.clone(), fact.clone());
+        fact
+    }
+
+    fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact> {
+        if let Some(fact) = self.git.get(dot_git) {
+            return fact.clone();
+        }
+        let fact = self.git_fact(dot_git);
+        self.git.insert(dot_git.clone(), fact.clone());
+        fact
+    }
+}
+
+fn look(path: &AbsPath) -> PathFact {
+    let Ok(metadata) = fs::symlink_metadata(os_path(path)) else { return PathFact::Missing };
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        PathFact::Directory
+    } else if kind.is_file() {
+        PathFact::File
+    } else if kind.is_symlink() {
+        fs::read_link(os_path(path)).map_or(PathFact::Missing, |to| PathFact::Link(to.into_os_string().into_vec()))
+    } else {
+        PathFact::Special
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mountinfo_lines() {
+        let line = b"36 35 98:0 /mnt1 /mnt\\0402/a\\134b rw,noatime master:1 shared:2 - ext3 /dev/root rw";
+        let fact = mount_fact(line).unwrap();
+        assert_eq!((fact.target.as_bytes(), fact.kind.as_str()), (b"/mnt 2/a\\b".as_slice(), "ext3"));
+        assert_eq!(mount_fact(b"garbage"), None);
+        assert_eq!(mount_fact(b""), None);
+    }
+
+    #[test]
+    fn a_device_is_not_read() {
+        assert!(read_bounded(Path::new("/dev/zero"), 10).is_err());
+        assert!(read_bounded(Path::new("/dev"), 10).is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! System packages that the checks need, as one table, and how they are installed.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use crate::say;
+use crate::steps::{Failure, Outcome, must_succeed};
+
+/// What shows that a package is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// A program that PATH finds.
+    Program(&'static str),
+}
+
+/// A package by its Debian name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Package {
+    name: &'static str,
+    sign: Sign,
+    why: &'static str,
+}
+
+/// Everything that has to be installed beside a Rust toolchain. A check that needs another program adds its row here.
+const PACKAGES: &[Package] =
+    &[Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" }];
+
+/// Installs what is missing when that is possible without asking anybody, and says what and why.
+pub(crate) fn install_missing() -> Result<Outcome, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let missing = missing(PACKAGES, |sign| is_there(sign, &path));
+    for package in &missing {
+        say::progress(format!("missing: {} ({})", package.name, package.why));
+    }
+    if missing.is_empty() {
+        say::progress("nothing is missing");
+        return Ok(Outcome::Passed);
+    }
+    let install = install_arguments(&missing);
+    if !is_there(Sign::Program("apt-get"), &path) {
+        return Err(Failure::Found(format!(
+            "there is no apt-get here; please install by hand: {}",
+            install[3..].join(" ")
+        )));
+    }
+    if !is_root() {
+        return Err(Failure::Found(format!("please run: sudo apt-get update && sudo apt-get {}", install.join(" "))));
+    }
+    must_succeed(&mut apt_get(&["update"]))?;
+    must_succeed(&mut apt_get(&install))
+}
+
+fn missing(table: &[Package], is_there: impl Fn(Sign) -> bool) -> Vec<Package> {
+    table.iter().copied().filter(|package| !is_there(package.sign)).collect()
+}
+
+fn install_arguments(packages: &[Package]) -> Vec<&'static str> {
+    let options = ["install", "--yes", "--no-install-recommends"];
+    options.into_iter().chain(packages.iter().map(|package| package.name)).collect()
+}
+
+fn is_there(sign: Sign, path: &OsStr) -> bool {
+    match sign {
+        Sign::Program(name) => std::env::split_paths(path).any(|directory| directory.join(name).is_file()),
+    }
+}
+
+fn apt_get(arguments: &[&str]) -> Command {
+    let mut command = Command::new("apt-get");
+    // Without this a package may stop to ask a question that nobody is there to answer.
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    command
+}
+
+/// Whether we run as root. The standard library has no call for it, and `id` is on every system that has apt-get.
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const GIT: Package = Package { name: "git", sign: Sign::Program("git"), why: "files" };
+    const BWRAP: Package = Package { name: "bubblewrap", sign: Sign::Program("bwrap"), why: "fallback" };
+
+    #[test]
+    fn only_what_is_missing_is_installed() {
+        let lacking = missing(&[GIT, BWRAP], |sign| sign == Sign::Program("git"));
+        assert_eq!(lacking, [BWRAP]);
+        assert_eq!(install_arguments(&lacking), ["install", "--yes", "--no-install-recommends", "bubblewrap"]);
+        assert_eq!(missing(&[GIT, BWRAP], |_| true), []);
+    }
+
+    #[test]
+    fn a_program_is_looked_for_in_path_only() {
+        assert!(!is_there(Sign::Program("cargo"), OsStr::new("")));
+        let cargo = std::env::var_os("CARGO").expect("cargo sets CARGO for tests");
+        let directory = Path::new(&cargo).parent().expect("a program is in a directory");
+        assert!(is_there(Sign::Program("cargo"), directory.as_os_str()));
+    }
+
+    #[test]
+    fn every_package_says_why() {
+        for package in PACKAGES {
+            assert!(package.why.len() > 10, "{}", package.name);
+        }
+        assert!(PACKAGES.is_sorted_by_key(|package| package.name));
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask test`: all set-up, then every check. CI runs the same command.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::packages;
+use crate::say;
+use crate::steps::{Failure, Outcome, Step, cargo, has_subcommand, must_succeed, run_all};
+use crate::tidy;
+
+/// Runs everything, cheapest first, so that a small mistake is told early.
+pub(crate) fn run(root: &Path) -> ExitCode {
+    let steps = [
+        Step { name: "system packages", work: Box::new(packages::install_missing) },
+        Step { name: "format", work: Box::new(|| must_succeed(&mut cargo(root, &["fmt", "--all", "--check"]))) },
+        Step { name: "tidy", work: Box::new(|| tidy_step(root)) },
+        Step { name: "clippy", work: Box::new(|| clippy(root)) },
+        Step { name: "tests", work: Box::new(|| tests(root)) },
+        Step {
+            name: "doc tests",
+            work: Box::new(|| must_succeed(&mut cargo(root, &["test", "--workspace", "--doc"]))),
+        },
+        Step { name: "dependencies", work: Box::new(|| dependencies(root)) },
+    ];
+    run_all("xtask test", &steps)
+}
+
+fn tidy_step(root: &Path) -> Result<Outcome, Failure> {
+    match tidy::check(root) {
+        Ok(()) => Ok(Outcome::Passed),
+        Err(complaints) => Err(Failure::Found(complaints)),
+    }
+}
+
+fn clippy(root: &Path) -> Result<Outcome, Failure> {
+    must_succeed(&mut cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// nextest gives each test its own process and shows a slow one; without it cargo's own runner does the same work.
+fn tests(root: &Path) -> Result<Outcome, Failure> {
+    let arguments: &[&str] = if has_subcommand(root, "nextest") {
+        &["nextest", "run", "--workspace"]
+    } else {
+        &["test", "--workspace", "--lib", "--bins", "--tests"]
+    };
+    must_succeed(&mut cargo(root, arguments))
+}
+
+fn dependencies(root: &Path) -> Result<Outcome, Failure> {
+    if !has_subcommand(root, "deny") {
+        return Ok(Outcome::NotRun("cargo-deny is not installed".to_owned()));
+    }
+    must_succeed(&mut cargo(root, &["deny", "check", "bans", "licenses", "sources"]))?;
+    // The list of known advisories comes from the network. Fetching is a step of its own, so that being offline is told apart
+    // from an advisory that concerns us.
+    if let Err(failure) = must_succeed(&mut cargo(root, &["deny", "fetch", "db"])) {
+        say::progress(failure.to_string());
+        return Ok(Outcome::NotRun("advisories (their list cannot be fetched)".to_owned()));
+    }
+    must_succeed(&mut cargo(root, &["deny", "--offline", "check", "advisories"]))
+}
