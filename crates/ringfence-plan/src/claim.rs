@@ -134,7 +134,7 @@ pub(crate) fn claims(surface: &Surface) -> Vec<Claim> {
         match rule.effect {
             Effect::Escape | Effect::Deny => claims.push(Claim::Denied { pattern }),
             Effect::Protect => claims.push(Claim::Protected { pattern }),
-            Effect::Write(_) | Effect::Read(_) | Effect::Ask => {}
+            Effect::Write(_) | Effect::Read(_) | Effect::Ask | Effect::ThirdParty | Effect::Withheld => {}
         }
     }
     let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();

@@ -11,7 +11,7 @@ use crate::matcher::Hit;
 use crate::path::AbsPath;
 use crate::pattern::Anchor;
 use crate::policy::View;
-use crate::surface::{Effect, Role, Rule, Sense, Sourced, Surface};
+use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Surface};
 
 /// What is to be done with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,11 +81,13 @@ impl Surface {
         };
         let deny = |because| Verdict { outcome: Outcome::Deny, because, ask: None };
         let allow = |rule, ask| Verdict { outcome: Outcome::Allow, because: Because::Rule(rule), ask };
-        let readable = self.deepest(stage(4));
         // What is private covers the host's own directory of that name, but not what is bound below it.
-        let writable = self.deepest(stage(3)).filter(|(write, depth)| {
-            !matches!(write.effect, Effect::Write(Role::Private)) || readable.is_none_or(|(_, deeper)| deeper <= *depth)
-        });
+        let bound =
+            [stage(4), stage(7)].into_iter().filter_map(|hits| self.deepest(hits)).max_by_key(|(_, depth)| *depth);
+        let is_there =
+            |(rule, depth): &(&Rule, u32)| !is_private(rule) || bound.is_none_or(|(_, deeper)| deeper <= *depth);
+        let readable = self.deepest(stage(4)).filter(is_there);
+        let writable = self.deepest(stage(3)).filter(is_there);
         // Floating patterns, and built-in places such as `/tmp/tmux-*`, speak of the host's files. What exists only in the
         // session, or belongs to ringfence's caches, is not among them: agents keep settings there, package managers unpack
         // there.
@@ -93,8 +95,14 @@ impl Surface {
         let is_about_the_host = |rule: &Rule| {
             rule.pattern.anchor == Anchor::Floating || (!rule.source.is_written() && rule.text.starts_with('/'))
         };
-        let speaks = |rule: &Rule| !(is_own && is_about_the_host(rule));
-        let denied = |number: u8| self.taken_away(stage(number), |rule| number == 0 || speaks(rule));
+        let third_party = stage(6).iter().map(|hit| hit.depth).min().unwrap_or(u32::MAX);
+        let speaks = |hit: &Hit| {
+            let rule = self.rule(*hit);
+            let is_anywhere = rule.effect == Effect::Protect && rule.list == PROTECTED_ANYWHERE;
+            let is_theirs = is_anywhere && hit.depth > third_party;
+            rule.effect == Effect::Escape || !(is_theirs || is_own && is_about_the_host(rule))
+        };
+        let denied = |number: u8| self.taken_away(stage(number), &speaks);
         if let Some(rule) = denied(0).or_else(|| denied(1)) {
             return deny(Because::Rule(rule));
         }
@@ -122,11 +130,11 @@ impl Surface {
     }
 
     /// The rule that takes the path away, if any list does: in each list the last match counts.
-    fn taken_away(&self, hits: &[Hit], speaks: impl Fn(&Rule) -> bool) -> Option<&Rule> {
+    fn taken_away(&self, hits: &[Hit], speaks: &dyn Fn(&Hit) -> bool) -> Option<&Rule> {
         hits.chunk_by(|a, b| self.rule(*a).list == self.rule(*b).list)
-            .filter_map(|list| list.last())
+            .filter_map(|list| list.iter().rfind(|hit| speaks(hit)))
             .map(|hit| self.rule(*hit))
-            .find(|rule| rule.sense == Sense::Rule && speaks(rule))
+            .find(|rule| rule.sense == Sense::Rule)
     }
 
     /// The most specific rule, and how deep it reaches.
@@ -182,6 +190,10 @@ impl Surface {
     }
 }
 
+fn is_private(rule: &Rule) -> bool {
+    matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private))
+}
+
 impl fmt::Display for Because<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -201,6 +213,8 @@ impl fmt::Display for Rule {
             Effect::Write(_) => "write",
             Effect::Read(_) => "read",
             Effect::Ask => "ask",
+            Effect::ThirdParty => "third-party",
+            Effect::Withheld => "withheld",
         };
         let mark = if self.sense == Sense::Exception { "!" } else { "" };
         write!(f, "{word} \"{mark}{}\"", crate::path::Shown(self.text.as_bytes()))

@@ -41,6 +41,9 @@ pub enum RuleError {
     /// `a/*/../b`.
     #[error("`..` cannot follow a wildcard")]
     UpAfterWildcard,
+    /// Relative, or with a variable, where neither has a meaning.
+    #[error("an absolute path is needed here")]
+    NotAbsolute,
     /// A wildcard in a socket's or a directory's path that must be one place.
     #[error("one path is needed here, wildcards are not")]
     Wildcard,
@@ -131,9 +134,10 @@ impl PathRule {
 
     /// Expands against a host's variables.
     pub(crate) fn split(&self, vars: &Variables) -> Result<Split, Dropped> {
-        // The text was checked when the rule was made; a variable's value is literal and cannot make it malformed.
-        let units = template::expand(&self.text, self.kind, vars).unwrap_or_else(|_| Ok(Vec::new()))?;
-        Ok(split(&units).unwrap_or(Split { absolute: false, literal: Vec::new(), rest: Vec::new() }))
+        // The text was checked when the rule was made, but a variable inside `[..]` can still break it.
+        let malformed = || Dropped::Malformed { rule: self.text.clone() };
+        let units = template::expand(&self.text, self.kind, vars).map_err(|_| malformed())??;
+        split(&units).map_err(|_| malformed())
     }
 }
 
@@ -190,6 +194,21 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// An absolute pattern, or one that floats (`**/x`), as a program writes it: no variables, links not followed.
+    ///
+    /// # Errors
+    /// When the text is no pattern, or relative to nothing.
+    pub fn parse(text: &str) -> Result<Self, RuleError> {
+        let rule = PathRule::parse(text, TemplateKind::Path)?;
+        let no_variables = Variables::new();
+        let split = rule.split(&no_variables).map_err(|_| RuleError::NotAbsolute)?;
+        if rule.is_floating() {
+            return Ok(Self { anchor: Anchor::Floating, rest: split.rest });
+        }
+        let base = AbsPath::lexical(&split.literal).map_err(|_| RuleError::NotAbsolute)?;
+        if split.absolute { Ok(Self { rest: split.rest, ..Self::path(base) }) } else { Err(RuleError::NotAbsolute) }
+    }
+
     /// A path and everything below it.
     pub fn path(path: AbsPath) -> Self {
         Self { anchor: Anchor::At(path), rest: Vec::new() }

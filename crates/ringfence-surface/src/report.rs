@@ -29,6 +29,12 @@ pub enum Dropped {
         /// What it holds.
         value: Vec<u8>,
     },
+    /// What the variables hold here makes no pattern of it.
+    #[error("with the variables of this host, {rule} is not a pattern")]
+    Malformed {
+        /// As written.
+        rule: String,
+    },
     /// The path is longer than the kernel takes, or holds a NUL.
     #[error(transparent)]
     BadPath(#[from] PathError),

@@ -83,6 +83,11 @@ pub enum Effect {
     Read(Role),
     /// Writable, but worth a question in accept-edits.
     Ask,
+    /// Other people's code: below it the names that are protected anywhere do not count.
+    ThirdParty,
+    /// Granted to the session and not to this call. It grants nothing, and shows that the path is the host's: without it a
+    /// private `/tmp` would reappear where something of the host's was bound.
+    Withheld,
 }
 
 /// One rule about paths.
@@ -256,6 +261,9 @@ impl Surface {
     }
 }
 
+/// The list of the names that are protected anywhere.
+pub(crate) const PROTECTED_ANYWHERE: u32 = 0;
+
 impl Effect {
     /// Rules of one stage decide together.
     pub(crate) fn stage(self) -> u8 {
@@ -266,6 +274,8 @@ impl Effect {
             Self::Write(_) => 3,
             Self::Read(_) => 4,
             Self::Ask => 5,
+            Self::ThirdParty => 6,
+            Self::Withheld => 7,
         }
     }
 }

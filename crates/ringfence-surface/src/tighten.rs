@@ -143,11 +143,12 @@ impl Surface {
         for rule in &self.rules {
             match rule.effect {
                 Effect::Write(role) if call.write.is_some() && !role.is_ground() => {
-                    if call.read.is_none() {
-                        rules.push(Rule { effect: Effect::Read(role), ..rule.clone() });
-                    }
+                    let effect = if call.read.is_none() { Effect::Read(role) } else { Effect::Withheld };
+                    rules.push(Rule { effect, ..rule.clone() });
                 }
-                Effect::Read(role) if call.read.is_some() && !role.is_ground() => {}
+                Effect::Read(role) if call.read.is_some() && !role.is_ground() => {
+                    rules.push(Rule { effect: Effect::Withheld, ..rule.clone() });
+                }
                 _ => rules.push(rule.clone()),
             }
         }

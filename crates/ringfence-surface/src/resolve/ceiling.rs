@@ -64,6 +64,8 @@ impl Cx<'_> {
         if let (Some(readable), Some(writable)) = (&mut readable, &writable) {
             readable.extend(writable.iter().cloned());
         }
+        // What is writable is readable, so a limit on reading limits writing too.
+        let writable = writable.or_else(|| readable.clone());
         let mut kept = Vec::new();
         for grant in std::mem::take(&mut collected.grants) {
             let (ceiling, word) = match grant.effect {
@@ -120,9 +122,12 @@ impl Cx<'_> {
     fn check_workdir(&mut self, collected: &Collected) -> Result<(), Diagnostic> {
         let readable = collected.grants.iter().filter(|g| !matches!(g.effect, Effect::Ask)).map(|g| &g.pattern);
         if covering(readable).hits(&collected.workdir).is_empty() {
-            let message =
-                format!("the working directory {} is beyond what the managed policy permits", collected.workdir);
-            return Err(Diagnostic::refusal(message).help("work in a directory that its `read` and `write` cover"));
+            let message = format!(
+                "the working directory {} is beyond what the managed policy or an untrusted project may use",
+                collected.workdir
+            );
+            return Err(Diagnostic::refusal(message)
+                .help("work in a directory that the managed `read` and `write` cover, or trust the project's file"));
         }
         if !self.is_directory(&collected.workdir) {
             return Err(Diagnostic::refusal(format!("the working directory {} does not exist", collected.workdir)));

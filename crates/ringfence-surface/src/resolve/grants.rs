@@ -86,7 +86,9 @@ impl<'a> Cx<'a> {
         let readable = Source::Default { reason: "the project is readable" };
         grants.push(Grant::known(Effect::Read(Role::WorkingDir), root.clone(), readable.clone()));
         if !workdir.is_within(root) {
-            grants.push(Grant::known(Effect::Read(Role::WorkingDir), workdir.clone(), readable));
+            // Only a persona leads out of the root, so its file must be trusted for it.
+            let trust = persona.map_or(Trust::Trusted, |(_, layer)| trust_of(layer));
+            grants.push(Grant { trust, ..Grant::known(Effect::Read(Role::WorkingDir), workdir.clone(), readable) });
         }
         let layers = self.layers(reading);
         let speaks_for_the_project = |layer: &&&Layer| matches!(layer.level, Level::Project(_) | Level::Explicit);

@@ -201,6 +201,10 @@ impl<'a> Cx<'a> {
     }
 
     fn omit(&mut self, entry: impl Into<String>, source: Source, why: Dropped) {
+        // A built-in row that a variable may move is listed under each of its names; that one of them is unset is no news.
+        if matches!((&source, &why), (Source::Table { .. }, Dropped::Unset { .. })) {
+            return;
+        }
         let omission = Omission { entry: entry.into(), source, why };
         // The baseline of an untrusted project is collected a second time; what is missing there is missing once.
         if !self.omissions.contains(&omission) {

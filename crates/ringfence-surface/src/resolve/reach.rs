@@ -15,6 +15,8 @@ use crate::text::Diagnostic;
 #[derive(Debug, Clone)]
 pub(super) struct Entry<T> {
     value: T,
+    /// As it was written: a group's name for each of its hosts.
+    text: String,
     source: Source,
     trust: Trust,
 }
@@ -68,17 +70,25 @@ impl Cx<'_> {
             let trust = if layer.level == Level::Project(Trust::Untrusted) { Trust::Untrusted } else { Trust::Trusted };
             project_speaks |= network.allow.is_some() && layer.level != Level::User;
             for rule in network.allow.iter().flatten() {
+                let text = match &rule.value {
+                    HostRule::Group(group) => group.name.to_owned(),
+                    HostRule::Host(pattern) => pattern.to_string(),
+                };
                 for value in hosts_of(&rule.value) {
-                    asked.hosts.push(Entry { value, source: source_of(rule), trust });
+                    asked.hosts.push(Entry { value, text: text.clone(), source: source_of(rule), trust });
                 }
             }
             for port in network.host_ports.iter().flatten() {
-                asked.host_ports.push(Entry { value: port.value.0, source: source_of(port), trust });
+                let (value, text) = (port.value.0, port.value.0.to_string());
+                asked.host_ports.push(Entry { value, text, source: source_of(port), trust });
             }
             for socket in network.sockets.iter().flatten() {
                 let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
                 match self.place(&socket.value.0, &dir) {
-                    Ok(found) => asked.sockets.push(Entry { value: found.path, source: source_of(socket), trust }),
+                    Ok(found) => {
+                        let (value, text) = (found.path, socket.value.0.text().to_owned());
+                        asked.sockets.push(Entry { value, text, source: source_of(socket), trust });
+                    }
                     Err(why) => self.omit(socket.value.0.text(), source_of(socket), why),
                 }
             }
@@ -146,12 +156,12 @@ impl Cx<'_> {
             for narrower in limit.iter().filter(|l| entry.value.covers(l)) {
                 kept.push(Entry { value: narrower.clone(), ..entry.clone() });
             }
-            self.omit(entry.value.to_string(), entry.source.clone(), why(&entry.source));
+            self.omit(entry.text, entry.source.clone(), why(&entry.source));
         }
         *entries = kept;
     }
 
-    fn keep<T: PartialEq + std::fmt::Display>(
+    fn keep<T: PartialEq>(
         &mut self,
         entries: &mut Vec<Entry<T>>,
         limit: &[T],
@@ -163,7 +173,7 @@ impl Cx<'_> {
             if !concerns(&entry) || limit.contains(&entry.value) {
                 kept.push(entry);
             } else {
-                self.omit(entry.value.to_string(), entry.source.clone(), why(&entry.source));
+                self.omit(entry.text, entry.source.clone(), why(&entry.source));
             }
         }
         *entries = kept;
@@ -184,5 +194,6 @@ fn patterns(group: &Group) -> Vec<HostPattern> {
 
 fn group_hosts(name: &str, source: &Source) -> Vec<Entry<HostPattern>> {
     let hosts = group(name).map(patterns).unwrap_or_default();
-    hosts.into_iter().map(|value| Entry { value, source: source.clone(), trust: Trust::Trusted }).collect()
+    let entry = |value| Entry { value, text: name.to_owned(), source: source.clone(), trust: Trust::Trusted };
+    hosts.into_iter().map(entry).collect()
 }

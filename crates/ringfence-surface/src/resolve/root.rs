@@ -31,7 +31,7 @@ impl<'a> Cx<'a> {
         let asked = layer.file.workspace.as_ref().and_then(|w| w.root.as_ref());
         let root = match asked {
             Some(rule) => self.directory(rule, &dir, "the project's root")?,
-            None if layer.level == Level::Explicit => self.facts.cwd.clone(),
+            None if layer.level == Level::Explicit => self.default_root()?,
             None => dir,
         };
         if layer.level != Level::Project(Trust::Untrusted) {

@@ -2,7 +2,7 @@
 
 use super::{Cx, Layer, Level, source_of};
 use crate::curated;
-use crate::policy::{EnvName, Limits, Tier, View};
+use crate::policy::{EnvName, Limits, PolicyFile, Tier, View};
 use crate::report::Dropped;
 use crate::source::Source;
 use crate::surface::{Caps, Sourced};
@@ -98,11 +98,11 @@ impl Cx<'_> {
     pub(super) fn cap_settings(&mut self, settings: &mut Settings, managed: &Layer) {
         let beyond = |word: &str| super::grants::beyond(format!("the managed policy's `{word}`"));
         let file = &managed.file;
-        if let Some(view) = file.files.as_ref().and_then(|f| f.view.as_ref())
-            && settings.view.value > view.value
+        if let Some(limit) = view_limit(file)
+            && settings.view.value > limit.value
         {
             self.omit("view = \"host\"", settings.view.source.clone(), beyond("view"));
-            settings.view = sourced(view);
+            settings.view = limit;
         }
         if let Some(workspace) = &file.workspace {
             if let Some(tier) = workspace.tier.as_ref().filter(|tier| settings.tier.value < tier.value) {
@@ -166,6 +166,16 @@ impl Cx<'_> {
                 self.said.push(Diagnostic::warning(entry.source.place().cloned(), message));
             }
         }
+    }
+}
+
+/// A managed list of what may be read would mean nothing beside a view in which everything is.
+fn view_limit(file: &PolicyFile) -> Option<Sourced<View>> {
+    let files = file.files.as_ref()?;
+    let read = || files.read.as_ref().map(|_| Source::Default { reason: "the managed policy limits `read`" });
+    match &files.view {
+        Some(view) => Some(sourced(view)),
+        None => Some(Sourced { value: View::Surface, source: read()? }),
     }
 }
 

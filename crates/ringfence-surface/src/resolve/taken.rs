@@ -12,7 +12,7 @@ use crate::pattern::{Anchor, PathRule, Pattern};
 use crate::policy::{DenyRule, Rules};
 use crate::report::Dropped;
 use crate::source::Source;
-use crate::surface::{Effect, Role, Rule, Sense};
+use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense};
 use crate::template::{TemplateKind, Variables};
 
 impl Cx<'_> {
@@ -90,15 +90,11 @@ impl Cx<'_> {
     /// Names that make code run later, wherever they are and whether or not they exist.
     fn protected(&mut self, rules: &mut Vec<Rule>, grants: &[Grant]) {
         for row in curated::protected::PROTECTED_ANYWHERE {
-            self.row_rules(rules, row, Effect::Protect, "protected", 0);
+            self.row_rules(rules, row, Effect::Protect, "protected", PROTECTED_ANYWHERE);
         }
         // Packages ship such files by the thousand and nobody opens them as projects; refusing them would break installs.
-        let from = rules.len();
         for row in curated::protected::THIRD_PARTY {
-            self.row_rules(rules, row, Effect::Protect, "third-party", 0);
-        }
-        for rule in &mut rules[from..] {
-            rule.sense = Sense::Exception;
+            self.row_rules(rules, row, Effect::ThirdParty, "third-party", 0);
         }
         for row in curated::protected::PROTECTED_HOME {
             self.row_rules(rules, row, Effect::Protect, "protected", 2);

@@ -221,7 +221,7 @@ fn the_managed_file_is_a_ceiling() {
 #[test]
 fn a_working_directory_beyond_the_ceiling() {
     let host = Host::new().managed("[files]\nwrite = [\"/srv\"]\nread = [\"/srv\"]\n");
-    assert!(host.try_resolve().unwrap_err().contains("beyond what the managed policy permits"));
+    assert!(host.try_resolve().unwrap_err().contains("is beyond what the managed policy"));
     let readable = Host::new().managed("[files]\nwrite = [\"/srv\"]\n").resolve();
     readable.check(&[("/home/u/proj/x", "r-"), ("/srv/x", "--")]);
     let inside = Host::new().managed("[files]\nwrite = [\"/home/u/proj/src\"]\n").resolve();
@@ -268,4 +268,43 @@ fn dangerous_variables_are_named() {
     let answers = Host::new().project("[env]\npass = [\"AWS_SECRET_ACCESS_KEY\", \"MY_COLOR\"]\n").resolve();
     assert!(answers.said().contains("AWS_SECRET_ACCESS_KEY is passed to the agent"), "{}", answers.said());
     assert!(!answers.said().contains("MY_COLOR is passed"));
+}
+
+/// An untrusted persona cannot lead the agent out of the project to read elsewhere.
+#[test]
+fn an_untrusted_persona_reads_nothing_new() {
+    let host = Host::new().dir("/home/u/other").untrusted("[persona.x]\nworkdir = \"~\"\nwrite = []\n").persona("x");
+    let said = host.try_resolve().unwrap_err();
+    assert!(said.contains("the working directory /home/u is beyond"), "{said}");
+}
+
+/// What is writable is readable: a managed limit on reading limits writing and the view.
+#[test]
+fn a_managed_limit_on_reading_cannot_be_walked_around() {
+    let host = || Host::new().managed("[files]\nread = [\"/home/*/proj\"]\n");
+    let answers = host().user("[files]\nview = \"host\"\nwrite = [\"/srv\"]\n").resolve();
+    answers.check(&[("/srv/x", "--"), ("/var/log/x", "--"), ("/home/u/proj/x", "rw"), ("/usr/x", "r-")]);
+    assert_eq!(answers.omitted().len(), 2, "{:?}", answers.omitted());
+}
+
+/// `--policy` does not make a system directory a project.
+#[test]
+fn an_explicit_policy_in_a_system_directory() {
+    let mut host = Host::new().policy(Level::Explicit, "/home/u/p.toml", "");
+    host.facts.cwd = crate::host::abs("/etc");
+    assert!(host.try_resolve().unwrap_err().contains("belongs to the system"));
+}
+
+/// A group that is left out is named once, as it was written.
+#[test]
+fn a_group_is_left_out_by_its_name() {
+    let answers = Host::new().untrusted("[network]\nallow = [\"github\"]\n").resolve();
+    assert_eq!(answers.omitted(), ["github: the project's file is not trusted, so it can only narrow"]);
+}
+
+/// On a plain host nothing is reported that nobody asked for.
+#[test]
+fn built_in_rows_make_no_noise() {
+    let answers = Host::new().resolve();
+    assert_eq!(answers.0.omissions, []);
 }

@@ -4,3 +4,4 @@ mod host;
 mod layers;
 mod rules;
 mod surface;
+mod tighten;

@@ -287,5 +287,25 @@ fn third_party_directories() {
         ("/home/u/proj/node_modules/x/.github/workflows/ci.yml", "rw"),
         ("/home/u/proj/node_modules/x/.git/hooks/pre-commit", "r-"),
         ("/home/u/proj/.vscode/settings.json", "r-"),
+        // A third party inside a protected directory opens nothing.
+        ("/home/u/proj/.claude/commands/vendor/x.md", "r-"),
+        ("/home/u/proj/.github/workflows/vendor/x.yml", "r-"),
+        ("/home/u/proj/.vscode/node_modules/x", "r-"),
+        ("/home/u/proj/.claude/vendor/.claude/x", "r-"),
     ]);
+    // What somebody wrote holds there too.
+    let answers = Host::new().project("[files]\nprotect = [\"**/.vscode\"]\ndeny = [\"**/.env\"]\n").resolve();
+    answers.check(&[("/home/u/proj/vendor/x/.vscode/y", "r-"), ("/home/u/proj/vendor/.env", "--")]);
+}
+
+/// A variable inside a character class can make the pattern meaningless on one host: it grants nothing then.
+#[test]
+fn a_pattern_that_a_variable_breaks_grants_nothing() {
+    for (rule, user) in [("/srv/[$USER]", "\u{ff}"), ("/srv/[a-$USER]", "A")] {
+        let mut host = Host::new().project(&format!("[files]\nwrite = ['{rule}']\n"));
+        let value = if user == "A" { b"A".to_vec() } else { b"\xff".to_vec() };
+        host.facts.environment.insert(b"USER".to_vec(), value);
+        let answers = host.resolve();
+        answers.check(&[("/home/u/proj/x", "r-"), ("/srv/x", "--")]);
+    }
 }

@@ -141,6 +141,8 @@ impl WireRule {
             Effect::Write(role) => ("write", Some(role.word())),
             Effect::Read(role) => ("read", Some(role.word())),
             Effect::Ask => ("ask", None),
+            Effect::ThirdParty => ("third-party", None),
+            Effect::Withheld => ("withheld", None),
         };
         Self {
             effect,

@@ -1,0 +1,230 @@
+//! A call's own policy is never wider than the session's.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ringfence_surface::policy::{EnvName, Tier, View};
+use ringfence_surface::{AbsPath, Access, HostPattern, HostTarget, Outcome, Pattern, SubPolicy, Surface};
+
+use crate::host::{Host, abs};
+
+fn pattern(text: &str) -> Pattern {
+    Pattern::parse(text).expect(text)
+}
+
+fn session() -> Surface {
+    let policy = r#"
+        [files]
+        write = [".", "/srv/out"]
+        read = ["/srv/in"]
+        deny = ["**/.env", "!**/ok/.env", "private"]
+        protect = ["infra"]
+        [network]
+        allow = ["api.example.com", "*.cdn.example.com:443"]
+        host_ports = [5432]
+        sockets = ["/run/db.sock"]
+        [env]
+        pass = ["TOKEN"]
+        [limits]
+        memory = "1GiB"
+        pids = 100
+        wall = "1h"
+    "#;
+    Host::new().project(policy).resolve().0.surface
+}
+
+#[track_caller]
+fn gains(change: impl FnOnce(&mut SubPolicy), expected: &str) {
+    let mut call = SubPolicy::unchanged();
+    change(&mut call);
+    let widens = session().tighten(&call).expect_err(expected);
+    assert_eq!(widens.to_string(), format!("this would gain {expected}"));
+}
+
+/// K10: a widening is refused with the thing that would be gained.
+#[test]
+fn k10_what_widens_is_refused() {
+    gains(|c| c.write = Some(vec![pattern("/home/u/proj/src"), pattern("/home/u/x")]), "write /home/u/x");
+    gains(|c| c.write = Some(vec![pattern("/srv/in")]), "write /srv/in");
+    gains(|c| c.write = Some(vec![pattern("/")]), "write /");
+    gains(|c| c.write = Some(vec![pattern("/home/u/*/x")]), "write /home/u/*/x");
+    gains(|c| c.write = Some(vec![pattern("/home/u/proj/infra/a")]), "write /home/u/proj/infra/a");
+    gains(|c| c.write = Some(vec![pattern("/home/u/proj/.git/hooks")]), "write /home/u/proj/.git/hooks");
+    gains(|c| c.write = Some(vec![pattern("**/x")]), "write **/x");
+    gains(|c| c.read = Some(vec![pattern("/home/u/.ssh")]), "read /home/u/.ssh");
+    gains(|c| c.read = Some(vec![pattern("/home/u/proj/private/x")]), "read /home/u/proj/private/x");
+    gains(|c| c.workdir = Some(abs("/home/u")), "a working directory: /home/u");
+    gains(|c| c.view = Some(View::Host), "the view of the host");
+    let host = |text: &str| Some(vec![HostPattern::parse(text).expect(text)]);
+    gains(|c| c.hosts = host("evil.example.com"), "host evil.example.com");
+    gains(|c| c.hosts = host("api.example.com:8080"), "host api.example.com:8080");
+    gains(|c| c.hosts = host("*.example.com:443"), "host *.example.com:443");
+    gains(|c| c.host_ports = Some(vec![5432, 22]), "loopback port 22");
+    gains(|c| c.sockets = Some(vec![abs("/run/docker.sock")]), "socket /run/docker.sock");
+    gains(|c| c.env = EnvName::new("AWS_SECRET_ACCESS_KEY").map(|name| vec![name]), "variable AWS_SECRET_ACCESS_KEY");
+    gains(|c| c.memory = Some(2 << 30), "more memory");
+    gains(|c| c.pids = Some(101), "more processes");
+    gains(|c| c.wall = Some(Duration::from_secs(3601)), "more time");
+}
+
+/// K10: a tier is never lowered.
+#[test]
+fn k10_the_tier_is_never_lowered() {
+    let session = Host::new().project("[workspace]\ntier = \"production\"\n").resolve().0.surface;
+    let call = SubPolicy { tier: Some(Tier::Development), ..SubPolicy::unchanged() };
+    assert!(session.tighten(&call).is_err());
+}
+
+/// K10: what the session could write stays readable; what the call denies is denied; scratch stays.
+#[test]
+fn k10_a_narrower_call() {
+    let call = SubPolicy {
+        write: Some(vec![pattern("/home/u/proj/src")]),
+        deny: vec![pattern("/home/u/proj/keys"), pattern("**/*.pem")],
+        protect: vec![pattern("/home/u/proj/src/gen")],
+        hosts: Some(Vec::new()),
+        sockets: Some(vec![abs("/run/db.sock")]),
+        env: Some(Vec::new()),
+        memory: Some(1 << 20),
+        ..SubPolicy::unchanged()
+    };
+    let narrow = session().tighten(&call).expect("narrower");
+    let check = |path: &str, read: bool, write: bool| {
+        assert_eq!(narrow.decide(&abs(path), Access::Read).is_allowed(), read, "read {path}");
+        assert_eq!(narrow.decide(&abs(path), Access::Write).is_allowed(), write, "write {path}");
+    };
+    check("/home/u/proj/src/x.rs", true, true);
+    check("/home/u/proj/src/gen/x.rs", true, false);
+    check("/home/u/proj/Cargo.toml", true, false);
+    check("/srv/out/x", true, false);
+    check("/srv/in/x", true, false);
+    check("/home/u/proj/keys/x", false, false);
+    check("/home/u/proj/a/b.pem", false, false);
+    check("/home/u/proj/.env", false, false);
+    check("/tmp/x", true, true);
+    check("/usr/bin/cc", true, false);
+    assert!(narrow.decide_host(&HostTarget::parse("api.example.com").expect("host")).is_none());
+    assert!(narrow.decide_host_port(5432).is_some());
+    assert_eq!(narrow.decide_variable(b"TOKEN"), Outcome::Deny);
+    // Narrower still, and never back.
+    assert!(narrow.tighten(&SubPolicy { write: Some(vec![pattern("/srv/out")]), ..SubPolicy::unchanged() }).is_err());
+}
+
+/// K10: reading can be narrowed to a list; programs still run.
+#[test]
+fn k10_reading_only_what_is_listed() {
+    let call =
+        SubPolicy { write: Some(Vec::new()), read: Some(vec![pattern("/home/u/proj/docs")]), ..SubPolicy::unchanged() };
+    let narrow = session().tighten(&call).expect("narrower");
+    for (path, expected) in
+        [("/home/u/proj/docs/x", true), ("/home/u/proj/src", false), ("/srv/in/x", false), ("/usr/bin/cc", true)]
+    {
+        assert_eq!(narrow.decide(&abs(path), Access::Read).is_allowed(), expected, "{path}");
+    }
+    assert!(!narrow.decide(&abs("/home/u/proj/docs/x"), Access::Write).is_allowed());
+}
+
+/// The session's private `/tmp` does not become the host's when a call names a part of it.
+#[test]
+fn k10_a_private_directory_stays_private() {
+    use ringfence_surface::{Because, Effect, Role};
+    let call = SubPolicy { write: Some(vec![pattern("/tmp/part")]), ..SubPolicy::unchanged() };
+    let narrow = session().tighten(&call).expect("narrower");
+    let verdict = narrow.decide(&abs("/tmp/part/x"), Access::Write);
+    assert!(
+        matches!(verdict.because, Because::Rule(rule) if rule.effect == Effect::Write(Role::Private)),
+        "{verdict:?}"
+    );
+}
+
+const NAMES: [&str; 7] = ["a", "b", "c", "ab", ".env", ".git", "hooks"];
+
+fn path_text() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(NAMES.to_vec()), 0..5).prop_map(|names| {
+        let below: String = names.iter().map(|name| format!("/{name}")).collect();
+        format!("/home/u/proj{below}")
+    })
+}
+
+fn rule_text() -> impl Strategy<Value = String> {
+    let segment = prop::sample::select(vec!["a", "b", "c", "*", "**", "a*", "*b", ".env", ".git", "hooks", "?"]);
+    let start = prop::sample::select(vec!["/home/u/proj", "/home/u/proj", "/home/u", "/tmp", "**", ""]);
+    (start, prop::collection::vec(segment, 0..4)).prop_map(|(start, segments)| {
+        let text: String = segments.iter().map(|s| format!("/{s}")).collect();
+        let text = format!("{start}{text}");
+        // Two `**` in a row say the same as one, and nothing at all is the root.
+        if text.is_empty() { "/".into() } else { text }
+    })
+}
+
+fn list(rules: &[String]) -> String {
+    let quoted: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+fn patterns(rules: Option<Vec<String>>) -> Option<Vec<Pattern>> {
+    rules.map(|rules| rules.iter().filter_map(|rule| Pattern::parse(rule).ok()).collect())
+}
+
+fn rules(most: usize) -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(rule_text(), 0..most)
+}
+
+const HOSTS: [&str; 6] =
+    ["a.example.com", "b.example.com", "*.example.com", "a.example.com:443", "x.a.example.com", "*.a.example.com:8080"];
+
+fn hosts() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(prop::sample::select(HOSTS.map(str::to_owned).to_vec()), 0..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// K10: whatever the two policies are, no path, host, port, socket or variable is gained.
+    #[test]
+    fn k10_tighten_never_widens(
+        (write, read, deny, except, protect) in (rules(4), rules(4), rules(4), rules(3), rules(3)),
+        (call_write, call_read) in (prop::option::of(rules(3)), prop::option::of(rules(3))),
+        (call_deny, call_protect) in (rules(3), rules(3)),
+        (outer_hosts, call_hosts) in (hosts(), prop::option::of(hosts())),
+        (outer_ports, call_ports) in (prop::collection::vec(1u16..5, 0..3), prop::option::of(prop::collection::vec(1u16..5, 0..3))),
+        is_host_view in any::<bool>(),
+        paths in prop::collection::vec(path_text(), 1..40),
+    ) {
+        let exceptions: Vec<String> = except.iter().map(|rule| format!("!{rule}")).collect();
+        let view = if is_host_view { "host" } else { "surface" };
+        let text = format!(
+            "[files]\nview = \"{view}\"\nwrite = {}\nread = {}\ndeny = {}\nprotect = {}\n[network]\nallow = {}\nhost_ports = {:?}\n",
+            list(&write), list(&read), list(&[deny, exceptions.clone()].concat()), list(&[protect, exceptions].concat()),
+            list(&outer_hosts), outer_ports,
+        );
+        let outer = Host::new().project(&text).resolve().0.surface;
+        let call = SubPolicy {
+            write: patterns(call_write),
+            read: patterns(call_read),
+            deny: patterns(Some(call_deny)).unwrap_or_default(),
+            protect: patterns(Some(call_protect)).unwrap_or_default(),
+            hosts: call_hosts.map(|h| h.iter().filter_map(|h| HostPattern::parse(h).ok()).collect()),
+            host_ports: call_ports,
+            ..SubPolicy::unchanged()
+        };
+        let Ok(inner) = outer.tighten(&call) else { return Ok(()) };
+        let outside = ["/home/u/a", "/tmp/a", "/tmp/a/.env", "/etc/passwd", "/srv", "/", "/home/u"].map(str::to_owned);
+        for path in paths.iter().chain(&outside) {
+            let path: AbsPath = abs(path);
+            for access in [Access::Read, Access::Write] {
+                let (wide, narrow) = (outer.decide(&path, access), inner.decide(&path, access));
+                prop_assert!(wide.is_allowed() || !narrow.is_allowed(), "{access} {path}: {} but {}", wide.because, narrow.because);
+            }
+        }
+        for name in ["a.example.com", "b.example.com", "x.a.example.com", "y.x.a.example.com", "example.com"] {
+            for port in [80, 443, 8080] {
+                let target = HostTarget::new(name, port).expect("a host");
+                prop_assert!(outer.decide_host(&target).is_some() || inner.decide_host(&target).is_none(), "{target}");
+            }
+        }
+        for port in 0..6 {
+            prop_assert!(outer.decide_host_port(port).is_some() || inner.decide_host_port(port).is_none());
+        }
+    }
+}
