@@ -4,6 +4,7 @@
 //! and explained for another machine. Which paths matter depends on the policy, so `resolve` asks through [`Look`]; on a
 //! live host whoever answers records each answer, and the record is a [`HostFacts`] that answers the same again.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::path::{AbsPath, check_bytes};
@@ -113,24 +114,27 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
     let mut at = if raw.first() == Some(&b'/') { AbsPath::root() } else { start.clone() };
     let mut fact = PathFact::Directory;
     let mut links = Vec::new();
-    // What is still to be walked, the next name last.
-    let mut ahead: Vec<Vec<u8>> = Vec::new();
-    push_names(&mut ahead, raw);
-    while let Some(name) = ahead.pop() {
-        match name.as_slice() {
+    // What is still to be walked; a link puts what it says in front of the rest.
+    let mut ahead = Cow::Borrowed(raw);
+    let mut next = 0;
+    while next < ahead.len() {
+        let end = ahead[next..].iter().position(|b| *b == b'/').map_or(ahead.len(), |length| next + length);
+        let name = &ahead[next..end];
+        next = end + 1;
+        match name {
             b"" | b"." => continue,
             b".." => {
                 at.pop();
                 fact = PathFact::Directory;
                 continue;
             }
-            _ => at.push(&name),
+            _ => at.push(name),
         }
-        check_bytes(at.as_bytes())?;
         // Below nothing there is nothing: most of what the built-in tables name does not exist, and each look costs a call.
         if fact == PathFact::Missing {
             continue;
         }
+        check_bytes(at.as_bytes())?;
         fact = look.path(&at);
         if let PathFact::Link(target) = &fact {
             links.push(at.clone());
@@ -142,14 +146,13 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
             } else {
                 at.pop()
             }
-            push_names(&mut ahead, target);
+            ahead = Cow::Owned([target, b"/".as_slice(), ahead.get(next..).unwrap_or_default()].concat());
+            next = 0;
+            fact = PathFact::Directory;
         }
     }
+    check_bytes(at.as_bytes())?;
     Ok(Followed { path: at, links, fact })
-}
-
-fn push_names(ahead: &mut Vec<Vec<u8>>, raw: &[u8]) {
-    ahead.extend(raw.split(|b| *b == b'/').rev().map(<[u8]>::to_vec));
 }
 
 impl HostFacts {

@@ -3,7 +3,9 @@
 //! Bytes that are not UTF-8 are ordinary: `*` crosses them, `?` takes one of them. Nothing here ever matches `/`, and a
 //! leading dot is not special, since a deny that skips hidden files would be a hole.
 
+use crate::path::Shown;
 use crate::template::Unit;
+use crate::text::Format;
 
 /// A component with wildcards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,15 +45,18 @@ pub enum GlobError {
 }
 
 impl GlobError {
-    /// What to write instead.
-    pub fn hint(self) -> &'static str {
+    /// What to write instead, in a file of this format.
+    pub fn hint(self, format: Format) -> String {
         match self {
-            Self::UnclosedClass => r"close it, or write `\[` for the character itself",
-            Self::EmptyClass => r"name the characters, or write `\[` for the character itself",
-            Self::BackwardRange => "write the smaller character first",
-            Self::Braces => r"write one entry for each alternative, or `\{` for the character itself",
-            Self::GluedDoubleStar => "write `*` within a name, `**/` for any number of directories",
-            Self::ClassNotText => "write the characters out",
+            Self::UnclosedClass => format!("close it with `]`; for the character itself {}", format.escape('[')),
+            Self::EmptyClass => format!("name the characters; for the character itself {}", format.escape('[')),
+            Self::BackwardRange => "write the smaller character first".into(),
+            Self::Braces => {
+                let (open, close) = (format.escape('{'), format.escaped('}'));
+                format!("write one entry for each alternative; for the character itself {open} or {close}")
+            }
+            Self::GluedDoubleStar => "write `*` within a name, `**/` for any number of directories".into(),
+            Self::ClassNotText => "write the characters out".into(),
         }
     }
 }
@@ -90,6 +95,14 @@ impl Glob {
 
     /// Does the whole component match?
     pub fn matches(&self, name: &[u8]) -> bool {
+        // Most names differ from the pattern at one of its ends already.
+        let end = |token: Option<&Token>, pick: fn(&[u8]) -> Option<&u8>| match token {
+            Some(Token::Literal(bytes)) => pick(bytes) == pick(name),
+            _ => true,
+        };
+        if !end(self.tokens.first(), <[u8]>::first) || !end(self.tokens.last(), <[u8]>::last) {
+            return false;
+        }
         // The classic walk: on a mismatch go back to the last `*` and let it take one byte more. Each `*` makes the earlier
         // ones final, so the work is at most pattern × name, whatever the pattern.
         let (mut token, mut at) = (0, 0);
@@ -174,37 +187,49 @@ fn class(units: &[Unit]) -> Result<(Token, usize), GlobError> {
             GlobError::UnclosedClass
         },
     )?;
-    let bytes: Vec<u8> = units[start..end].iter().map(|u| u.byte()).collect();
+    Ok((Token::Class { negated, ranges: ranges(&units[start..end])? }, end + 1))
+}
+
+/// The ranges between the brackets. Only a `-` as typed makes one: escaped, or from a variable, it is itself.
+fn ranges(units: &[Unit]) -> Result<Vec<(char, char)>, GlobError> {
+    let bytes: Vec<u8> = units.iter().map(|unit| unit.byte()).collect();
     let text = std::str::from_utf8(&bytes).map_err(|_| GlobError::ClassNotText)?;
-    let chars: Vec<char> = text.chars().collect();
+    let chars: Vec<(usize, char)> = text.char_indices().collect();
     let mut ranges = Vec::new();
-    let mut at = 0;
-    while at < chars.len() {
-        if at + 2 < chars.len() && chars[at + 1] == '-' {
-            if chars[at] > chars[at + 2] {
-                return Err(GlobError::BackwardRange);
+    let mut rest = chars.as_slice();
+    loop {
+        rest = match *rest {
+            [] => return Ok(ranges),
+            [(_, from), (dash, _), (_, to), ref after @ ..] if units[dash] == Unit::Meta(b'-') => {
+                if from > to {
+                    return Err(GlobError::BackwardRange);
+                }
+                ranges.push((from, to));
+                after
             }
-            ranges.push((chars[at], chars[at + 2]));
-            at += 3;
-        } else {
-            ranges.push((chars[at], chars[at]));
-            at += 1;
-        }
+            [(_, one), ref after @ ..] => {
+                ranges.push((one, one));
+                after
+            }
+        };
     }
-    Ok((Token::Class { negated, ranges }, end + 1))
 }
 
 impl std::fmt::Display for Glob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for token in &self.tokens {
             match token {
-                Token::Literal(bytes) => write!(f, "{}", crate::path::Shown(bytes))?,
+                Token::Literal(bytes) => write!(f, "{}", Shown(bytes))?,
                 Token::One => f.write_str("?")?,
                 Token::Run => f.write_str("*")?,
                 Token::Class { negated, ranges } => {
                     f.write_str(if *negated { "[!" } else { "[" })?;
                     for (from, to) in ranges {
-                        if from == to { write!(f, "{from}")? } else { write!(f, "{from}-{to}")? }
+                        write_member(f, *from)?;
+                        if from != to {
+                            f.write_str("-")?;
+                            write_member(f, *to)?;
+                        }
                     }
                     f.write_str("]")?;
                 }
@@ -214,12 +239,26 @@ impl std::fmt::Display for Glob {
     }
 }
 
+/// A character between brackets, escaped where it would mean something there.
+fn write_member(f: &mut std::fmt::Formatter<'_>, c: char) -> std::fmt::Result {
+    if matches!(c, '-' | ']' | '!' | '^' | '\\') {
+        f.write_str("\\")?;
+    }
+    write!(f, "{}", Shown(c.encode_utf8(&mut [0; 4]).as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// As a rule's text gives them: a backslash makes the next byte literal.
     fn units(text: &str) -> Vec<Unit> {
-        text.bytes().map(Unit::Meta).collect()
+        let mut bytes = text.bytes();
+        std::iter::from_fn(|| match bytes.next()? {
+            b'\\' => bytes.next().map(Unit::Literal),
+            byte => Some(Unit::Meta(byte)),
+        })
+        .collect()
     }
 
     #[track_caller]
@@ -262,12 +301,63 @@ mod tests {
         check("*x", b"\xff\xfex", true);
     }
 
+    /// An escape within brackets takes the meaning away, as everywhere else.
+    #[test]
+    fn classes_with_escapes() {
+        check(r"[a\-z]", b"m", false);
+        check(r"[a\-z]", b"-", true);
+        check(r"[a\-z]", b"z", true);
+        check(r"[a-\z]", b"m", true);
+        check(r"[\a-z]", b"m", true);
+        check(r"[+--]", b",", true);
+        check(r"[\!a]", b"!", true);
+        check(r"[\!a]", b"b", false);
+        check(r"[!\!a]", b"!", false);
+        check(r"[\^a]", b"^", true);
+        check(r"[a\]b]", b"]", true);
+        check(r"[a\]b]", b"b", true);
+        check(r"[\]]", b"]", true);
+        check(r"[!\]]", b"]", false);
+        check(r"[A-\]]", b"Z", true);
+        check(r"[\\]", b"\\", true);
+        check(r"[-a]", b"-", true);
+        check(r"[a-]", b"-", true);
+        check(r"[é\-ü]", "é".as_bytes(), true);
+        check(r"[é\-ü]", "ñ".as_bytes(), false);
+        check(r"[é-ü]", "ñ".as_bytes(), true);
+    }
+
+    /// A user called `!a-z]` is these five characters.
+    #[test]
+    fn what_a_variable_holds_is_literal_within_brackets() {
+        let value = b"!a-z]".map(Unit::Literal);
+        let glob = Glob::parse(&[units("[").as_slice(), &value, &units("]")].concat()).unwrap().unwrap();
+        for (name, expected) in [("!", true), ("a", true), ("-", true), ("z", true), ("]", true), ("m", false)] {
+            assert_eq!(glob.matches(name.as_bytes()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn classes_are_shown_as_they_would_be_written() {
+        for (text, expected) in [
+            (r"[a-z_]", r"[a-z_]"),
+            (r"[a\-z]", r"[a\-z]"),
+            (r"[]a]", r"[\]a]"),
+            (r"[^!]x", r"[!\!]x"),
+            ("[\u{1b}]*", r"[\u{1b}]*"),
+        ] {
+            assert_eq!(Glob::parse(&units(text)).unwrap().unwrap().to_string(), expected, "{text}");
+        }
+    }
+
     #[test]
     fn malformed() {
         for (pattern, expected) in [
             ("[a", GlobError::UnclosedClass),
             ("[]", GlobError::EmptyClass),
             ("[z-a]", GlobError::BackwardRange),
+            (r"[z-\a]", GlobError::BackwardRange),
+            (r"[a\]", GlobError::UnclosedClass),
             ("{a,b}", GlobError::Braces),
             ("a**", GlobError::GluedDoubleStar),
             ("**a", GlobError::GluedDoubleStar),

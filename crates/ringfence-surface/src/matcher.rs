@@ -40,15 +40,22 @@ const FLOATING: u32 = 1;
 #[derive(Debug, Clone, Default)]
 struct Node {
     names: Names,
-    endings: Affixes,
-    beginnings: Affixes,
-    globs: Vec<(Glob, u32)>,
+    /// Few nodes have wildcards, and there are thousands of nodes.
+    wild: Option<Box<Wild>>,
     /// Where `**` goes: a node that stays active.
     any: Option<u32>,
     /// Stays active whatever the next component is.
     stays: bool,
     ids: Vec<u32>,
     root: Option<RootName>,
+}
+
+/// Children that are not found by their whole name.
+#[derive(Debug, Clone, Default)]
+struct Wild {
+    endings: Affixes,
+    beginnings: Affixes,
+    globs: Vec<(Glob, u32)>,
 }
 
 type Names = HashMap<Box<[u8]>, u32, BuildHasherDefault<NameHasher>>;
@@ -58,17 +65,26 @@ type Names = HashMap<Box<[u8]>, u32, BuildHasherDefault<NameHasher>>;
 struct Affixes {
     lengths: Vec<usize>,
     names: Names,
+    /// The outermost bytes of the parts, one bit each: most names are turned away without a look-up.
+    edges: [u64; 4],
 }
 
 impl Affixes {
-    fn find<'a>(&'a self, part: impl Fn(usize) -> Option<&'a [u8]> + 'a) -> impl Iterator<Item = u32> + 'a {
-        self.lengths.iter().filter_map(move |n| self.names.get(part(*n)?).copied())
+    fn find<'a>(
+        &'a self,
+        edge: Option<&u8>,
+        part: impl Fn(usize) -> Option<&'a [u8]> + 'a,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let may_match = edge.is_some_and(|byte| self.edges[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0);
+        let lengths = if may_match { self.lengths.as_slice() } else { &[] };
+        lengths.iter().filter_map(move |n| self.names.get(part(*n)?).copied())
     }
 
-    fn add(&mut self, bytes: &[u8], make: impl FnOnce() -> u32) -> u32 {
+    fn add(&mut self, bytes: &[u8], edge: u8, make: impl FnOnce() -> u32) -> u32 {
         if !self.lengths.contains(&bytes.len()) {
             self.lengths.push(bytes.len());
         }
+        self.edges[usize::from(edge >> 6)] |= 1 << (edge & 63);
         *self.names.entry(bytes.into()).or_insert_with(make)
     }
 }
@@ -150,13 +166,14 @@ impl Matcher {
         if let Some(child) = node.names.get(name) {
             self.enter(*child, depth, Some(name), next, hits);
         }
-        for child in node.endings.find(|n| name.len().checked_sub(n).map(|from| &name[from..])) {
+        let Some(wild) = &node.wild else { return };
+        for child in wild.endings.find(name.last(), |n| name.len().checked_sub(n).map(|from| &name[from..])) {
             self.enter(child, depth, Some(name), next, hits);
         }
-        for child in node.beginnings.find(|n| name.get(..n)) {
+        for child in wild.beginnings.find(name.first(), |n| name.get(..n)) {
             self.enter(child, depth, Some(name), next, hits);
         }
-        for (glob, child) in &node.globs {
+        for (glob, child) in &wild.globs {
             if glob.matches(name) {
                 self.enter(*child, depth, Some(name), next, hits);
             }
@@ -217,16 +234,17 @@ impl Matcher {
 
     fn glob(&mut self, at: u32, glob: &Glob) -> u32 {
         let fresh = self.nodes.len() as u32;
-        let node = &mut self.nodes[at as usize];
-        let child = if let Some(ending) = glob.as_suffix() {
-            node.endings.add(ending, || fresh)
-        } else if let Some(beginning) = glob.as_prefix() {
-            node.beginnings.add(beginning, || fresh)
-        } else if let Some((_, child)) = node.globs.iter().find(|(other, _)| other == glob) {
-            *child
-        } else {
-            node.globs.push((glob.clone(), fresh));
-            fresh
+        let wild = self.nodes[at as usize].wild.get_or_insert_default();
+        let child = match (glob.as_suffix(), glob.as_prefix()) {
+            (Some(ending @ [.., edge]), _) => wild.endings.add(ending, *edge, || fresh),
+            (_, Some(beginning @ [edge, ..])) => wild.beginnings.add(beginning, *edge, || fresh),
+            _ => match wild.globs.iter().find(|(other, _)| other == glob) {
+                Some((_, child)) => *child,
+                None => {
+                    wild.globs.push((glob.clone(), fresh));
+                    fresh
+                }
+            },
         };
         if child == fresh {
             self.nodes.push(Node::default());

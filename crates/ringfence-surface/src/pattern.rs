@@ -3,6 +3,7 @@
 //! Every pattern covers what it matches **and everything below it**. So `secrets`, `secrets/` and `secrets/**` say the
 //! same, and a deny cannot be walked around by going one level deeper.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -10,6 +11,7 @@ use crate::glob::{Glob, GlobError};
 use crate::path::{AbsPath, Shown};
 use crate::report::Dropped;
 use crate::template::{self, TemplateError, TemplateKind, Unit, Variables};
+use crate::text::{Format, did_you_mean};
 
 /// One component of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +27,7 @@ pub enum Segment {
 /// A path rule as somebody wrote it, checked but not yet expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathRule {
-    text: String,
+    text: Cow<'static, str>,
     kind: TemplateKind,
 }
 
@@ -45,7 +47,7 @@ pub enum RuleError {
     #[error("an absolute path is needed here")]
     NotAbsolute,
     /// A wildcard in a socket's or a directory's path that must be one place.
-    #[error("one path is needed here, wildcards are not")]
+    #[error("one path is needed here, without wildcards")]
     Wildcard,
 }
 
@@ -58,21 +60,29 @@ impl RuleError {
         }
     }
 
-    /// What to write instead.
+    /// What to write instead, in TOML.
     pub fn hint(&self) -> Option<String> {
+        self.hint_in(Format::Toml)
+    }
+
+    /// What to write instead, in a file of this format.
+    pub(crate) fn hint_in(&self, format: Format) -> Option<String> {
         match self {
-            Self::Template(TemplateError::UnknownVariable { name, .. }) => {
-                let known: Vec<&str> = TemplateKind::Path.variables().collect();
-                Some(match crate::text::did_you_mean(name, known.iter().copied()) {
+            Self::Template(TemplateError::UnknownVariable { name, kind, .. }) => {
+                let known: Vec<&str> = kind.variables().collect();
+                Some(match did_you_mean(name, known.iter().copied()) {
                     Some(meant) => format!("did you mean `${meant}`?"),
                     None => format!("known variables: {}", known.join(", ")),
                 })
             }
-            Self::Template(TemplateError::LoneDollar { .. }) => Some(r"write `\$` for the character itself".into()),
+            Self::Template(TemplateError::LoneDollar { .. }) => {
+                Some(format!("for the character itself {}", format.escape('$')))
+            }
             Self::Template(TemplateError::TildeUser { .. }) => {
                 Some("write the home directory out, as in `/home/name`".into())
             }
-            Self::Glob(e) => Some(e.hint().into()),
+            Self::Glob(e) => Some(e.hint(format)),
+            Self::UpAfterWildcard => Some("write the path without `..`".into()),
             _ => None,
         }
     }
@@ -96,7 +106,12 @@ impl PathRule {
     /// When the text is no template or no pattern.
     pub fn parse(text: &str, kind: TemplateKind) -> Result<Self, RuleError> {
         split(&template::check(text, kind)?)?;
-        Ok(Self { text: text.to_owned(), kind })
+        Ok(Self { text: text.to_owned().into(), kind })
+    }
+
+    /// A row of a built-in table. Tests hold every row to what [`PathRule::parse`] checks.
+    pub(crate) fn built_in(text: Cow<'static, str>, kind: TemplateKind) -> Self {
+        Self { text, kind }
     }
 
     /// Checks text that must name one place.
@@ -105,7 +120,7 @@ impl PathRule {
     /// As [`PathRule::parse`], and on any wildcard.
     pub fn parse_one_place(text: &str, kind: TemplateKind) -> Result<Self, RuleError> {
         if split(&template::check(text, kind)?)?.rest.is_empty() {
-            Ok(Self { text: text.to_owned(), kind })
+            Ok(Self { text: text.to_owned().into(), kind })
         } else {
             Err(RuleError::Wildcard)
         }
@@ -118,9 +133,14 @@ impl PathRule {
 
     /// Begins with `**/`: meant at any depth, wherever the agent may look.
     pub fn is_floating(&self) -> bool {
+        template::check(&self.text, self.kind)
+            .is_ok_and(|units| split(&units).is_ok_and(|s| self.is_floating_split(&s)))
+    }
+
+    /// The same, for a rule that is split already.
+    pub(crate) fn is_floating_split(&self, split: &Split) -> bool {
         // `**/.` and `**/**` search for nothing: they are the directory itself, as `**` is.
-        self.text.starts_with("**/")
-            && template::check(&self.text, self.kind).is_ok_and(|units| split(&units).is_ok_and(|s| !s.rest.is_empty()))
+        self.text.starts_with("**/") && !split.rest.is_empty()
     }
 
     /// The path a rule without wildcards names, seen from `dir`; links are not followed.
@@ -135,7 +155,7 @@ impl PathRule {
     /// Expands against a host's variables.
     pub(crate) fn split(&self, vars: &Variables) -> Result<Split, Dropped> {
         // The text was checked when the rule was made, but a variable inside `[..]` can still break it.
-        let malformed = || Dropped::Malformed { rule: self.text.clone() };
+        let malformed = || Dropped::Malformed { rule: self.text.to_string() };
         let units = template::expand(&self.text, self.kind, vars).map_err(|_| malformed())??;
         split(&units).map_err(|_| malformed())
     }

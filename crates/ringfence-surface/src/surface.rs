@@ -3,6 +3,7 @@
 //! It is the only input of every layer. What it holds is data; the answers are in `decide`, the narrowing in `tighten`.
 //! A Surface is made by `resolve` or from another Surface, never by hand and never by default.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::host::HostPattern;
@@ -100,7 +101,7 @@ pub struct Rule {
     /// Which paths.
     pub pattern: Pattern,
     /// As it was written.
-    pub text: String,
+    pub text: Cow<'static, str>,
     /// Where it was written.
     pub source: Source,
     /// Rules of one list belong together: an exception reaches no other list.

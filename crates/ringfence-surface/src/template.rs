@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::report::Dropped;
+use crate::text::short;
 
 /// One byte of an expanded rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +67,12 @@ impl TemplateKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// Not one of the closed set.
-    #[error("`${name}` is not a variable that a rule may use")]
+    #[error("`${}` is not a variable that a rule may use", short(.name))]
     UnknownVariable {
         /// As written.
         name: String,
+        /// Which variables there are.
+        kind: TemplateKind,
         /// Where in the text.
         at: Range<usize>,
     },
@@ -189,7 +192,7 @@ fn walk(
                 let (name, end) = variable_name(text, at)?;
                 let known = kind.variables().find(|known| *known == name);
                 let known =
-                    known.ok_or_else(|| TemplateError::UnknownVariable { name: name.to_owned(), at: at..end })?;
+                    known.ok_or_else(|| TemplateError::UnknownVariable { name: name.to_owned(), kind, at: at..end })?;
                 units.extend(value(known).into_iter().map(Unit::Literal));
                 at = end;
             }

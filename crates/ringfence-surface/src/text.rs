@@ -3,6 +3,7 @@
 //! A diagnostic names file, line and column, underlines the words it means, and where it can says what was meant instead.
 //! Text comes from repositories nobody has trusted yet, so whatever is quoted is made safe for a terminal first.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,11 +19,47 @@ pub struct PolicyText {
     pub text: String,
 }
 
-/// A stretch of a policy file.
+/// How a policy or a work item is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TOML.
+    Toml,
+    /// JSON.
+    Json,
+}
+
+impl Format {
+    /// What people call a table in this format.
+    pub(crate) fn table(self) -> &'static str {
+        match self {
+            Self::Toml => "a table",
+            Self::Json => "an object",
+        }
+    }
+
+    /// How to write a character that patterns give a meaning, when the character itself is meant.
+    pub(crate) fn escape(self, character: char) -> String {
+        let escaped = self.escaped(character);
+        match self {
+            Self::Toml => format!("write it in single quotes with a backslash: {escaped}"),
+            Self::Json => format!("write it with two backslashes: {escaped}"),
+        }
+    }
+
+    /// The escaped character alone, in quotes.
+    pub(crate) fn escaped(self, character: char) -> String {
+        match self {
+            Self::Toml => format!(r"'\{character}'"),
+            Self::Json => format!(r#""\\{character}""#),
+        }
+    }
+}
+
+/// A stretch of a policy file, or the file as a whole.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Place {
     text: Arc<PolicyText>,
-    span: Range<usize>,
+    span: Option<Range<usize>>,
 }
 
 impl Place {
@@ -36,7 +73,12 @@ impl Place {
             at
         };
         let start = floor(span.start);
-        Self { text: Arc::clone(text), span: start..floor(span.end).max(start) }
+        Self { text: Arc::clone(text), span: Some(start..floor(span.end).max(start)) }
+    }
+
+    /// The file, where no line can be named. It is shown without an excerpt.
+    pub(crate) fn whole(text: &Arc<PolicyText>) -> Self {
+        Self { text: Arc::clone(text), span: None }
     }
 
     /// The file this is in.
@@ -44,52 +86,72 @@ impl Place {
         &self.text
     }
 
-    /// The words themselves.
+    /// The words themselves; none of a whole file.
     pub fn words(&self) -> &str {
-        &self.text.text[self.span.clone()]
+        self.span.as_ref().map_or("", |span| &self.text.text[span.clone()])
     }
 
     /// Line and column, both from 1; columns count characters.
     pub fn line_column(&self) -> (usize, usize) {
-        let before = &self.text.text[..self.span.start];
+        let before = &self.text.text[..self.start()];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
     /// Where it begins, in bytes: the order of places in one file.
     pub(crate) fn start(&self) -> usize {
-        self.span.start
+        self.span.as_ref().map_or(0, |span| span.start)
     }
 
     /// A narrower place: `inner` counts bytes from this place's start.
     pub(crate) fn within(&self, inner: Range<usize>) -> Self {
-        Self::new(&self.text, self.span.start + inner.start..(self.span.start + inner.end).min(self.span.end))
+        let Some(span) = &self.span else { return self.clone() };
+        Self::new(&self.text, span.start + inner.start..(span.start + inner.end).min(span.end))
     }
 
-    /// The line with the words underlined, ready to print.
+    /// The line with the words underlined, ready to print; nothing for a whole file.
     fn excerpt(&self) -> String {
+        let Some(span) = &self.span else { return String::new() };
         let text = &self.text.text;
-        let line_start = text[..self.span.start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = text[self.span.start..].find('\n').map_or(text.len(), |at| self.span.start + at);
-        let end = self.span.end.min(line_end).max(self.span.start);
-        let before = safe(&text[line_start..self.span.start]);
-        let words = safe(&text[self.span.start..end]);
-        let after = safe(text[end..line_end].trim_end());
+        let line_start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[span.start..].find('\n').map_or(text.len(), |at| span.start + at);
+        let end = span.end.min(line_end).max(span.start);
         // A minified megabyte on one line must not flood the terminal: a window around the words is shown.
-        let before_cut: String = last_chars(&before, 80);
-        let words_cut: String = words.chars().take(80).collect();
-        let after_cut: String = after.chars().take(40).collect();
+        let before = last_chars(&safe(&text[line_start..span.start]), 80);
+        let all_words = safe(&text[span.start..end]);
+        let words: String = all_words.chars().take(80).collect();
+        let after = if words.len() < all_words.len() {
+            "...".to_owned()
+        } else {
+            first_chars(&safe(text[end..line_end].trim_end()), 40).into_owned()
+        };
         let number = self.line_column().0.to_string();
         let pad = " ".repeat(number.len());
-        let marks = "^".repeat(words_cut.chars().count().max(1));
-        let gap = " ".repeat(before_cut.chars().count());
-        format!("{pad} |\n{number} | {before_cut}{words_cut}{after_cut}\n{pad} | {gap}{marks}\n")
+        let marks = "^".repeat(words.chars().count().max(1));
+        let gap = " ".repeat(before.chars().count());
+        format!("{pad} |\n{number} | {before}{words}{after}\n{pad} | {gap}{marks}\n")
     }
 }
 
-fn last_chars(text: &str, count: usize) -> String {
-    let skip = text.chars().count().saturating_sub(count);
-    text.chars().skip(skip).collect()
+/// The end of a text; what is left out is marked.
+fn last_chars(text: &str, most: usize) -> String {
+    match text.char_indices().rev().nth(most - 1) {
+        Some((at, _)) if at > 0 => format!("...{}", &text[at..]),
+        _ => text.to_owned(),
+    }
+}
+
+/// The beginning of a text; what is left out is marked.
+fn first_chars(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => Cow::Owned(format!("{}...", &text[..at])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// A word as a message quotes it: whoever wrote a long one knows it by its beginning.
+pub(crate) fn short(word: &str) -> Cow<'_, str> {
+    first_chars(word, 60)
 }
 
 /// Tabs become one space, so that the underline stands where the words stand.
@@ -99,8 +161,12 @@ fn safe(text: &str) -> String {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Shown(&self.text.name))?;
+        if self.span.is_none() {
+            return Ok(());
+        }
         let (line, column) = self.line_column();
-        write!(f, "{}:{line}:{column}", Shown(&self.text.name))
+        write!(f, ":{line}:{column}")
     }
 }
 
@@ -207,23 +273,39 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The candidate a mistyped word was most likely meant to be.
+/// No key, word or name of ours is near this length, and what is longer is no slip.
+const LONGEST_WORD: usize = 64;
+
+/// The candidate a mistyped word was most likely meant to be: the nearest, or the only one that begins with it.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
+    if length > LONGEST_WORD {
+        return None;
+    }
     // A word of n letters may be off by a third of them, at least one: `exlusive` is meant, `foo` is not.
-    let allowed = (word.chars().count() / 3).max(1);
+    let allowed = (length / 3).max(1);
     let lower = word.to_lowercase();
-    candidates
-        .into_iter()
-        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(d, _)| *d <= allowed)
-        .min_by_key(|(d, _)| *d)
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let measured = candidates.iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), *candidate));
+    let nearest = measured.filter(|(d, _)| *d <= allowed).min_by_key(|(d, _)| *d);
+    nearest
         .map(|(_, candidate)| candidate)
+        .or_else(|| if length < 3 { None } else { only_beginning(&lower, &candidates) })
 }
 
-/// Edits between two words; swapping two neighbours is one edit. Words far longer than any key are not compared.
+/// The one candidate that begins with `lower`: `mem` is `memory`, but `git` may be `github` or `gitlab`.
+fn only_beginning<'a>(lower: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let mut begin = candidates.iter().filter(|candidate| candidate.to_lowercase().starts_with(lower));
+    match (begin.next(), begin.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+/// Edits between two words; swapping two neighbours is one edit. Of a longer word only the beginning is compared.
 fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let b: Vec<char> = b.chars().take(64).collect();
+    let a: Vec<char> = a.chars().take(LONGEST_WORD).collect();
+    let b: Vec<char> = b.chars().take(LONGEST_WORD).collect();
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {
@@ -275,6 +357,39 @@ mod tests {
         assert!(shown.len() < 1000, "{}", shown.len());
     }
 
+    /// Each end that is cut says so, and the marks still stand below the words.
+    #[test]
+    fn cut_ends_are_marked() {
+        for (before, words, after, ends) in [
+            (80, 80, 40, (false, false)),
+            (81, 1, 0, (true, false)),
+            (0, 81, 0, (false, true)),
+            (0, 1, 41, (false, true)),
+            (500, 500, 500, (true, true)),
+        ] {
+            let file = text(&["b".repeat(before), "w".repeat(words), "a".repeat(after)].concat());
+            let shown = Place::new(&file, before..before + words).excerpt();
+            let lines: Vec<&str> = shown.lines().collect();
+            let (line, marks) = (&lines[1]["1 | ".len()..], &lines[2]["  | ".len()..]);
+            assert_eq!((line.starts_with("..."), line.ends_with("...")), ends, "{shown}");
+            let marked: String =
+                line.chars().zip(marks.chars()).filter(|(_, mark)| *mark == '^').map(|(c, _)| c).collect();
+            assert_eq!(marked, "w".repeat(words.min(80)), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_whole_file_has_no_excerpt() {
+        let shown = Diagnostic::error(Place::whole(&text("a = 1\n")), "too deep").to_string();
+        assert_eq!(shown, "error: too deep\n  --> p.toml");
+    }
+
+    #[test]
+    fn quoted_words_are_short() {
+        assert_eq!(short(&"é".repeat(60)), "é".repeat(60));
+        assert_eq!(short(&"é".repeat(61)), "é".repeat(60) + "...");
+    }
+
     #[test]
     fn mistyped_words() {
         let keys = ["additive", "exclusive", "write", "read", "network"];
@@ -286,8 +401,14 @@ mod tests {
             ("netwrok", Some("network")),
             ("banana", None),
             ("", None),
+            ("net", Some("network")),
+            ("EXC", Some("exclusive")),
+            ("ne", None),
+            (&"write".repeat(13), None),
         ] {
             assert_eq!(did_you_mean(word, keys), expected, "{word}");
         }
+        assert_eq!(did_you_mean("git", ["github", "gitlab"]), None, "either may be meant");
+        assert_eq!(did_you_mean(&"h".repeat(65), [&*"h".repeat(64)]), None, "longer than any word");
     }
 }

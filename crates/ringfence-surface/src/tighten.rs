@@ -154,7 +154,7 @@ impl Surface {
         }
         let next_list = self.rules.iter().map(|rule| rule.list).max().unwrap_or(0) + 1;
         let mut add = |effect: Effect, pattern: &Pattern| {
-            let text = pattern.to_string();
+            let text = pattern.to_string().into();
             let source = Source::Call;
             rules.push(Rule { effect, sense: Sense::Rule, pattern: pattern.clone(), text, source, list: next_list });
         };

@@ -3,6 +3,7 @@
 //! Nothing here knows a host. What is read is checked as far as text can be: keys, words, templates, patterns, host names,
 //! packs and groups. What depends on a machine is left to `resolve`.
 
+mod amounts;
 pub(crate) mod node;
 mod scalars;
 pub mod shape;
@@ -10,10 +11,12 @@ pub mod shape;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::text::{Diagnostic, Place, PolicyText, Spanned};
+pub use crate::text::Format;
+use crate::text::{Diagnostic, Place, PolicyText, Spanned, short};
+pub use amounts::{Bytes, Pids, SizeError, TimeError, Wall};
 pub use scalars::{
-    AllowRule, Bytes, DenyRule, EnvName, Extension, HostRule, Mode, MountMode, Pids, PlaceRule, Port, Sense,
-    SocketRule, SurfaceMode, Tier, Version, View, Wall,
+    AllowRule, DenyRule, EnvName, Extension, HostRule, Mode, MountMode, PlaceRule, Port, Sense, SocketRule,
+    SurfaceMode, Tier, Version, View,
 };
 use shape::{Schema, Shape, table};
 
@@ -186,15 +189,6 @@ table! {
     }
 }
 
-/// How a work item is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// TOML.
-    Toml,
-    /// JSON.
-    Json,
-}
-
 impl PolicyText {
     /// Takes what was read from a file.
     ///
@@ -229,6 +223,7 @@ impl PolicyFile {
         let file = Self::read(&tree, &mut said);
         if let Some(file) = &file {
             file.check_names(&mut said);
+            file.check_agents(&mut said);
         }
         finish(file, said)
     }
@@ -246,7 +241,7 @@ impl PolicyFile {
                 said.push(
                     Diagnostic::error(
                         repo.name.place.clone(),
-                        format!("two repositories are called `{}`", repo.name.value),
+                        format!("two repositories are called `{}`", short(&repo.name.value)),
                     )
                     .also((*first).clone(), "the first"),
                 );
@@ -254,9 +249,22 @@ impl PolicyFile {
                 seen.insert(&repo.name.value, &repo.name.place);
             }
         }
+    }
+
+    /// What cannot be started: the kernel takes no NUL in an argument, and no program has an empty name.
+    fn check_agents(&self, said: &mut Vec<Diagnostic>) {
         for agent in self.agent.iter().flat_map(BTreeMap::values) {
-            if let Some(command) = agent.command.as_ref().filter(|c| c.value.is_empty()) {
-                said.push(Diagnostic::error(command.place.clone(), "a command needs at least a program"));
+            if let Some(command) = &agent.command {
+                if command.value.first().is_none_or(String::is_empty) {
+                    said.push(Diagnostic::error(command.place.clone(), "a command needs at least a program"));
+                }
+                if command.value.iter().any(|word| word.contains('\0')) {
+                    said.push(Diagnostic::error(command.place.clone(), "a command cannot hold a NUL byte"));
+                }
+            }
+            let image = agent.container.as_ref().and_then(|container| container.image.as_ref());
+            if let Some(image) = image.filter(|image| image.value.contains('\0')) {
+                said.push(Diagnostic::error(image.place.clone(), "an image cannot hold a NUL byte"));
             }
         }
     }

@@ -1,16 +1,14 @@
 //! The values that stand in a policy: rules, names, sizes, words. Each is checked when it is read, so that no later stage
 //! meets a malformed one.
 
-use std::time::Duration;
-
-use super::node::{Node, unknown_word};
-use super::shape::{Schema, Shape, Word, integer, wrong_kind};
+use super::node::{Node, Value, unknown_word};
+use super::shape::{Schema, Shape, Word, integer, wrong_kind_unquoted};
 use crate::curated::groups::{GROUPS, Group, group};
 use crate::curated::packs::{PACKS, Pack, pack};
-use crate::host::HostPattern;
+use crate::host::{HostError, HostPattern};
 use crate::pattern::{PathRule, RuleError};
 use crate::template::TemplateKind;
-use crate::text::Diagnostic;
+use crate::text::{Diagnostic, did_you_mean, short};
 
 /// The version of the policy language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +19,9 @@ pub enum Version {
 
 impl Shape for Version {
     fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
-        match node.value {
-            super::node::Value::Integer(Some(1)) => Some(Self::One),
-            super::node::Value::Integer(_) => {
+        match &node.value {
+            Value::Integer(Some(1)) => Some(Self::One),
+            Value::Integer(_) => {
                 let message = "this ringfence reads policies of version 1";
                 said.push(
                     Diagnostic::error(node.place.clone(), message).help("write `version = 1`, or update ringfence"),
@@ -31,7 +29,7 @@ impl Shape for Version {
                 None
             }
             _ => {
-                wrong_kind(node, "the number 1", said);
+                said.push(wrong_kind_unquoted(node, "the number 1", |text| text == "1"));
                 None
             }
         }
@@ -39,6 +37,10 @@ impl Shape for Version {
 
     fn schema() -> Schema {
         Schema::Integer { least: 1, most: 1 }
+    }
+
+    fn absent_help() -> Option<&'static str> {
+        Some("write `version = 1` at the top")
     }
 }
 
@@ -124,7 +126,7 @@ fn rule_error(node: &Node, skipped: usize, error: &RuleError, said: &mut Vec<Dia
         _ => node.place.clone(),
     };
     let mut said_now = Diagnostic::error(place, error.to_string());
-    said_now.help = error.hint();
+    said_now.help = error.hint_in(node.format);
     said.push(said_now);
 }
 
@@ -137,10 +139,9 @@ impl Shape for AllowRule {
         let text = String::read(node, said)?;
         if text.starts_with('!') {
             let message = "an exception can only be made to `deny` or `protect`";
-            said.push(
-                Diagnostic::error(node.place.clone(), message)
-                    .help(r"to take something out, name it in `deny`; a name that begins with `!` is written `\\!`"),
-            );
+            let escape = node.format.escape('!');
+            let help = format!("to take something out, name it in `deny`; for a name that begins with `!` {escape}");
+            said.push(Diagnostic::error(node.place.clone(), message).help(help));
             return None;
         }
         PathRule::parse(&text, TemplateKind::Path).map_err(|e| rule_error(node, 0, &e, said)).ok().map(Self)
@@ -292,28 +293,37 @@ impl Shape for HostRule {
         {
             let found = group(&text);
             if found.is_none() {
-                let names: Vec<&str> = GROUPS.iter().map(|g| g.name).collect();
-                let mut unknown = unknown_word(node.place.clone(), "network group", &text, &names);
-                let remedy = format!("; a host of your own network is written with its port, `{text}:443`");
-                unknown.help = unknown.help.map(|help| help + &remedy);
-                said.push(unknown);
+                said.push(unknown_group(node, &text));
             }
             return found.map(Self::Group);
         }
-        match HostPattern::parse(&text) {
-            Ok(pattern) => Some(Self::Host(pattern)),
-            Err(error) => {
-                let mut bad = Diagnostic::error(node.place.clone(), error.to_string());
-                bad.help = error.hint();
-                said.push(bad);
-                None
-            }
-        }
+        HostPattern::parse(&text).map_err(|error| said.push(host_error(node, &error))).ok().map(Self::Host)
     }
 
     fn schema() -> Schema {
         Schema::String { about: "A group, `host`, `host:port` or `*.host`." }
     }
+}
+
+fn host_error(node: &Node, error: &HostError) -> Diagnostic {
+    let mut bad = Diagnostic::error(node.place.clone(), error.to_string());
+    bad.help = error.hint();
+    bad
+}
+
+/// The error for a bare word that is no group. It may still be a host: of the local network, or the loopback.
+fn unknown_group(node: &Node, text: &str) -> Diagnostic {
+    if let Err(error @ (HostError::Loopback(_) | HostError::OddAddress(_))) = HostPattern::parse(text) {
+        return host_error(node, &error);
+    }
+    let names: Vec<&str> = GROUPS.iter().map(|g| g.name).collect();
+    let unknown = unknown_word(node.place.clone(), "network group", text, &names);
+    let with_port = format!("{text}:443");
+    if did_you_mean(text, names.iter().copied()).is_some() || HostPattern::parse(&with_port).is_err() {
+        return unknown;
+    }
+    let known = names.join(", ");
+    unknown.help(format!("known here: {known}; a host of your own network is written with its port, `{with_port}`"))
 }
 
 /// A TCP port.
@@ -346,6 +356,15 @@ impl EnvName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// What to write in place of a text that is no name.
+    fn hint(text: &str) -> Option<String> {
+        if text.contains('*') {
+            return Some("name each variable; wildcards would pass secrets along".to_owned());
+        }
+        let bare = text.strip_prefix('$').or_else(|| text.split_once('=').map(|(name, _)| name))?;
+        Self::new(bare).map(|name| format!("write `{}`", short(name.as_str())))
+    }
 }
 
 impl Shape for EnvName {
@@ -354,10 +373,9 @@ impl Shape for EnvName {
         let name = Self::new(&text);
         if name.is_none() {
             let message = "the name of one variable is needed here: letters, digits and `_`";
-            said.push(
-                Diagnostic::error(node.place.clone(), message)
-                    .help("name each variable; wildcards would pass secrets along"),
-            );
+            let mut bad = Diagnostic::error(node.place.clone(), message);
+            bad.help = Self::hint(&text);
+            said.push(bad);
         }
         name
     }
@@ -367,158 +385,9 @@ impl Shape for EnvName {
     }
 }
 
-/// A number of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bytes(pub u64);
-
-impl Bytes {
-    /// Reads `512MiB`, `4GiB`, `2GB`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let number: u64 = text[..digits].parse().ok()?;
-        let unit: u64 = match text[digits..].trim_start() {
-            "B" => 1,
-            "KB" => 1_000,
-            "KiB" => 1 << 10,
-            "MB" => 1_000_000,
-            "MiB" => 1 << 20,
-            "GB" => 1_000_000_000,
-            "GiB" => 1 << 30,
-            "TB" => 1_000_000_000_000,
-            "TiB" => 1 << 40,
-            _ => return None,
-        };
-        number.checked_mul(unit).filter(|n| *n > 0).map(Self)
-    }
-}
-
-impl Shape for Bytes {
-    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
-        let text = String::read(node, said)?;
-        let size = Self::parse(&text);
-        if size.is_none() {
-            said.push(
-                Diagnostic::error(node.place.clone(), "a size is needed here")
-                    .help("write a number and a unit: `512MiB`, `4GiB`"),
-            );
-        }
-        size
-    }
-
-    fn schema() -> Schema {
-        Schema::String { about: "A number and a unit: `512MiB`, `4GiB`." }
-    }
-}
-
-/// How long a session may last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Wall(pub Duration);
-
-impl Wall {
-    /// Reads `30s`, `90m`, `2h`, `1h30m`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut total: u64 = 0;
-        let mut smallest = u64::MAX;
-        let mut rest = text;
-        while !rest.is_empty() {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let number: u64 = rest[..digits].parse().ok()?;
-            let unit = match rest[digits..].chars().next()? {
-                'd' => 86_400,
-                'h' => 3_600,
-                'm' => 60,
-                's' => 1,
-                _ => return None,
-            };
-            // Units run from large to small, each once: `1m1h` is more likely a slip than meant.
-            if unit >= smallest {
-                return None;
-            }
-            smallest = unit;
-            total = total.checked_add(number.checked_mul(unit)?)?;
-            rest = &rest[digits + 1..];
-        }
-        (total > 0).then(|| Self(Duration::from_secs(total)))
-    }
-}
-
-impl Shape for Wall {
-    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
-        let text = String::read(node, said)?;
-        let wall = Self::parse(&text);
-        if wall.is_none() {
-            said.push(
-                Diagnostic::error(node.place.clone(), "a length of time is needed here")
-                    .help("write it as `30s`, `90m`, `2h` or `1h30m`"),
-            );
-        }
-        wall
-    }
-
-    fn schema() -> Schema {
-        Schema::String { about: "A length of time: `30s`, `90m`, `2h`, `1h30m`." }
-    }
-}
-
-/// A number of processes and threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pids(pub u32);
-
-impl Shape for Pids {
-    fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
-        integer(node, 1, 4_194_304, said).and_then(|n| u32::try_from(n).ok()).map(Self)
-    }
-
-    fn schema() -> Schema {
-        Schema::Integer { least: 1, most: 4_194_304 }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes() {
-        for (text, expected) in [
-            ("4GiB", Some(4 << 30)),
-            ("512 MiB", Some(512 << 20)),
-            ("2GB", Some(2_000_000_000)),
-            ("1B", Some(1)),
-            ("0GiB", None),
-            ("4", None),
-            ("4G", None),
-            ("GiB", None),
-            ("-1GiB", None),
-            ("99999999999TiB", None),
-            ("4gib", None),
-            ("", None),
-        ] {
-            assert_eq!(Bytes::parse(text).map(|b| b.0), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn times() {
-        for (text, expected) in [
-            ("2h", Some(7200)),
-            ("1h30m", Some(5400)),
-            ("90s", Some(90)),
-            ("1d", Some(86_400)),
-            ("0s", None),
-            ("", None),
-            ("2", None),
-            ("1m1h", None),
-            ("1h1h", None),
-            ("2x", None),
-            ("h", None),
-            ("99999999999999999999h", None),
-            ("9999999999999999h", None),
-            ("2é", None),
-        ] {
-            assert_eq!(Wall::parse(text).map(|w| w.0.as_secs()), expected, "{text}");
-        }
-    }
 
     #[test]
     fn variable_names() {

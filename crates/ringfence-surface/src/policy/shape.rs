@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::node::{Key, Node, Value, unknown_word};
-use crate::text::{Diagnostic, Spanned};
+use crate::text::{Diagnostic, Spanned, did_you_mean};
 
 /// What a value looks like, for the JSON Schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +73,10 @@ pub(crate) trait Shape: Sized {
     fn absent() -> Option<Self> {
         None
     }
+    /// What to do about a key that must be there and is not.
+    fn absent_help() -> Option<&'static str> {
+        None
+    }
 }
 
 /// The words of an enumeration, in one place for reader and schema.
@@ -97,9 +101,18 @@ impl<W: Word> Shape for W {
     }
 }
 
-/// Reports a value of the wrong kind.
-pub(crate) fn wrong_kind(node: &Node, wanted: &str, said: &mut Vec<Diagnostic>) {
-    said.push(Diagnostic::error(node.place.clone(), format!("{wanted} is needed here, this is {}", node.kind())));
+/// The error for a value of the wrong kind.
+pub(crate) fn wrong_kind(node: &Node, wanted: &str) -> Diagnostic {
+    Diagnostic::error(node.place.clone(), format!("{wanted} is needed here, this is {}", node.kind()))
+}
+
+/// The same where a string may be the right value in quotes.
+pub(crate) fn wrong_kind_unquoted(node: &Node, wanted: &str, is_right: impl Fn(&str) -> bool) -> Diagnostic {
+    let wrong = wrong_kind(node, wanted);
+    match &node.value {
+        Value::String(text) if is_right(text) => wrong.help("write it without quotes"),
+        _ => wrong,
+    }
 }
 
 impl Shape for String {
@@ -107,7 +120,7 @@ impl Shape for String {
         if let Value::String(text) = &node.value {
             return Some(text.clone());
         }
-        wrong_kind(node, "a string", said);
+        said.push(wrong_kind(node, "a string"));
         None
     }
 
@@ -121,7 +134,7 @@ impl Shape for bool {
         if let Value::Boolean(value) = node.value {
             return Some(value);
         }
-        wrong_kind(node, "true or false", said);
+        said.push(wrong_kind_unquoted(node, "true or false", |text| matches!(text, "true" | "false")));
         None
     }
 
@@ -140,7 +153,8 @@ pub(crate) fn integer(node: &Node, least: i64, most: i64, said: &mut Vec<Diagnos
             None
         }
         _ => {
-            wrong_kind(node, "a number", said);
+            let fits = |text: &str| text.parse().is_ok_and(|number: i64| (least..=most).contains(&number));
+            said.push(wrong_kind_unquoted(node, "a number", fits));
             None
         }
     }
@@ -168,15 +182,16 @@ impl<T: Shape> Shape for Spanned<T> {
     fn schema() -> Schema {
         T::schema()
     }
+
+    fn absent_help() -> Option<&'static str> {
+        T::absent_help()
+    }
 }
 
 impl<T: Shape> Shape for Vec<T> {
     fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
         let Value::Array(items) = &node.value else {
-            said.push(
-                Diagnostic::error(node.place.clone(), format!("a list is needed here, this is {}", node.kind()))
-                    .help("write it in brackets: [ ... ]"),
-            );
+            said.push(wrong_kind(node, "a list").help("write it in brackets: [ ... ]"));
             return None;
         };
         Some(items.iter().filter_map(|item| T::read(item, said)).collect())
@@ -203,27 +218,44 @@ pub(crate) fn fields<'n>(node: &'n Node, said: &mut Vec<Diagnostic>) -> Option<&
     if let Value::Table(fields) = &node.value {
         return Some(fields);
     }
-    wrong_kind(node, "a table", said);
+    said.push(wrong_kind(node, node.format.table()));
     None
 }
 
-/// Reports keys that the table does not have.
-pub(crate) fn refuse_unknown_keys(found: &[(Key, Node)], known: &[&str], said: &mut Vec<Diagnostic>) {
-    for (key, _) in found.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
-        said.push(unknown_word(key.place.clone(), "key", &key.name, known));
-    }
+/// A table while its keys are read.
+pub(crate) struct Fields<'n> {
+    table: &'n Node,
+    found: &'n [(Key, Node)],
+    /// Keys that somebody mistyped: already reported, so they are not missing as well.
+    meant: Vec<&'static str>,
 }
 
-/// Reads one key of a table.
-pub(crate) fn key<T: Shape>(table: &Node, found: &[(Key, Node)], name: &str, said: &mut Vec<Diagnostic>) -> Option<T> {
-    if let Some((_, node)) = found.iter().find(|(key, _)| key.name == name) {
-        return T::read(node, said);
+impl<'n> Fields<'n> {
+    /// Reports keys that the table does not have.
+    pub(crate) fn open(table: &'n Node, known: &[&'static str], said: &mut Vec<Diagnostic>) -> Option<Self> {
+        let found = fields(table, said)?;
+        let unknown = found.iter().map(|(key, _)| key).filter(|key| !known.contains(&key.name.as_str()));
+        let mut meant = Vec::new();
+        for key in unknown {
+            said.push(unknown_word(key.place.clone(), "key", &key.name, known));
+            meant.extend(did_you_mean(&key.name, known.iter().copied()));
+        }
+        Some(Self { table, found, meant })
     }
-    let absent = T::absent();
-    if absent.is_none() {
-        said.push(Diagnostic::error(table.place.clone(), format!("the key `{name}` is missing")));
+
+    /// Reads one key.
+    pub(crate) fn key<T: Shape>(&self, name: &str, said: &mut Vec<Diagnostic>) -> Option<T> {
+        if let Some((_, node)) = self.found.iter().find(|(key, _)| key.name == name) {
+            return T::read(node, said);
+        }
+        let absent = T::absent();
+        if absent.is_none() && !self.meant.contains(&name) {
+            let mut missing = Diagnostic::error(self.table.place.clone(), format!("the key `{name}` is missing"));
+            missing.help = T::absent_help().map(str::to_owned);
+            said.push(missing);
+        }
+        absent
     }
-    absent
 }
 
 /// Writes a table type, its reader and its schema. A field `r#type` or with another name in the file is not supported: the
@@ -241,11 +273,9 @@ macro_rules! table {
                 node: &$crate::policy::node::Node,
                 said: &mut Vec<$crate::text::Diagnostic>,
             ) -> Option<Self> {
-                use $crate::policy::shape::{fields, key, refuse_unknown_keys};
-                let found = fields(node, said)?;
-                refuse_unknown_keys(found, &[$(stringify!($field)),+], said);
+                let fields = $crate::policy::shape::Fields::open(node, &[$(stringify!($field)),+], said)?;
                 // Each key is read before any `?`, so that one bad value does not hide the next.
-                $(let $field = key::<$type>(node, found, stringify!($field), said);)+
+                $(let $field = fields.key::<$type>(stringify!($field), said);)+
                 Some(Self { $($field: $field?,)+ })
             }
 

@@ -31,7 +31,7 @@ impl Grant {
             effect: self.effect,
             sense: Sense::Rule,
             pattern: self.pattern.clone(),
-            text: self.text.clone(),
+            text: self.text.clone().into(),
             source: self.source.clone(),
             list: 0,
         }

@@ -21,7 +21,7 @@ use crate::pattern::{PathRule, Pattern};
 use crate::policy::{EnvName, PolicyFile, Task, View};
 use crate::report::{Dropped, Omission};
 use crate::source::Source;
-use crate::surface::{Effect, Governance, Parts, Role, Rule, Sense, Surface};
+use crate::surface::{Effect, Governance, Parts, Role, Surface};
 use crate::text::{Diagnostic, Place, PolicyText, Severity, Spanned};
 
 pub(crate) use ceiling::is_covered;
@@ -200,12 +200,12 @@ impl<'a> Cx<'a> {
         self.inputs.layers.iter().any(|layer| layer.level == Level::Project(Trust::Untrusted))
     }
 
-    fn omit(&mut self, entry: impl Into<String>, source: Source, why: Dropped) {
+    fn omit(&mut self, entry: impl AsRef<str>, source: Source, why: Dropped) {
         // A built-in row that a variable may move is listed under each of its names; that one of them is unset is no news.
         if matches!((&source, &why), (Source::Table { .. }, Dropped::Unset { .. })) {
             return;
         }
-        let omission = Omission { entry: entry.into(), source, why };
+        let omission = Omission { entry: entry.as_ref().to_owned(), source, why };
         // The baseline of an untrusted project is collected a second time; what is missing there is missing once.
         if !self.omissions.contains(&omission) {
             self.omissions.push(omission);
@@ -225,7 +225,7 @@ impl<'a> Cx<'a> {
 
     fn build(&mut self, collected: Collected) -> Surface {
         let Collected { root, workdir, packs, grants, reach, settings } = collected;
-        let mut rules = self.taken_away(&grants, &reach);
+        let mut rules = taken::rules(self, &grants, &reach);
         rules.extend(grants.iter().map(Grant::to_rule));
         let roots = floating_roots(&grants, settings.view.value, &root);
         let governance = match settings.self_governing {
@@ -300,11 +300,6 @@ fn covering<'p>(patterns: impl IntoIterator<Item = &'p Pattern>) -> Matcher {
         matcher.add(pattern, id);
     }
     matcher
-}
-
-/// A rule of a built-in list.
-fn table_rule(effect: Effect, pattern: Pattern, text: &str, source: Source, list: u32) -> Rule {
-    Rule { effect, sense: Sense::Rule, pattern, text: text.to_owned(), source, list }
 }
 
 fn source_of<T>(spanned: &Spanned<T>) -> Source {

@@ -7,7 +7,7 @@ use crate::path::AbsPath;
 use crate::policy::{Extension, Persona, PlaceRule};
 use crate::report::Dropped;
 use crate::source::Source;
-use crate::text::{Diagnostic, Spanned, did_you_mean};
+use crate::text::{Diagnostic, Spanned, did_you_mean, short};
 
 /// Directories of the system that nobody means to hand to an agent.
 const SYSTEM_ROOTS: &[&str] = &[
@@ -153,5 +153,5 @@ pub(super) fn unknown_name(what: &str, name: &str, known: Vec<&str>) -> Diagnost
         None if known.is_empty() => format!("no policy file describes a {what}"),
         None => format!("known: {}", known.join(", ")),
     };
-    Diagnostic::refusal(format!("there is no {what} called `{name}`")).help(help)
+    Diagnostic::refusal(format!("there is no {what} called `{}`", short(name))).help(help)
 }

@@ -1,10 +1,12 @@
-//! What is taken away: escape vectors, authority sockets, the sensitive set, every file's `deny`; then what is protected.
+//! What is taken away: escape vectors, the sensitive set, authority sockets, every file's `deny`; then what is protected.
 //!
 //! Each source is a list of its own, since an exception counts only in the list that wrote it. A rule that leads through a
 //! link stands twice, for the path as written and for where it leads: the link may be replaced while the agent runs.
 
+use std::borrow::Cow;
+
 use super::grants::Grant;
-use super::{Cx, Layer, covering, reach, source_of, table_rule};
+use super::{Cx, Layer, covering, reach, source_of};
 use crate::curated::{self, Row};
 use crate::facts::HostFacts;
 use crate::path::AbsPath;
@@ -15,218 +17,245 @@ use crate::source::Source;
 use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense};
 use crate::template::{TemplateKind, Variables};
 
-impl Cx<'_> {
-    /// Every rule that denies or protects.
-    pub(super) fn taken_away(&mut self, grants: &[Grant], asked: &reach::Asked) -> Vec<Rule> {
-        let mut rules = Vec::new();
-        self.escapes(&mut rules, grants);
-        self.sensitive(&mut rules, grants, asked);
-        self.protected(&mut rules, grants);
-        for row in curated::protected::LOCKFILES {
-            self.row_rules(&mut rules, row, Effect::Ask, "lockfile", 0);
-        }
-        let inputs = self.inputs;
-        // The files come after the built-in lists, each deny and each protect a list of its own.
-        for (list, layer) in (100..).zip(&inputs.layers) {
-            if let Some(files) = &layer.file.files {
-                self.file_list(&mut rules, &files.deny, Effect::Deny, layer, list);
-                self.file_list(&mut rules, &files.protect, Effect::Protect, layer, list);
-            }
-        }
-        rules
-    }
+/// Lists of the built-in rules. Their numbers only keep them apart.
+const ESCAPES: u32 = 0;
+const OWN: u32 = 1;
+const SECRETS: u32 = 2;
+const HOME: u32 = 3;
+const GIT: u32 = 4;
+/// The files come after the built-in lists.
+const FILES: u32 = 100;
 
-    /// Ways out of any fence, and ringfence's own state: an agent that could write it would hold its own keys.
-    fn escapes(&mut self, rules: &mut Vec<Rule>, grants: &[Grant]) {
-        for row in curated::escape::ESCAPES {
-            self.row_rules(rules, row, Effect::Escape, "escape", 0);
+/// Every rule that denies or protects.
+pub(super) fn rules(cx: &mut Cx<'_>, grants: &[Grant], asked: &reach::Asked) -> Vec<Rule> {
+    let mut taken = Taken { homes: homes(cx.facts), cx, rules: Vec::new() };
+    taken.escapes(grants);
+    taken.secrets(grants, asked);
+    taken.protected(grants);
+    taken.rows(curated::protected::LOCKFILES, Effect::Ask, "lockfile", 0);
+    let inputs = taken.cx.inputs;
+    for (list, layer) in (FILES..).zip(&inputs.layers) {
+        if let Some(files) = &layer.file.files {
+            taken.file_list(&files.deny, Effect::Deny, layer, list);
+            taken.file_list(&files.protect, Effect::Protect, layer, list);
         }
-        let Some(own) = self.facts.own_directories() else { return };
-        for (path, reason) in [(own.state, "ringfence's own state"), (own.cache, "the caches of other projects")] {
-            for pattern in self.both_ways(&path) {
-                rules.push(table_rule(
-                    Effect::Escape,
-                    pattern,
-                    &path.to_string(),
-                    Source::Table { name: "escape", reason },
-                    1,
-                ));
-            }
+    }
+    taken.rules
+}
+
+/// The variables once for each home: a secret is one in every home that is known.
+fn homes(facts: &HostFacts) -> Vec<Variables> {
+    let with_home = |home: AbsPath| {
+        let mut vars = facts.environment.clone();
+        vars.insert(b"HOME".to_vec(), home.as_bytes().to_vec());
+        vars
+    };
+    facts.all_homes().into_iter().map(with_home).collect()
+}
+
+struct Taken<'c, 'a> {
+    cx: &'c mut Cx<'a>,
+    homes: Vec<Variables>,
+    rules: Vec<Rule>,
+}
+
+impl Taken<'_, '_> {
+    /// Ways out of any fence, and ringfence's own state: an agent that could write it would hold its own keys.
+    fn escapes(&mut self, grants: &[Grant]) {
+        self.rows(curated::escape::ESCAPES, Effect::Escape, "escape", ESCAPES);
+        if let Some(own) = self.cx.facts.own_directories() {
+            self.place(
+                Effect::Escape,
+                &own.state,
+                Source::Table { name: "escape", reason: "ringfence's own state" },
+                OWN,
+            );
+            let reason = "the caches of other projects";
+            self.place(Effect::Escape, &own.cache, Source::Table { name: "escape", reason }, OWN);
         }
         for grant in grants.iter().filter(|g| matches!(g.effect, Effect::Write(Role::Scratch | Role::Cache))) {
-            let exception = table_rule(Effect::Escape, grant.pattern.clone(), &grant.text, grant.source.clone(), 1);
-            rules.push(Rule { sense: Sense::Exception, ..exception });
+            self.exception(Effect::Escape, grant.pattern.clone(), &grant.text, grant.source.clone(), OWN);
         }
     }
 
     /// Secrets, and sockets that carry the authority of another program. What the user names on the command line is readable
     /// by construction, if it is a secret itself or lies inside one; naming a directory above does not open the secrets in it.
     /// A socket is open where the policy names it.
-    fn sensitive(&mut self, rules: &mut Vec<Rule>, grants: &[Grant], asked: &reach::Asked) {
-        let from = rules.len();
-        for row in curated::sensitive::SENSITIVE {
-            self.row_rules(rules, row, Effect::Deny, "sensitive", 2);
+    fn secrets(&mut self, grants: &[Grant], asked: &reach::Asked) {
+        let from = self.rules.len();
+        self.rows(curated::sockets::AUTHORITY_SOCKETS, Effect::Deny, "authority socket", SECRETS);
+        // Last, so that its reason is shown where both speak of a path.
+        self.rows(curated::sensitive::SENSITIVE, Effect::Deny, "sensitive", SECRETS);
+        let named = grants.iter().filter(|g| g.effect == Effect::Read(Role::Reference));
+        let named = named.filter_map(|g| Some((g.pattern.as_path()?, g.source.clone())));
+        let sockets = asked.sockets.iter().map(|s| (s.value(), Source::Default { reason: "a socket that is named" }));
+        let open: Vec<(&AbsPath, Source)> = named.chain(sockets).collect();
+        if open.is_empty() {
+            return;
         }
-        for row in curated::sockets::AUTHORITY_SOCKETS {
-            self.row_rules(rules, row, Effect::Deny, "authority socket", 2);
-        }
-        let secrets = covering(rules[from..].iter().map(|rule| &rule.pattern));
-        let mut open = |path: &AbsPath, source: Source| {
-            if !secrets.hits(path).is_empty() {
-                let exception = table_rule(Effect::Deny, Pattern::path(path.clone()), &path.to_string(), source, 2);
-                rules.push(Rule { sense: Sense::Exception, ..exception });
-            }
-        };
-        for grant in grants.iter().filter(|g| g.effect == Effect::Read(Role::Reference)) {
-            if let Some(path) = grant.pattern.as_path() {
-                open(path, grant.source.clone());
-            }
-        }
-        for entry in &asked.sockets {
-            open(entry.value(), Source::Default { reason: "a socket that is named" });
+        let secrets = covering(self.rules[from..].iter().map(|rule| &rule.pattern));
+        for (path, source) in open.into_iter().filter(|(path, _)| !secrets.hits(path).is_empty()) {
+            self.exception(Effect::Deny, Pattern::path(path.clone()), &path.to_string(), source, SECRETS);
         }
     }
 
     /// Names that make code run later, wherever they are and whether or not they exist.
-    fn protected(&mut self, rules: &mut Vec<Rule>, grants: &[Grant]) {
-        for row in curated::protected::PROTECTED_ANYWHERE {
-            self.row_rules(rules, row, Effect::Protect, "protected", PROTECTED_ANYWHERE);
-        }
+    fn protected(&mut self, grants: &[Grant]) {
+        self.rows(curated::protected::PROTECTED_ANYWHERE, Effect::Protect, "protected", PROTECTED_ANYWHERE);
         // Packages ship such files by the thousand and nobody opens them as projects; refusing them would break installs.
-        for row in curated::protected::THIRD_PARTY {
-            self.row_rules(rules, row, Effect::ThirdParty, "third-party", 0);
-        }
-        for row in curated::protected::PROTECTED_HOME {
-            self.row_rules(rules, row, Effect::Protect, "protected", 2);
-        }
+        self.rows(curated::protected::THIRD_PARTY, Effect::ThirdParty, "third-party", 0);
+        self.rows(curated::protected::PROTECTED_HOME, Effect::Protect, "protected", HOME);
         for row in curated::protected::GIT_DIR {
             // `*.git` is `.git` and also a bare repository.
-            let source = Source::Table { name: "protected", reason: row.reason };
             let text = format!("**/*.git/{}", row.pattern);
-            self.text_rules(rules, &text, Effect::Protect, &source, 3, &AbsPath::root(), &self.facts.environment);
+            self.text(text.into(), Effect::Protect, protected(row.reason), GIT, &AbsPath::root());
         }
         for grant in grants {
-            let Some(path) = grant.pattern.as_path() else { continue };
-            match grant.effect {
-                Effect::Write(Role::GitDir) => {
-                    for row in curated::protected::GIT_DIR {
-                        let source = Source::Table { name: "protected", reason: row.reason };
-                        self.text_rules(rules, row.pattern, Effect::Protect, &source, 3, path, &self.facts.environment);
-                    }
-                }
-                Effect::Read(Role::Metadata) => {
-                    rules.push(table_rule(
-                        Effect::Protect,
-                        grant.pattern.clone(),
-                        &grant.text,
-                        grant.source.clone(),
-                        1,
-                    ));
-                }
-                Effect::Write(role) if !role.is_ground() && self.look.git(&path.child(b".git")).is_some() => {
-                    let dot_git = path.child(b".git");
-                    let source = Source::Table { name: "protected", reason: "names the repository's git directory" };
-                    rules.push(table_rule(
-                        Effect::Protect,
-                        Pattern::path(dot_git.clone()),
-                        &dot_git.to_string(),
-                        source,
-                        1,
-                    ));
-                }
-                _ => {}
+            if let Some(path) = grant.pattern.as_path() {
+                self.protected_in(grant, path);
             }
         }
-        let inputs = self.inputs;
+        let inputs = self.cx.inputs;
         for layer in &inputs.layers {
-            let source = Source::Table { name: "protected", reason: "the policy itself" };
-            let text = layer.path.to_string();
-            rules.push(table_rule(Effect::Protect, Pattern::path(layer.path.clone()), &text, source, 1));
+            self.place(Effect::Protect, &layer.path, protected("the policy itself"), OWN);
         }
-        if let Some(own) = self.facts.own_directories() {
-            for pattern in self.both_ways(&own.config) {
-                let source = Source::Table { name: "protected", reason: "ringfence's own configuration" };
-                rules.push(table_rule(Effect::Protect, pattern, &own.config.to_string(), source, 1));
+        if let Some(own) = self.cx.facts.own_directories() {
+            self.place(Effect::Protect, &own.config, protected("ringfence's own configuration"), OWN);
+        }
+    }
+
+    /// What a grant brings with it that must not change.
+    fn protected_in(&mut self, grant: &Grant, path: &AbsPath) {
+        match grant.effect {
+            Effect::Write(Role::GitDir) => {
+                for row in curated::protected::GIT_DIR {
+                    self.text(row.pattern.into(), Effect::Protect, protected(row.reason), GIT, path);
+                }
             }
+            Effect::Read(Role::Metadata) => self.place(Effect::Protect, path, grant.source.clone(), OWN),
+            Effect::Write(role) if !role.is_ground() => {
+                let dot_git = path.child(b".git");
+                if self.cx.look.git(&dot_git).is_some() {
+                    let rule = Pattern::path(dot_git.clone());
+                    self.push(
+                        Effect::Protect,
+                        rule,
+                        dot_git.to_string().into(),
+                        protected("names the git directory"),
+                        OWN,
+                    );
+                }
+            }
+            _ => {}
         }
     }
 
-    /// One row, for every home where it begins with one.
-    fn row_rules(&mut self, rules: &mut Vec<Rule>, row: &Row, effect: Effect, table: &'static str, list: u32) {
-        let source = Source::Table { name: table, reason: row.reason };
-        let facts = self.facts;
+    fn push(&mut self, effect: Effect, pattern: Pattern, text: Cow<'static, str>, source: Source, list: u32) {
+        self.rules.push(Rule { effect, sense: Sense::Rule, pattern, text, source, list });
+    }
+
+    fn exception(&mut self, effect: Effect, pattern: Pattern, text: &str, source: Source, list: u32) {
+        let text = text.to_owned().into();
+        self.rules.push(Rule { effect, sense: Sense::Exception, pattern, text, source, list });
+    }
+
+    /// One place, as written and as it leads.
+    fn place(&mut self, effect: Effect, path: &AbsPath, source: Source, list: u32) {
+        let leads_to = self.cx.follow(&AbsPath::root(), path.as_bytes()).map(|followed| followed.path);
+        for path in [Some(path.clone()), leads_to.ok().filter(|other| other != path)].into_iter().flatten() {
+            let text = path.to_string().into();
+            self.push(effect, Pattern::path(path), text, source.clone(), list);
+        }
+    }
+
+    /// A built-in table.
+    fn rows(&mut self, rows: &'static [Row], effect: Effect, table: &'static str, list: u32) {
         let root = AbsPath::root();
-        if !row.pattern.starts_with("~/") && !row.pattern.starts_with("$HOME/") {
-            return self.text_rules(rules, row.pattern, effect, &source, list, &root, &facts.environment);
-        }
-        for home in facts.all_homes() {
-            let mut vars = facts.environment.clone();
-            vars.insert(b"HOME".to_vec(), home.as_bytes().to_vec());
-            self.text_rules(rules, row.pattern, effect, &source, list, &root, &vars);
+        for row in rows {
+            let source = Source::Table { name: table, reason: row.reason };
+            if !row.pattern.starts_with("~/") && !row.pattern.starts_with("$HOME/") {
+                self.text(row.pattern.into(), effect, source, list, &root);
+                continue;
+            }
+            let homes = std::mem::take(&mut self.homes);
+            for vars in &homes {
+                self.text_with(row.pattern.into(), effect, source.clone(), list, &root, vars);
+            }
+            self.homes = homes;
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call per table; a struct would only rename them")]
-    fn text_rules(
+    fn text(&mut self, text: Cow<'static, str>, effect: Effect, source: Source, list: u32, dir: &AbsPath) {
+        let facts = self.cx.facts;
+        self.text_with(text, effect, source, list, dir, &facts.environment);
+    }
+
+    fn text_with(
         &mut self,
-        rules: &mut Vec<Rule>,
-        text: &str,
+        text: Cow<'static, str>,
         effect: Effect,
-        source: &Source,
+        source: Source,
         list: u32,
         dir: &AbsPath,
         vars: &Variables,
     ) {
-        let Ok(rule) = PathRule::parse(text, TemplateKind::Socket) else { return };
-        match self.deny_patterns(&rule, dir, vars) {
-            Ok(patterns) => {
-                rules.extend(patterns.into_iter().map(|p| table_rule(effect, p, text, source.clone(), list)))
+        let rule = PathRule::built_in(text.clone(), TemplateKind::Socket);
+        match self.patterns(&rule, dir, vars) {
+            Ok((pattern, None)) => self.push(effect, pattern, text, source, list),
+            Ok((pattern, Some(other))) => {
+                self.push(effect, pattern, text.clone(), source.clone(), list);
+                self.push(effect, other, text, source, list);
             }
-            Err(why) => self.omit(text, source.clone(), why),
+            Err(why) => self.cx.omit(text, source, why),
         }
     }
 
-    fn file_list(&mut self, rules: &mut Vec<Rule>, list: &Rules<DenyRule>, effect: Effect, layer: &Layer, number: u32) {
+    fn file_list(&mut self, list: &Rules<DenyRule>, effect: Effect, layer: &Layer, number: u32) {
         let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
+        let facts = self.cx.facts;
         for rule in list.iter().flatten() {
             let text = rule.value.rule.text();
-            match self.deny_patterns(&rule.value.rule, &dir, &self.facts.environment) {
-                Ok(patterns) => rules.extend(patterns.into_iter().map(|pattern| Rule {
-                    sense: rule.value.sense,
-                    ..table_rule(effect, pattern, text, source_of(rule), number)
-                })),
-                Err(why) => self.omit(text, source_of(rule), why),
+            match self.patterns(&rule.value.rule, &dir, &facts.environment) {
+                Ok((pattern, other)) => {
+                    for pattern in [Some(pattern), other].into_iter().flatten() {
+                        let (text, source, sense) = (text.to_owned().into(), source_of(rule), rule.value.sense);
+                        self.rules.push(Rule { effect, sense, pattern, text, source, list: number });
+                    }
+                }
+                Err(why) => self.cx.omit(text, source_of(rule), why),
             }
         }
     }
 
-    /// A rule that takes away, as written and as it leads.
-    fn deny_patterns(&mut self, rule: &PathRule, dir: &AbsPath, vars: &Variables) -> Result<Vec<Pattern>, Dropped> {
+    /// A rule that takes away, as it leads and, where that differs, as written.
+    fn patterns(
+        &mut self,
+        rule: &PathRule,
+        dir: &AbsPath,
+        vars: &Variables,
+    ) -> Result<(Pattern, Option<Pattern>), Dropped> {
         let split = rule.split(vars)?;
-        if rule.is_floating() {
-            return Ok(vec![Pattern { anchor: Anchor::Floating, rest: split.rest }]);
+        if rule.is_floating_split(&split) {
+            return Ok((Pattern { anchor: Anchor::Floating, rest: split.rest }, None));
+        }
+        // Links in a circle lead nowhere now, and the path as written must still be closed.
+        let followed = self.cx.follow(dir, &split.literal).ok();
+        let at = |base: AbsPath| Pattern { rest: split.rest.clone(), ..Pattern::path(base) };
+        if let Some(found) = followed.as_ref().filter(|found| found.links.is_empty()) {
+            return Ok((at(found.path.clone()), None));
         }
         let written =
             if split.absolute { split.literal.clone() } else { [dir.as_bytes(), b"/", &split.literal].concat() };
         let written = AbsPath::lexical(&written)?;
-        // Links in a circle lead nowhere now, and the path as written must still be closed.
-        let leads_to = self.follow(dir, &split.literal).map_or_else(|_| written.clone(), |followed| followed.path);
-        let mut bases = vec![leads_to];
-        if !bases.contains(&written) {
-            bases.push(written);
+        match followed {
+            Some(found) if found.path != written => Ok((at(found.path), Some(at(written)))),
+            _ => Ok((at(written), None)),
         }
-        Ok(bases.into_iter().map(|base| Pattern { anchor: Anchor::At(base), rest: split.rest.clone() }).collect())
     }
+}
 
-    fn both_ways(&mut self, path: &AbsPath) -> Vec<Pattern> {
-        let mut patterns = vec![Pattern::path(path.clone())];
-        if let Ok(followed) = self.follow(&AbsPath::root(), path.as_bytes())
-            && followed.path != *path
-        {
-            patterns.push(Pattern::path(followed.path));
-        }
-        patterns
-    }
+fn protected(reason: &'static str) -> Source {
+    Source::Table { name: "protected", reason }
 }
 
 impl HostFacts {

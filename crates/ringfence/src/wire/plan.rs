@@ -149,7 +149,7 @@ impl WireRule {
             role,
             exception: rule.sense == Sense::Exception,
             pattern: rule.pattern.to_string(),
-            text: rule.text.clone(),
+            text: rule.text.to_string(),
             source: WireSource::new(&rule.source),
         }
     }

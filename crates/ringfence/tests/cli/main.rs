@@ -1,0 +1,13 @@
+//! The real binary in a hermetic world: what a user types, what comes back, with which exit code.
+
+mod bad_input;
+mod explain;
+mod plan;
+mod policy_files;
+mod small;
+
+use ringfence_testkit::World;
+
+fn world() -> World {
+    World::new(env!("CARGO_BIN_EXE_ringfence"))
+}

@@ -1,0 +1,58 @@
+//! The commands that only print, and `run` until it can fence.
+
+use crate::world;
+
+/// K3 K4: nothing is started without a layer that holds.
+#[test]
+fn k4_run_refuses() {
+    let world = world();
+    let run = world.ringfence(&["run", "--", "touch", "started"]).expect_code(125);
+    assert!(run.stdout.is_empty());
+    let stderr = world.hide(&run.stderr);
+    assert!(
+        stderr.contains("ringfence: writes <world>/project") && stderr.contains("error: this build cannot fence"),
+        "{stderr}"
+    );
+    assert!(!world.path("project/started").exists());
+}
+
+/// A12: a self-governing session says so loudly.
+#[test]
+fn a12_self_governing_is_loud() {
+    let world = world();
+    world.write("project/ringfence.toml", "version = 1\n[workspace]\nself_governing = true\n");
+    let run = world.ringfence(&["run", "--", "true"]).expect_code(125);
+    assert!(!run.stderr.contains("SELF-GOVERNING"), "untrusted: {}", run.stderr);
+    world.ringfence(&["trust"]).expect_code(0);
+    let run = world.ringfence(&["run", "--", "true"]).expect_code(125);
+    assert!(run.stderr.contains("SELF-GOVERNING: no OS layer"), "{}", run.stderr);
+    assert!(world.ringfence(&["plan"]).expect_code(0).stdout.contains("SELF-GOVERNING"));
+}
+
+#[test]
+fn schema_completions_man() {
+    let world = world();
+    let schema: serde_json::Value = serde_json::from_str(&world.ringfence(&["schema"]).expect_code(0).stdout).unwrap();
+    assert_eq!(schema["properties"]["files"]["properties"]["view"]["enum"], serde_json::json!(["surface", "host"]));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(world.ringfence(&["completions", shell]).expect_code(0).stdout.contains("explain"), "{shell}");
+    }
+    assert!(world.ringfence(&["man"]).expect_code(0).stdout.contains(".TH ringfence"));
+    assert!(world.ringfence(&["man", "explain"]).expect_code(0).stdout.contains("explain"));
+    world.ringfence(&["man", "nonsense"]).expect_code(2);
+    assert!(world.ringfence(&["--help"]).expect_code(0).stdout.contains("explain"));
+    world.ringfence(&["--version"]).expect_code(0);
+}
+
+/// A reader that goes away is no error.
+#[test]
+fn a_closed_pipe() {
+    let world = world();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "\"$0\" schema | head -c 1", env!("CARGO_BIN_EXE_ringfence")])
+        .current_dir(world.path("project"))
+        .env("HOME", world.path("home"))
+        .output()
+        .unwrap();
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (b"{".as_slice(), b"".as_slice()));
+}
