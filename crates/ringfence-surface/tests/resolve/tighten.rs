@@ -177,6 +177,16 @@ fn hosts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(prop::sample::select(HOSTS.map(str::to_owned).to_vec()), 0..4)
 }
 
+const VARIABLES: [&str; 4] = ["TERM", "TOKEN", "AWS_REGION", "X"];
+
+fn names() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(prop::sample::select(VARIABLES.map(str::to_owned).to_vec()), 0..3)
+}
+
+fn sockets(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| format!("/run/{name}")).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -188,15 +198,17 @@ proptest! {
         (call_deny, call_protect) in (rules(3), rules(3)),
         (outer_hosts, call_hosts) in (hosts(), prop::option::of(hosts())),
         (outer_ports, call_ports) in (prop::collection::vec(1u16..5, 0..3), prop::option::of(prop::collection::vec(1u16..5, 0..3))),
+        (outer_sockets, call_sockets) in (names(), prop::option::of(names())),
+        (outer_env, call_env) in (names(), prop::option::of(names())),
         is_host_view in any::<bool>(),
         paths in prop::collection::vec(path_text(), 1..40),
     ) {
         let exceptions: Vec<String> = except.iter().map(|rule| format!("!{rule}")).collect();
         let view = if is_host_view { "host" } else { "surface" };
         let text = format!(
-            "[files]\nview = \"{view}\"\nwrite = {}\nread = {}\ndeny = {}\nprotect = {}\n[network]\nallow = {}\nhost_ports = {:?}\n",
+            "[files]\nview = \"{view}\"\nwrite = {}\nread = {}\ndeny = {}\nprotect = {}\n[network]\nallow = {}\nhost_ports = {:?}\nsockets = {}\n[env]\npass = {}\n",
             list(&write), list(&read), list(&[deny, exceptions.clone()].concat()), list(&[protect, exceptions].concat()),
-            list(&outer_hosts), outer_ports,
+            list(&outer_hosts), outer_ports, list(&sockets(&outer_sockets)), list(&outer_env),
         );
         let outer = Host::new().project(&text).resolve().0.surface;
         let call = SubPolicy {
@@ -206,6 +218,8 @@ proptest! {
             protect: patterns(Some(call_protect)).unwrap_or_default(),
             hosts: call_hosts.map(|h| h.iter().filter_map(|h| HostPattern::parse(h).ok()).collect()),
             host_ports: call_ports,
+            sockets: call_sockets.map(|s| sockets(&s).iter().map(|path| abs(path)).collect()),
+            env: call_env.map(|e| e.iter().filter_map(|name| EnvName::new(name)).collect()),
             ..SubPolicy::unchanged()
         };
         let Ok(inner) = outer.tighten(&call) else { return Ok(()) };
@@ -222,6 +236,11 @@ proptest! {
                 let target = HostTarget::new(name, port).expect("a host");
                 prop_assert!(outer.decide_host(&target).is_some() || inner.decide_host(&target).is_none(), "{target}");
             }
+        }
+        for name in VARIABLES {
+            prop_assert!(outer.decide_variable(name.as_bytes()) == Outcome::Allow || inner.decide_variable(name.as_bytes()) == Outcome::Deny);
+            let socket = abs(&format!("/run/{name}"));
+            prop_assert!(outer.decide_socket(&socket).is_some() || inner.decide_socket(&socket).is_none());
         }
         for port in 0..6 {
             prop_assert!(outer.decide_host_port(port).is_some() || inner.decide_host_port(port).is_none());
