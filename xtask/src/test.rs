@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all set-up, then every check. CI runs the same command.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::packages;
@@ -15,6 +15,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         Step { name: "format", work: Box::new(|| must_succeed(&mut cargo(root, &["fmt", "--all", "--check"]))) },
         Step { name: "tidy", work: Box::new(|| tidy_step(root)) },
         Step { name: "clippy", work: Box::new(|| clippy(root)) },
+        Step { name: "fuzz targets", work: Box::new(|| fuzz_targets(root)) },
         Step { name: "tests", work: Box::new(|| tests(root)) },
         Step {
             name: "doc tests",
@@ -34,6 +35,15 @@ fn tidy_step(root: &Path) -> Result<Outcome, Failure> {
 
 fn clippy(root: &Path) -> Result<Outcome, Failure> {
     must_succeed(&mut cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// The fuzz targets are no members of the workspace, so nothing else notices when they stop compiling. Their bodies are run by
+/// the tests; here the targets are type-checked without libFuzzer, which would need a C++ compiler.
+fn fuzz_targets(root: &Path) -> Result<Outcome, Failure> {
+    let arguments = ["check", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--bins", "--no-default-features"];
+    // What the workspace has built already is not built again.
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    must_succeed(cargo(root, &arguments).env("CARGO_TARGET_DIR", target))
 }
 
 /// nextest gives each test its own process and shows a slow one; without it cargo's own runner does the same work.

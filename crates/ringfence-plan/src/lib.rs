@@ -8,12 +8,18 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+mod guards;
+mod landlock;
 mod mounts;
+mod seccomp;
 
 use ringfence_surface::{HostFacts, Surface};
 
 pub use claim::{Claim, Kept, LayerName, Receipt, ReceiptLine, Shortfall};
-pub use mounts::{MountAccess, MountOp, Skipped, Why};
+pub use guards::{Findings, guarded};
+pub use landlock::{Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, landlock};
+pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
+pub use seccomp::{ArgTest, Errno, Fence, SyscallAction, SyscallRule, syscalls};
 
 /// What would be enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! The view as mounts: what is writable is bound read-write, what is readable read-only, each at its own path.
 //!
-//! Only what names one place can be bound. A pattern with wildcards is bound at the place above it for reading; making its
-//! matches writable is left to a layer that can see names, and is reported here.
+//! Only what names one place can be bound. A pattern with wildcards is left to a layer that can see names, and is reported
+//! here.
 
 use std::collections::BTreeMap;
 
+use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look as _, PathFact, Role, Rule, Surface};
 
 /// What a mount permits.
@@ -42,13 +43,50 @@ pub enum MountOp {
         /// What it permits.
         access: MountAccess,
     },
+    /// A directory above something guarded, bound onto itself so that it cannot be renamed.
+    Pin {
+        /// Where.
+        path: AbsPath,
+    },
+    /// A writable root once more, over its pins: renames and links between its directories stay within one mount.
+    Cover {
+        /// Where.
+        path: AbsPath,
+    },
+    /// Something that may not be read: an unreadable, empty one in its place.
+    Mask {
+        /// Where.
+        path: AbsPath,
+        /// What stands there.
+        kind: Found,
+    },
+    /// Something that may not be written: itself, read-only.
+    Freeze {
+        /// Where.
+        path: AbsPath,
+    },
+}
+
+/// What stands at a path that is guarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Found {
+    /// A directory.
+    Directory,
+    /// Anything else.
+    File,
 }
 
 impl MountOp {
     /// Where it goes.
     pub fn destination(&self) -> &AbsPath {
         match self {
-            Self::Bind { path, .. } | Self::Link { path, .. } | Self::Private { path, .. } => path,
+            Self::Bind { path, .. }
+            | Self::Link { path, .. }
+            | Self::Private { path, .. }
+            | Self::Pin { path }
+            | Self::Cover { path }
+            | Self::Mask { path, .. }
+            | Self::Freeze { path } => path,
         }
     }
 }
@@ -87,6 +125,10 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
     // Sorted by destination, so that what contains is mounted before what is contained.
     let mut mounts: BTreeMap<AbsPath, MountOp> = BTreeMap::new();
     let mut skipped = Vec::new();
+    if surface.view() == View::Host {
+        let path = AbsPath::root();
+        add(&mut mounts, MountOp::Bind { path, access: MountAccess::ReadOnly, role: Role::System });
+    }
     for rule in surface.allowed_reads() {
         let (access, role) = match rule.effect {
             Effect::Write(role) => (MountAccess::ReadWrite, role),
@@ -120,14 +162,15 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
 fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>) -> bool {
     let MountOp::Bind { path, access, .. } = op else { return false };
     let above = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir));
-    matches!(above, Some(MountOp::Bind { access: outer, .. }) if outer == access)
+    // A read-only part of something writable is writable: that is what the Surface says.
+    matches!(above, Some(MountOp::Bind { access: outer, .. }) if outer >= access)
 }
 
 /// Two rules for one place: the one that permits more wins, since the Surface allows both.
 fn add(mounts: &mut BTreeMap<AbsPath, MountOp>, op: MountOp) {
     let access_of = |op: &MountOp| match op {
         MountOp::Bind { access, .. } | MountOp::Private { access, .. } => Some(*access),
-        MountOp::Link { .. } => None,
+        _ => None,
     };
     let destination = op.destination().clone();
     match mounts.get(&destination) {

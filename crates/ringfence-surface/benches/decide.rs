@@ -20,12 +20,14 @@ fn abs(text: &str) -> AbsPath {
 fn policy(count: usize) -> String {
     let mut text = "version = 1\n[files]\ndeny = [\n".to_owned();
     for n in 0..count {
-        let rule = match n % 6 {
+        let rule = match n % 8 {
             0 => format!("**/secret-{n}"),
             1 => format!("services/s{n}/private"),
             2 => format!("**/*.k{n}"),
             3 => format!("~/data/{n}/x"),
             4 => format!("services/*/conf-{n}*"),
+            5 => format!("**/k?y-{n}.pem"),
+            6 => format!("**/*token-{n}*"),
             _ => format!("**/gen/{n}/**/out"),
         };
         writeln!(text, "  \"{rule}\",").unwrap();
@@ -43,6 +45,7 @@ fn surface(count: usize) -> Surface {
         homes: vec![abs("/home/u")],
         paths: ["/home", "/home/u", "/home/u/proj"].iter().map(|p| (abs(p), PathFact::Directory)).collect(),
         git: BTreeMap::new(),
+        git_runs: BTreeMap::new(),
         mounts: Vec::new(),
         kernel: String::new(),
         session: None,
@@ -54,8 +57,10 @@ fn surface(count: usize) -> Surface {
 
 const PATHS: &[(&str, &str)] = &[
     ("allowed", "/home/u/proj/services/s7/src/handlers/user.rs"),
-    ("denied_by_name", "/home/u/proj/services/s7/src/secret-4998"),
+    ("denied_by_name", "/home/u/proj/services/s7/src/secret-4992"),
     ("denied_by_ending", "/home/u/proj/a/b/c/d.k4994"),
+    ("denied_by_part", "/home/u/proj/a/b/my-token-4990.txt"),
+    ("deep", "/home/u/proj/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p.rs"),
     ("outside", "/home/u/elsewhere/notes.txt"),
     ("system", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
     ("secret", "/home/u/.ssh/id_ed25519"),

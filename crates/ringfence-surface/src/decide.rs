@@ -7,11 +7,11 @@ use std::fmt;
 
 use crate::curated;
 use crate::host::{HostPattern, HostTarget};
-use crate::matcher::Hit;
+use crate::matcher::{Covering, Hit};
 use crate::path::AbsPath;
 use crate::pattern::Anchor;
 use crate::policy::View;
-use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Surface};
+use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Stage, Surface};
 
 /// What is to be done with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,94 +72,70 @@ impl Verdict<'_> {
 impl Surface {
     /// May `path` be read or written? `path` must be real: links on the way already followed.
     pub fn decide(&self, path: &AbsPath, access: Access) -> Verdict<'_> {
-        let mut hits = self.matcher.hits(path);
-        hits.sort_unstable_by_key(|hit| hit.id);
-        let stage = |stage: u8| {
-            let from = hits.partition_point(|hit| self.rule(*hit).effect.stage() < stage);
-            let to = hits.partition_point(|hit| self.rule(*hit).effect.stage() <= stage);
-            &hits[from..to]
-        };
+        self.judge(&self.covering(path), access)
+    }
+
+    fn covering(&self, path: &AbsPath) -> Covering {
+        let mut covering = self.matcher.covering(path);
+        covering.hits.sort_unstable_by_key(|hit| hit.id);
+        covering
+    }
+
+    /// Decides from every rule that covers a path, in the order of the rules.
+    pub(crate) fn judge(&self, covering: &Covering, access: Access) -> Verdict<'_> {
+        let hits = Hits { surface: self, hits: &covering.hits, root: covering.root };
+        let (writable, readable) = hits.grants();
+        let is_own = writable.is_some_and(|rule| matches!(rule.effect, Effect::Write(role) if role.is_ground()));
         let deny = |because| Verdict { outcome: Outcome::Deny, because, ask: None };
-        let allow = |rule, ask| Verdict { outcome: Outcome::Allow, because: Because::Rule(rule), ask };
-        // What is private covers the host's own directory of that name, but not what is bound below it.
-        let bound =
-            [stage(4), stage(7)].into_iter().filter_map(|hits| self.deepest(hits)).max_by_key(|(_, depth)| *depth);
-        let is_there =
-            |(rule, depth): &(&Rule, u32)| !is_private(rule) || bound.is_none_or(|(_, deeper)| deeper <= *depth);
-        let readable = self.deepest(stage(4)).filter(is_there);
-        let writable = self.deepest(stage(3)).filter(is_there);
-        // Floating patterns, and built-in places such as `/tmp/tmux-*`, speak of the host's files. What exists only in the
-        // session, or belongs to ringfence's caches, is not among them: agents keep settings there, package managers unpack
-        // there.
-        let is_own = writable.is_some_and(|(rule, _)| matches!(rule.effect, Effect::Write(role) if role.is_ground()));
-        let is_about_the_host = |rule: &Rule| {
-            rule.pattern.anchor == Anchor::Floating || (!rule.source.is_written() && rule.text.starts_with('/'))
+        let allow = |because, ask| Verdict { outcome: Outcome::Allow, because, ask };
+        let stages: &[Stage] = match access {
+            Access::Read => &[Stage::Escape, Stage::Deny],
+            Access::Write => &[Stage::Escape, Stage::Deny, Stage::Protect],
         };
-        let third_party = stage(6).iter().map(|hit| hit.depth).min().unwrap_or(u32::MAX);
-        let speaks = |hit: &Hit| {
-            let rule = self.rule(*hit);
-            let is_anywhere = rule.effect == Effect::Protect && rule.list == PROTECTED_ANYWHERE;
-            let is_theirs = is_anywhere && hit.depth > third_party;
-            rule.effect == Effect::Escape || !(is_theirs || is_own && is_about_the_host(rule))
-        };
-        let denied = |number: u8| self.taken_away(stage(number), &speaks);
-        if let Some(rule) = denied(0).or_else(|| denied(1)) {
+        if let Some(rule) = stages.iter().find_map(|stage| hits.taken_away(*stage, is_own)) {
             return deny(Because::Rule(rule));
         }
-        if access == Access::Write
-            && let Some(rule) = denied(2)
-        {
-            return deny(Because::Rule(rule));
-        }
-        if let Some((rule, _)) = writable {
-            let ask = stage(5).first().map(|hit| self.rule(*hit)).filter(|_| access == Access::Write && !is_own);
-            return allow(rule, ask);
-        }
-        match (access, readable, self.view) {
-            (Access::Read, Some((rule, _)), _) => allow(rule, None),
-            (Access::Write, Some((rule, _)), _) => deny(Because::OnlyReadable(rule)),
-            (Access::Read, None, View::Host) => {
-                Verdict { outcome: Outcome::Allow, because: Because::View(View::Host), ask: None }
+        match (access, writable, readable, self.parts.view) {
+            (Access::Read, Some(rule), ..) | (Access::Read, None, Some(rule), _) => allow(Because::Rule(rule), None),
+            (Access::Write, Some(rule), ..) => {
+                let ask = hits.at(Stage::Ask).first().map(|hit| self.rule(*hit)).filter(|_| !is_own);
+                allow(Because::Rule(rule), ask)
             }
-            (_, None, view) => deny(Because::View(view)),
+            (Access::Write, None, Some(rule), _) => deny(Because::OnlyReadable(rule)),
+            (Access::Read, None, None, View::Host) => allow(Because::View(View::Host), None),
+            (_, None, None, view) => deny(Because::View(view)),
         }
+    }
+
+    /// The rule that grants a path, whatever else takes it away.
+    pub(crate) fn grant(&self, path: &AbsPath, access: Access) -> Option<&Rule> {
+        let covering = self.covering(path);
+        let (writable, readable) = Hits { surface: self, hits: &covering.hits, root: covering.root }.grants();
+        if access == Access::Write { writable } else { writable.or(readable) }
     }
 
     fn rule(&self, hit: Hit) -> &Rule {
-        &self.rules[hit.id as usize]
-    }
-
-    /// The rule that takes the path away, if any list does: in each list the last match counts.
-    fn taken_away(&self, hits: &[Hit], speaks: &dyn Fn(&Hit) -> bool) -> Option<&Rule> {
-        hits.chunk_by(|a, b| self.rule(*a).list == self.rule(*b).list)
-            .filter_map(|list| list.iter().rfind(|hit| speaks(hit)))
-            .map(|hit| self.rule(*hit))
-            .find(|rule| rule.sense == Sense::Rule)
-    }
-
-    /// The most specific rule, and how deep it reaches.
-    fn deepest(&self, hits: &[Hit]) -> Option<(&Rule, u32)> {
-        hits.iter().max_by_key(|hit| hit.depth).map(|hit| (self.rule(*hit), hit.depth))
+        &self.parts.rules[hit.id as usize]
     }
 
     /// May this host and port be reached? The entry that says so.
     pub fn decide_host(&self, target: &HostTarget) -> Option<&Sourced<HostPattern>> {
-        self.reach.hosts.iter().find(|entry| entry.value.matches(target))
+        self.parts.reach.hosts.iter().find(|entry| entry.value.matches(target))
     }
 
     /// May this port on the host's loopback be reached?
     pub fn decide_host_port(&self, port: u16) -> Option<&Sourced<u16>> {
-        self.reach.host_ports.iter().find(|entry| entry.value == port)
+        self.parts.reach.host_ports.iter().find(|entry| entry.value == port)
     }
 
     /// May this unix socket of the host be connected to? Only one that is named.
     pub fn decide_socket(&self, path: &AbsPath) -> Option<&Sourced<AbsPath>> {
-        self.reach.sockets.iter().find(|entry| entry.value == *path)
+        self.parts.reach.sockets.iter().find(|entry| entry.value == *path)
     }
 
     /// Is this variable passed on?
     pub fn decide_variable(&self, name: &[u8]) -> Outcome {
-        let named = self.env.iter().any(|entry| entry.value.as_str().as_bytes() == name);
+        let named = self.parts.env.iter().any(|entry| entry.value.means(name));
         if named || curated::env::passes_by_default(name).is_some() { Outcome::Allow } else { Outcome::Deny }
     }
 
@@ -172,7 +148,7 @@ impl Surface {
             Because::Rule(rule) => match rule.effect {
                 Effect::Escape => "none: this is closed in every policy".into(),
                 Effect::Deny if rule.source.place().is_some() => {
-                    format!("change the rule, or add an exception below it in the same list: \"!{path}\"")
+                    format!("change the rule, or add an exception below it in the same list: '!{}'", rule_text(path))
                 }
                 Effect::Deny if access == Access::Read => format!("for one run, name it yourself: --ref {path}"),
                 _ if rule.source.place().is_some() => format!("change the rule at {}", rule.source),
@@ -190,8 +166,80 @@ impl Surface {
     }
 }
 
+/// The rules that cover one path, in their order.
+struct Hits<'s, 'h> {
+    surface: &'s Surface,
+    hits: &'h [Hit],
+    /// How deep the innermost root lies.
+    root: u32,
+}
+
+impl<'s> Hits<'s, '_> {
+    fn at(&self, stage: Stage) -> &[Hit] {
+        let stage_of = |hit: &Hit| self.surface.rule(*hit).effect.stage();
+        let from = self.hits.partition_point(|hit| stage_of(hit) < stage);
+        let to = self.hits.partition_point(|hit| stage_of(hit) <= stage);
+        &self.hits[from..to]
+    }
+
+    /// The most specific rule of a stage, and how deep it reaches.
+    fn deepest(&self, stage: Stage) -> Option<(&'s Rule, u32)> {
+        self.at(stage).iter().max_by_key(|hit| hit.depth).map(|hit| (self.surface.rule(*hit), hit.depth))
+    }
+
+    /// What makes the path writable and what makes it readable. What is private covers the host's own directory of that name,
+    /// but not what is bound below it.
+    fn grants(&self) -> (Option<&'s Rule>, Option<&'s Rule>) {
+        let bound = [Stage::Read, Stage::Withheld].into_iter().filter_map(|stage| self.deepest(stage));
+        let bound = bound.map(|(_, depth)| depth).max().unwrap_or(0);
+        let is_there = |(rule, depth): &(&Rule, u32)| !is_private(rule) || bound <= *depth;
+        let grant = |stage| self.deepest(stage).filter(is_there).map(|(rule, _)| rule);
+        (grant(Stage::Write), grant(Stage::Read))
+    }
+
+    /// The rule that takes the path away, if any list does: in each list the last match counts.
+    fn taken_away(&self, stage: Stage, is_own: bool) -> Option<&'s Rule> {
+        let inside = self.at(Stage::ThirdParty).iter().filter(|hit| hit.depth > self.root);
+        let third_party = inside.map(|hit| hit.depth).min().unwrap_or(u32::MAX);
+        let list = |hit: &Hit| self.surface.rule(*hit).list;
+        self.at(stage)
+            .chunk_by(|a, b| list(a) == list(b))
+            .filter_map(|hits| hits.iter().rfind(|hit| self.speaks(**hit, is_own, third_party)))
+            .map(|hit| self.surface.rule(*hit))
+            .find(|rule| rule.sense == Sense::Rule)
+    }
+
+    /// Does a rule mean this path?
+    fn speaks(&self, hit: Hit, is_own: bool, third_party: u32) -> bool {
+        let rule = self.surface.rule(hit);
+        let (floats, built_in) = (rule.pattern.anchor == Anchor::Floating, !rule.source.is_written());
+        // Floating patterns, and built-in places such as `/tmp/tmux-*`, speak of the host's files. What exists only in the
+        // session, or belongs to ringfence's caches, is not among them: agents keep settings there, package managers unpack
+        // there.
+        let is_about_the_host = floats || (built_in && rule.text.starts_with('/'));
+        // A project may lie below a name that is protected anywhere, such as `.claude/worktrees`: what counts is inside it.
+        let is_above_the_root = floats && built_in && hit.depth <= self.root;
+        // Other people's code may hold names that are protected anywhere else.
+        let is_anywhere = rule.effect == Effect::Protect && rule.list == PROTECTED_ANYWHERE;
+        let is_theirs = is_anywhere && hit.depth > third_party;
+        rule.effect == Effect::Escape || !(is_own && is_about_the_host || is_above_the_root || is_theirs)
+    }
+}
+
 fn is_private(rule: &Rule) -> bool {
     matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private))
+}
+
+/// A path as rule text: what would be a wildcard or a variable is escaped.
+fn rule_text(path: &AbsPath) -> String {
+    let mut text = String::new();
+    for c in path.to_string().chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '$' | '\\') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
 }
 
 impl fmt::Display for Because<'_> {

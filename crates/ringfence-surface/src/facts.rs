@@ -60,6 +60,8 @@ pub struct HostFacts {
     pub paths: BTreeMap<AbsPath, PathFact>,
     /// Where each `.git` that matters leads.
     pub git: BTreeMap<AbsPath, GitFact>,
+    /// What git runs or reads settings from, outside each git directory that matters.
+    pub git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
     /// The mounts.
     pub mounts: Vec<MountFact>,
     /// The kernel's release, as `uname -r` says it.
@@ -88,6 +90,8 @@ pub trait Look {
     fn path(&mut self, path: &AbsPath) -> PathFact;
     /// Where the `.git` at a path leads, if it is a file or link that leads somewhere.
     fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact>;
+    /// What git runs or reads settings from for a work tree, outside its git directory.
+    fn git_runs(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> Vec<AbsPath>;
 }
 
 /// Recorded answers; what was not recorded counts as missing.
@@ -101,6 +105,10 @@ impl Look for &HostFacts {
 
     fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact> {
         self.git.get(dot_git).cloned()
+    }
+
+    fn git_runs(&mut self, git_dir: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+        self.git_runs.get(git_dir).cloned().unwrap_or_default()
     }
 }
 
@@ -161,6 +169,12 @@ impl HostFacts {
         AbsPath::lexical(self.environment.get(name.as_bytes())?).ok()
     }
 
+    /// What a rule of the administrator may use: the account's own home and name, whatever the caller's environment says.
+    pub(crate) fn account_variables(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let home = self.homes.first().cloned().or_else(|| self.directory_variable("HOME"));
+        home.iter().map(|home| (b"HOME".to_vec(), home.as_bytes().to_vec())).collect()
+    }
+
     /// `$HOME` first, then the other homes.
     pub fn all_homes(&self) -> Vec<AbsPath> {
         let mut homes: Vec<AbsPath> = self.directory_variable("HOME").into_iter().collect();
@@ -172,17 +186,19 @@ impl HostFacts {
         homes
     }
 
-    /// ringfence's own directories: configuration, state, cache. Empty without a home.
-    pub fn own_directories(&self) -> Option<OwnDirectories> {
-        let home = self.all_homes().into_iter().next()?;
+    /// ringfence's own directories: configuration, state, cache. Each follows its own variable, or else the home directory;
+    /// without either there is none.
+    pub fn own_directories(&self) -> OwnDirectories {
+        let home = self.all_homes().into_iter().next();
         let place = |variable: &str, below: &str| {
-            self.directory_variable(variable).unwrap_or_else(|| home.join(below)).child(b"ringfence")
+            let named = self.directory_variable(variable).or_else(|| Some(home.as_ref()?.join(below)));
+            Some(named?.child(b"ringfence"))
         };
-        Some(OwnDirectories {
+        OwnDirectories {
             config: place("XDG_CONFIG_HOME", ".config"),
             state: place("XDG_STATE_HOME", ".local/state"),
             cache: place("XDG_CACHE_HOME", ".cache"),
-        })
+        }
     }
 }
 
@@ -190,11 +206,11 @@ impl HostFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnDirectories {
     /// The user's policy.
-    pub config: AbsPath,
+    pub config: Option<AbsPath>,
     /// Trust, sessions, audit.
-    pub state: AbsPath,
+    pub state: Option<AbsPath>,
     /// Private caches of each project.
-    pub cache: AbsPath,
+    pub cache: Option<AbsPath>,
 }
 
 #[cfg(test)]
@@ -214,6 +230,10 @@ mod tests {
 
         fn git(&mut self, _: &AbsPath) -> Option<GitFact> {
             None
+        }
+
+        fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+            Vec::new()
         }
     }
 

@@ -126,13 +126,29 @@ impl Glob {
             }
             match retry {
                 Some((star, from)) if from < name.len() => {
-                    retry = Some((star, from + 1));
+                    // Straight to the next place where what follows the `*` can begin.
+                    let next = match self.tokens.get(star + 1) {
+                        Some(Token::Literal(bytes)) => {
+                            name[from + 1..].iter().position(|b| Some(b) == bytes.first()).map(|gap| from + 1 + gap)
+                        }
+                        _ => Some(from + 1),
+                    };
+                    let Some(next) = next else { return false };
+                    retry = Some((star, next));
                     token = star + 1;
-                    at = from + 1;
+                    at = next;
                 }
                 _ => return false,
             }
         }
+    }
+
+    /// The stretches of plain bytes that every match holds.
+    pub(crate) fn literals(&self) -> impl Iterator<Item = &[u8]> {
+        self.tokens.iter().filter_map(|token| match token {
+            Token::Literal(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        })
     }
 
     /// The bytes after a single leading `*`, for an index: `*.pem` is found by its ending.

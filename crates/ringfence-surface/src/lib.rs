@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod curated;
+mod cursor;
 mod decide;
 mod facts;
 mod glob;
@@ -26,6 +27,7 @@ mod template;
 pub mod text;
 mod tighten;
 
+pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
 pub use glob::{Glob, GlobError};

@@ -1,7 +1,8 @@
 //! All patterns of a Surface in one tree, walked once per question.
 //!
 //! A path is read component by component; the tree keeps the set of places where some pattern may go on. Names are found by
-//! hash and `*.ext` by its ending, so the cost follows the depth of the path, not the number of rules.
+//! hash, `*.ext` by its ending, other wildcards by three bytes they hold, so the cost follows the length of the path, not
+//! the number of rules. Only patterns with fewer than three plain bytes in a row, such as `?[ab]*`, are tried one by one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -17,6 +18,8 @@ pub(crate) enum RootName {
     NotSearched,
     /// Its own last name is searched too: a single file that was named for reading.
     Searched,
+    /// The project: built-in patterns do not look at what lies above it.
+    Project,
 }
 
 /// A pattern that covers the path.
@@ -26,6 +29,67 @@ pub(crate) struct Hit {
     pub(crate) id: u32,
     /// How many components of the path it took: deeper is more specific.
     pub(crate) depth: u32,
+}
+
+/// Everything the rules know of a path.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Covering {
+    /// The patterns that cover it.
+    pub(crate) hits: Vec<Hit>,
+    /// How deep the innermost root lies that floating patterns search below.
+    pub(crate) root: u32,
+}
+
+/// The nodes where some pattern may go on, each once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Active {
+    list: Vec<u32>,
+    /// One bit for each node, made only when the list is long: a hostile policy can keep thousands of nodes active.
+    seen: Vec<u64>,
+}
+
+impl Active {
+    const SHORT: usize = 32;
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.seen.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Adds a node; `false` if it was there.
+    fn insert(&mut self, node: u32) -> bool {
+        if self.list.len() < Self::SHORT {
+            if self.list.contains(&node) {
+                return false;
+            }
+        } else {
+            if self.seen.is_empty() {
+                for node in std::mem::take(&mut self.list) {
+                    self.mark(node);
+                    self.list.push(node);
+                }
+            }
+            if !self.mark(node) {
+                return false;
+            }
+        }
+        self.list.push(node);
+        true
+    }
+
+    fn mark(&mut self, node: u32) -> bool {
+        let (word, bit) = (node as usize / 64, 1_u64 << (node % 64));
+        if self.seen.len() <= word {
+            self.seen.resize(word + 1, 0);
+        }
+        let is_new = self.seen[word] & bit == 0;
+        self.seen[word] |= bit;
+        is_new
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -55,7 +119,22 @@ struct Node {
 struct Wild {
     endings: Affixes,
     beginnings: Affixes,
-    globs: Vec<(Glob, u32)>,
+    /// The others, each under three bytes that a name must hold to match it.
+    parts: HashMap<[u8; 3], Vec<(Glob, u32)>, BuildHasherDefault<NameHasher>>,
+    /// Those without three such bytes: the only ones that are tried one after the other.
+    loose: Vec<(Glob, u32)>,
+}
+
+impl Wild {
+    /// Where a pattern is kept: under the three bytes that the fewest others share.
+    fn bucket(&mut self, glob: &Glob) -> &mut Vec<(Glob, u32)> {
+        let parts =
+            glob.literals().flat_map(|bytes| bytes.windows(3)).filter_map(|part| <[u8; 3]>::try_from(part).ok());
+        match parts.min_by_key(|part| self.parts.get(part).map_or(0, Vec::len)) {
+            Some(part) => self.parts.entry(part).or_default(),
+            None => &mut self.loose,
+        }
+    }
 }
 
 type Names = HashMap<Box<[u8]>, u32, BuildHasherDefault<NameHasher>>;
@@ -133,69 +212,92 @@ impl Matcher {
     pub(crate) fn add_root(&mut self, path: &AbsPath, name: RootName) {
         let at = self.path_node(path);
         let root = &mut self.nodes[at as usize].root;
-        // Searching more is the safe side where a directory is named twice, but a writable root decides for itself.
-        if *root != Some(RootName::NotSearched) {
+        // Searching more is the safe side where a directory is named twice, but a writable root decides for itself, and the
+        // project before all.
+        let keeps =
+            matches!((*root, name), (Some(RootName::Project), _) | (Some(RootName::NotSearched), RootName::Searched));
+        if !keeps {
             *root = Some(name);
         }
     }
 
     /// Every pattern that covers `path`.
     pub(crate) fn hits(&self, path: &AbsPath) -> Vec<Hit> {
-        let mut hits = Vec::new();
-        let mut active = Vec::with_capacity(16);
-        let mut next = Vec::with_capacity(16);
-        self.enter(TOP, 0, None, &mut active, &mut hits);
+        self.covering(path).hits
+    }
+
+    /// Everything the rules know of `path`.
+    pub(crate) fn covering(&self, path: &AbsPath) -> Covering {
+        let (mut active, mut covering) = self.start();
+        let mut next = Active::default();
         for (depth, name) in (1..).zip(path.components()) {
-            for at in &active {
-                self.advance(*at, name, depth, &mut next, &mut hits);
-            }
+            self.step_into(&active, name, depth, &mut next, &mut covering);
             if next.is_empty() {
                 break;
             }
             std::mem::swap(&mut active, &mut next);
-            next.clear();
         }
-        hits
+        covering
     }
 
-    fn advance(&self, at: u32, name: &[u8], depth: u32, next: &mut Vec<u32>, hits: &mut Vec<Hit>) {
+    /// What is active at `/`, and what covers it.
+    pub(crate) fn start(&self) -> (Active, Covering) {
+        let (mut active, mut covering) = (Active::default(), Covering::default());
+        self.enter(TOP, 0, None, &mut active, &mut covering);
+        (active, covering)
+    }
+
+    /// What is active one component further down; `next` is emptied first.
+    pub(crate) fn step_into(&self, active: &Active, name: &[u8], depth: u32, next: &mut Active, to: &mut Covering) {
+        next.clear();
+        for at in &active.list {
+            self.advance(*at, name, depth, next, to);
+        }
+    }
+
+    fn advance(&self, at: u32, name: &[u8], depth: u32, next: &mut Active, to: &mut Covering) {
         let node = &self.nodes[at as usize];
-        if node.stays && !next.contains(&at) {
-            next.push(at);
+        if node.stays {
+            next.insert(at);
         }
         if let Some(child) = node.names.get(name) {
-            self.enter(*child, depth, Some(name), next, hits);
+            self.enter(*child, depth, Some(name), next, to);
         }
         let Some(wild) = &node.wild else { return };
         for child in wild.endings.find(name.last(), |n| name.len().checked_sub(n).map(|from| &name[from..])) {
-            self.enter(child, depth, Some(name), next, hits);
+            self.enter(child, depth, Some(name), next, to);
         }
         for child in wild.beginnings.find(name.first(), |n| name.get(..n)) {
-            self.enter(child, depth, Some(name), next, hits);
+            self.enter(child, depth, Some(name), next, to);
         }
-        for (glob, child) in &wild.globs {
+        // Without parts no window of the name is looked up.
+        let windows = if wild.parts.is_empty() { &[] } else { name };
+        let by_part = windows.windows(3).filter_map(|part| wild.parts.get(part)).flatten();
+        for (glob, child) in by_part.chain(&wild.loose) {
             if glob.matches(name) {
-                self.enter(*child, depth, Some(name), next, hits);
+                self.enter(*child, depth, Some(name), next, to);
             }
         }
     }
 
     /// Makes a node active, notes what ends there, and follows what needs no further component.
-    fn enter(&self, at: u32, depth: u32, name: Option<&[u8]>, next: &mut Vec<u32>, hits: &mut Vec<Hit>) {
-        if next.contains(&at) {
+    fn enter(&self, at: u32, depth: u32, name: Option<&[u8]>, next: &mut Active, to: &mut Covering) {
+        if !next.insert(at) {
             return;
         }
-        next.push(at);
         let node = &self.nodes[at as usize];
-        hits.extend(node.ids.iter().map(|id| Hit { id: *id, depth }));
+        to.hits.extend(node.ids.iter().map(|id| Hit { id: *id, depth }));
         if let Some(any) = node.any {
-            self.enter(any, depth, name, next, hits);
+            self.enter(any, depth, name, next, to);
+        }
+        if node.root == Some(RootName::Project) {
+            to.root = depth;
         }
         if let (Some(RootName::Searched), Some(name)) = (node.root, name) {
-            self.advance(FLOATING, name, depth, next, hits);
+            self.advance(FLOATING, name, depth, next, to);
         }
-        if node.root.is_some() && !next.contains(&FLOATING) {
-            next.push(FLOATING);
+        if node.root.is_some() {
+            next.insert(FLOATING);
         }
     }
 
@@ -238,13 +340,16 @@ impl Matcher {
         let child = match (glob.as_suffix(), glob.as_prefix()) {
             (Some(ending @ [.., edge]), _) => wild.endings.add(ending, *edge, || fresh),
             (_, Some(beginning @ [edge, ..])) => wild.beginnings.add(beginning, *edge, || fresh),
-            _ => match wild.globs.iter().find(|(other, _)| other == glob) {
-                Some((_, child)) => *child,
-                None => {
-                    wild.globs.push((glob.clone(), fresh));
-                    fresh
+            _ => {
+                let bucket = wild.bucket(glob);
+                match bucket.iter().find(|(other, _)| other == glob) {
+                    Some((_, child)) => *child,
+                    None => {
+                        bucket.push((glob.clone(), fresh));
+                        fresh
+                    }
                 }
-            },
+            }
         };
         if child == fresh {
             self.nodes.push(Node::default());

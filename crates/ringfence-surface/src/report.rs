@@ -35,6 +35,18 @@ pub enum Dropped {
         /// As written.
         rule: String,
     },
+    /// An exception that leads through a link: it holds as written, or not at all.
+    #[error("it leads through a symbolic link to {target}, and an exception holds only as written")]
+    LeadsElsewhere {
+        /// Where it leads.
+        target: AbsPath,
+    },
+    /// A toolchain's place that is a whole home, disk or project.
+    #[error("it leads to {path}, which is too much for a toolchain")]
+    TooBroad {
+        /// Where it leads.
+        path: AbsPath,
+    },
     /// The path is longer than the kernel takes, or holds a NUL.
     #[error(transparent)]
     BadPath(#[from] PathError),

@@ -151,21 +151,12 @@ pub enum Governance {
 /// The resolved capabilities of one spawn.
 #[derive(Debug, Clone)]
 pub struct Surface {
-    pub(crate) root: AbsPath,
-    pub(crate) workdir: AbsPath,
-    pub(crate) view: View,
-    pub(crate) tier: Tier,
-    pub(crate) governance: Governance,
-    pub(crate) rules: Vec<Rule>,
-    pub(crate) roots: Vec<(AbsPath, RootName)>,
+    pub(crate) parts: Parts,
     pub(crate) matcher: Matcher,
-    pub(crate) reach: Reach,
-    pub(crate) env: Vec<Sourced<EnvName>>,
-    pub(crate) caps: Caps,
-    pub(crate) packs: Vec<&'static str>,
 }
 
-/// The parts of a Surface that is being made.
+/// What a Surface is made of.
+#[derive(Debug, Clone)]
 pub(crate) struct Parts {
     pub(crate) root: AbsPath,
     pub(crate) workdir: AbsPath,
@@ -192,91 +183,107 @@ impl Surface {
         for (path, name) in &parts.roots {
             matcher.add_root(path, *name);
         }
-        let Parts { root, workdir, view, tier, governance, rules, roots, reach, env, caps, packs } = parts;
-        Self { root, workdir, view, tier, governance, rules, roots, matcher, reach, env, caps, packs }
+        Self { parts, matcher }
     }
 
     /// The project's root.
     pub fn root(&self) -> &AbsPath {
-        &self.root
+        &self.parts.root
     }
 
     /// Where the agent starts.
     pub fn workdir(&self) -> &AbsPath {
-        &self.workdir
+        &self.parts.workdir
     }
 
     /// What exists beside what is named.
     pub fn view(&self) -> View {
-        self.view
+        self.parts.view
     }
 
     /// How much must hold before a session starts.
     pub fn tier(&self) -> Tier {
-        self.tier
+        self.parts.tier
     }
 
     /// Who governs the session.
     pub fn governance(&self) -> &Governance {
-        &self.governance
+        &self.parts.governance
     }
 
     /// Every rule, in the order of decision.
     pub fn rules(&self) -> &[Rule] {
-        &self.rules
+        &self.parts.rules
     }
 
     /// What may be written, flat.
     pub fn allowed_writes(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().filter(|rule| matches!(rule.effect, Effect::Write(_)))
+        self.parts.rules.iter().filter(|rule| matches!(rule.effect, Effect::Write(_)))
     }
 
     /// What may be read, flat: what may be written, and what is read-only.
     pub fn allowed_reads(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().filter(|rule| matches!(rule.effect, Effect::Write(_) | Effect::Read(_)))
+        self.parts.rules.iter().filter(|rule| matches!(rule.effect, Effect::Write(_) | Effect::Read(_)))
     }
 
     /// What can be reached.
     pub fn reach(&self) -> &Reach {
-        &self.reach
+        &self.parts.reach
     }
 
     /// Variables that pass beside the built-in table.
     pub fn env(&self) -> &[Sourced<EnvName>] {
-        &self.env
+        &self.parts.env
     }
 
     /// Limits on resources.
     pub fn caps(&self) -> &Caps {
-        &self.caps
+        &self.parts.caps
     }
 
     /// The packs that took part.
     pub fn packs(&self) -> &[&'static str] {
-        &self.packs
+        &self.parts.packs
     }
 
     /// The directories below which patterns such as `**/.env` are searched for.
     pub fn roots(&self) -> impl Iterator<Item = &AbsPath> {
-        self.roots.iter().map(|(path, _)| path)
+        self.parts.roots.iter().map(|(path, _)| path)
     }
 }
 
 /// The list of the names that are protected anywhere.
 pub(crate) const PROTECTED_ANYWHERE: u32 = 0;
 
+/// What rules decide together. The order is the order of decision; the last three only inform it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Escape,
+    Deny,
+    Protect,
+    Write,
+    Read,
+    Ask,
+    ThirdParty,
+    Withheld,
+}
+
 impl Effect {
-    /// Rules of one stage decide together.
-    pub(crate) fn stage(self) -> u8 {
+    pub(crate) fn stage(self) -> Stage {
         match self {
-            Self::Escape => 0,
-            Self::Deny => 1,
-            Self::Protect => 2,
-            Self::Write(_) => 3,
-            Self::Read(_) => 4,
-            Self::Ask => 5,
-            Self::ThirdParty => 6,
-            Self::Withheld => 7,
+            Self::Escape => Stage::Escape,
+            Self::Deny => Stage::Deny,
+            Self::Protect => Stage::Protect,
+            Self::Write(_) => Stage::Write,
+            Self::Read(_) => Stage::Read,
+            Self::Ask => Stage::Ask,
+            Self::ThirdParty => Stage::ThirdParty,
+            Self::Withheld => Stage::Withheld,
         }
+    }
+
+    /// Does it take something away?
+    pub(crate) fn takes_away(self) -> bool {
+        self.stage() <= Stage::Protect
     }
 }

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use crate::decide::{Access, Because, Outcome};
+use crate::decide::{Access, Outcome};
 use crate::host::HostPattern;
 use crate::path::AbsPath;
 use crate::pattern::Pattern;
 use crate::policy::{EnvName, Tier, View};
-use crate::resolve::is_covered;
+use crate::resolve::Limit;
 use crate::source::Source;
 use crate::surface::{Caps, Effect, Parts, Reach, Role, Rule, Sense, Sourced, Surface};
 
@@ -89,28 +89,28 @@ impl Surface {
     /// [`Widens`] when the call asks for a path, host, port, socket, variable, limit or view that the session lacks.
     pub fn tighten(&self, call: &SubPolicy) -> Result<Self, Widens> {
         self.check_paths(call)?;
-        let view = call.view.unwrap_or(self.view);
-        if view > self.view {
+        let view = call.view.unwrap_or(self.parts.view);
+        if view > self.parts.view {
             return Err(widens("the view of the host"));
         }
-        let tier = call.tier.unwrap_or(self.tier);
-        if tier < self.tier {
+        let tier = call.tier.unwrap_or(self.parts.tier);
+        if tier < self.parts.tier {
             return Err(widens("a lower tier"));
         }
         Ok(Self::new(Parts {
-            root: self.root.clone(),
-            workdir: call.workdir.clone().unwrap_or_else(|| self.workdir.clone()),
+            root: self.parts.root.clone(),
+            workdir: call.workdir.clone().unwrap_or_else(|| self.parts.workdir.clone()),
             view,
             tier,
-            governance: self.governance.clone(),
+            governance: self.parts.governance.clone(),
             rules: self.narrowed_rules(call),
             // The same roots: with fewer of them a floating deny would miss something, with more of them a floating exception
             // would reach further.
-            roots: self.roots.clone(),
+            roots: self.parts.roots.clone(),
             reach: self.narrowed_reach(call)?,
             env: self.narrowed_env(call)?,
             caps: self.narrowed_caps(call)?,
-            packs: self.packs.clone(),
+            packs: self.parts.packs.clone(),
         }))
     }
 
@@ -120,17 +120,19 @@ impl Surface {
         {
             return Err(widens(format!("a working directory: {dir}")));
         }
-        let patterns = |rules: &mut dyn Iterator<Item = &Rule>| rules.map(|r| r.pattern.clone()).collect::<Vec<_>>();
-        let writable = patterns(&mut self.allowed_writes());
-        let readable = patterns(&mut self.allowed_reads());
+        let writable = Limit::new(self.allowed_writes().map(|rule| rule.pattern.clone()));
+        let readable = Limit::new(self.allowed_reads().map(|rule| rule.pattern.clone()));
         let asks = [(Access::Write, &call.write, &writable), (Access::Read, &call.read, &readable)];
         for (access, asked, granted) in asks {
             for pattern in asked.iter().flatten() {
-                let everything = access == Access::Read && self.view == View::Host && pattern.base().is_some();
-                let is_inside = everything || is_covered(pattern, granted);
+                let everything = access == Access::Read && self.parts.view == View::Host && pattern.base().is_some();
+                let is_inside = everything || granted.covers(pattern);
                 // A plain path that the session denies would be granted in vain; saying so is kinder.
                 let is_denied = pattern.as_path().is_some_and(|path| !self.decide(path, access).is_allowed());
-                if !is_inside || is_denied {
+                // What a pattern finds below a private directory may be private or the host's: it cannot be told here.
+                let is_mixed = pattern.as_path().is_none()
+                    && (self.role_at(pattern, access).is_some() || self.has_private_below(pattern));
+                if !is_inside || is_denied || is_mixed {
                     return Err(widens(format!("{access} {pattern}")));
                 }
             }
@@ -139,8 +141,8 @@ impl Surface {
     }
 
     fn narrowed_rules(&self, call: &SubPolicy) -> Vec<Rule> {
-        let mut rules = Vec::with_capacity(self.rules.len());
-        for rule in &self.rules {
+        let mut rules = Vec::with_capacity(self.parts.rules.len());
+        for rule in &self.parts.rules {
             match rule.effect {
                 Effect::Write(role) if call.write.is_some() && !role.is_ground() => {
                     let effect = if call.read.is_none() { Effect::Read(role) } else { Effect::Withheld };
@@ -152,7 +154,7 @@ impl Surface {
                 _ => rules.push(rule.clone()),
             }
         }
-        let next_list = self.rules.iter().map(|rule| rule.list).max().unwrap_or(0) + 1;
+        let next_list = self.parts.rules.iter().map(|rule| rule.list).max().unwrap_or(0) + 1;
         let mut add = |effect: Effect, pattern: &Pattern| {
             let text = pattern.to_string().into();
             let source = Source::Call;
@@ -169,18 +171,23 @@ impl Surface {
         rules
     }
 
+    fn has_private_below(&self, pattern: &Pattern) -> bool {
+        let is_private =
+            |rule: &&Rule| matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private));
+        let places = self.parts.rules.iter().filter(is_private).filter_map(|rule| rule.pattern.as_path());
+        pattern.base().is_some_and(|base| places.into_iter().any(|place| place.is_within(base)))
+    }
+
     /// The session's own `/tmp` stays private when a call names a part of it; a plain grant would mean the host's.
     fn role_at(&self, pattern: &Pattern, access: Access) -> Option<Role> {
-        match self.decide(pattern.base()?, access).because {
-            Because::Rule(Rule { effect: Effect::Write(role) | Effect::Read(role), .. }) if role.is_ground() => {
-                Some(*role)
-            }
+        match self.grant(pattern.base()?, access)?.effect {
+            Effect::Write(role) | Effect::Read(role) if role.is_ground() => Some(role),
             _ => None,
         }
     }
 
     fn narrowed_reach(&self, call: &SubPolicy) -> Result<Reach, Widens> {
-        let reach = &self.reach;
+        let reach = &self.parts.reach;
         let hosts = match &call.hosts {
             None => reach.hosts.clone(),
             Some(asked) => subset(asked, |host| reach.hosts.iter().any(|entry| entry.value.covers(host)), "host")?,
@@ -197,7 +204,7 @@ impl Surface {
     }
 
     fn narrowed_env(&self, call: &SubPolicy) -> Result<Vec<Sourced<EnvName>>, Widens> {
-        let Some(asked) = &call.env else { return Ok(self.env.clone()) };
+        let Some(asked) = &call.env else { return Ok(self.parts.env.clone()) };
         for name in asked {
             if self.decide_variable(name.as_str().as_bytes()) == Outcome::Deny {
                 return Err(widens(format!("variable {}", name.as_str())));
@@ -208,9 +215,9 @@ impl Surface {
 
     fn narrowed_caps(&self, call: &SubPolicy) -> Result<Caps, Widens> {
         Ok(Caps {
-            memory: lower(&self.caps.memory, call.memory, "memory")?,
-            pids: lower(&self.caps.pids, call.pids, "processes")?,
-            wall: lower(&self.caps.wall, call.wall, "time")?,
+            memory: lower(&self.parts.caps.memory, call.memory, "memory")?,
+            pids: lower(&self.parts.caps.pids, call.pids, "processes")?,
+            wall: lower(&self.parts.caps.wall, call.wall, "time")?,
         })
     }
 }

@@ -120,6 +120,7 @@ fn small_host() -> HostFacts {
         homes: vec![path("/home/u")],
         paths,
         git: BTreeMap::new(),
+        git_runs: BTreeMap::new(),
         mounts: Vec::new(),
         kernel: String::new(),
         session: Some(path("/home/u/.local/state/ringfence/sessions/s")),

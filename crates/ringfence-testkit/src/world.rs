@@ -48,10 +48,26 @@ impl World {
     /// When the directory cannot be made.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
         let binary = binary.into();
-        let dir = tempfile::Builder::new()
-            .prefix("ringfence-world-")
-            .tempdir_in(ground(&binary))
-            .expect("a world has a directory");
+        let ground = ground(&binary);
+        Self::on(&ground, binary)
+    }
+
+    /// A world that every user of the machine can enter, with a copy of the program: a checkout may lie where only its owner
+    /// can go. Every session has a private directory of this name, so what is asked about paths here is asked about those.
+    ///
+    /// # Panics
+    /// When the directory cannot be made.
+    pub fn open_to_all(binary: impl AsRef<Path>) -> Self {
+        let mut world = Self::on(Path::new("/var/tmp"), PathBuf::new());
+        fs::set_permissions(world.path(""), Permissions::from_mode(0o755)).expect("the directory is ours");
+        world.binary = world.path("ringfence");
+        fs::copy(binary, &world.binary).expect("the program can be copied");
+        world
+    }
+
+    fn on(ground: &Path, binary: PathBuf) -> Self {
+        let dir =
+            tempfile::Builder::new().prefix("ringfence-world-").tempdir_in(ground).expect("a world has a directory");
         let path = fs::canonicalize(dir.path()).expect("the directory was just made");
         let world = Self { dir, path, binary };
         for name in ["home", "project", "run"] {
@@ -59,6 +75,11 @@ impl World {
         }
         fs::set_permissions(world.path("run"), Permissions::from_mode(0o700)).expect("the directory is ours");
         world
+    }
+
+    /// The program.
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// A path inside the world.
@@ -112,7 +133,14 @@ impl World {
 
     /// A call that starts in another directory of the world.
     pub fn in_dir(&self, relative: impl AsRef<Path>) -> Call<'_> {
-        Call { world: self, dir: self.path(relative), variables: Vec::new(), input: Vec::new(), limit: LIMIT }
+        Call {
+            world: self,
+            dir: self.path(relative),
+            variables: Vec::new(),
+            unset: Vec::new(),
+            input: Vec::new(),
+            limit: LIMIT,
+        }
     }
 
     /// A text in which the world's own path, different in each run, is written `<world>`.
@@ -147,6 +175,7 @@ pub struct Call<'w> {
     world: &'w World,
     dir: PathBuf,
     variables: Vec<(OsString, OsString)>,
+    unset: Vec<OsString>,
     input: Vec<u8>,
     limit: Duration,
 }
@@ -155,6 +184,12 @@ impl Call<'_> {
     /// Sets a variable, over those of the world.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Takes a variable of the world away.
+    pub fn without(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.unset.push(name.as_ref().to_owned());
         self
     }
 
@@ -182,6 +217,9 @@ impl Call<'_> {
             command.env(name, self.world.path(place));
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        for name in &self.unset {
+            command.env_remove(name);
+        }
         // A group of its own, so that whatever it leaves behind can be ended by number.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the program can be started");
@@ -313,6 +351,8 @@ mod tests {
         let call = world.in_dir("home").env("HOME", "/elsewhere").env("X", OsStr::from_bytes(b"\xff")).input("in");
         let run = call.ringfence(&["-c", "pwd; echo $HOME $X; cat"]).expect_code(0);
         assert_eq!(world.hide(&run.stdout), "<world>/home\n/elsewhere \\xff\nin");
+        let run = world.in_dir("home").without("HOME").ringfence(&["-c", "echo ${HOME-unset}"]).expect_code(0);
+        assert_eq!(run.stdout, "unset\n");
     }
 
     #[test]

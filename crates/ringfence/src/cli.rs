@@ -1,16 +1,24 @@
 //! The command line as typed.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
+
+/// What each exit code means.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; explain: allowed; check: every file can be used
+  1    explain: denied; check: a file cannot be read, or cannot be used here
+  2    the command line is wrong
+  125  ringfence refused or failed, and nothing was started";
 
 /// Decide which files and hosts a spawned coding agent may touch.
 ///
 /// Name what an agent may touch, once, in ringfence.toml. Without one the current directory is writable, the system is
 /// read-only, your home directory is not there, and the network is what the project's toolchains need.
 #[derive(Debug, Parser)]
-#[command(name = "ringfence", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "ringfence", version, arg_required_else_help = true, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -28,6 +36,8 @@ pub(crate) enum Command {
     Schema,
     Completions(CompletionsArgs),
     Man(ManArgs),
+    #[command(hide = true)]
+    JailExec(JailExecArgs),
 }
 
 /// Which policy, and for whom.
@@ -51,6 +61,20 @@ pub(crate) struct PolicyArgs {
     /// Let this agent reach its model (claude, codex, gemini)
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
+}
+
+impl PolicyArgs {
+    /// A policy file, or those that hold here, and nothing else asked for.
+    pub(crate) fn only(policy: Option<&Path>) -> Self {
+        Self {
+            policy: policy.map(PathBuf::from),
+            persona: None,
+            task: None,
+            references: Vec::new(),
+            env: Vec::new(),
+            agent: None,
+        }
+    }
 }
 
 /// Run a command inside the fence
@@ -86,9 +110,15 @@ pub(crate) struct Question {
     /// May this path be written, existing or not?
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Option<OsString>,
-    /// May this host be reached? Without a port: 443
+    /// May this host be reached? Without a port: 443. On localhost: may this port of the host's be reached?
     #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname)]
     pub(crate) host: Option<String>,
+    /// May this unix socket of the host be connected to?
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) socket: Option<OsString>,
+    /// Is this environment variable passed on?
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variable: Option<String>,
 }
 
 /// Show what would be enforced here
@@ -96,7 +126,7 @@ pub(crate) struct Question {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
-    /// Plan for the host that this file describes, with the policies in it
+    /// Plan for the host that this file describes, with the policies in it; a task's file is read here
     #[arg(long, value_name = "FACTS", value_hint = ValueHint::FilePath, conflicts_with = "policy")]
     pub(crate) host: Option<PathBuf>,
     /// Print the facts of this host, for `--host` elsewhere
@@ -112,7 +142,8 @@ pub(crate) struct PlanArgs {
 
 /// Check policy files; without any, those that hold here
 ///
-/// Exits with 0 when they can be used, 1 when they cannot.
+/// Each file is read with what it extends, and then used in the project's place, as `--policy FILE` does. What contradicts
+/// itself and what takes no part is a warning. Exits with 0 when every file can be used, 1 when one cannot.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Policy files
@@ -164,4 +195,21 @@ pub(crate) struct ManArgs {
     /// The command
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
+}
+
+/// Become a command whose writes end at named directories
+///
+/// Everything can be read and executed as before. Below ANCHOR, what stands before a glob's first wildcard can be written: all
+/// of `src` for `src/*.rs`, and for a glob without a wildcard the directory that it names or is in. These directories must
+/// exist, without symbolic links on the way. The restriction is Landlock's: it binds every descendant and cannot be lifted.
+/// Mode, owner and times of the user's own files, and descriptors that are open already, are outside of it.
+///
+/// Exits with 2 when the arguments cannot be used, 3 when the restriction failed, 4 when the command cannot be executed; each
+/// time nothing was started. Otherwise it is the command.
+#[derive(Debug, Args)]
+#[command(override_usage = "ringfence jail-exec -- ANCHOR GLOB... -- CMD [ARGS]...")]
+pub(crate) struct JailExecArgs {
+    /// `-- ANCHOR GLOB... -- CMD ARGS...`, taken as they are
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<OsString>,
 }

@@ -8,15 +8,30 @@ use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 
 use crate::out::say;
+use crate::tell;
 
 /// Why a command did not do its job.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The policy is wrong; each mistake has its place.
+    /// The policy is wrong, or it cannot be used here.
     #[error("the policy cannot be used")]
     Policy {
-        /// The mistakes.
+        /// The mistakes, each with its place where it has one.
         said: Vec<Diagnostic>,
+    },
+    /// The command line names a persona, a task or an agent that no file describes.
+    #[error("the command line names what no policy file describes")]
+    Unknown {
+        /// Which.
+        said: Vec<Diagnostic>,
+    },
+    /// The command line asks for the manual of a command that does not exist.
+    #[error("there is no command `{}`", Shown(name.as_bytes()))]
+    NoCommand {
+        /// As typed.
+        name: String,
+        /// Those that exist.
+        known: Vec<String>,
     },
     /// A file could not be read.
     #[error("cannot read {}", Shown(path.as_os_str().as_encoded_bytes()))]
@@ -52,12 +67,32 @@ pub(crate) enum Failure {
         /// Which.
         path: AbsPath,
     },
+    /// A link in the place of a project's policy.
+    #[error("{} is a symbolic link", Shown(path.as_os_str().as_encoded_bytes()))]
+    LinkedProjectFile {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Something that an untrusted project extends; its content is not shown.
+    #[error("{path} is not a policy, and what is wrong with it is not shown since the project is not trusted")]
+    NotAPolicy {
+        /// Which.
+        path: AbsPath,
+    },
     /// No home directory, so no place for state.
-    #[error("there is no home directory to keep trust in")]
+    #[error("there is no place outside the project to keep trust in")]
     NoHome,
     /// The current directory cannot be told.
     #[error("cannot tell the current directory")]
     CurrentDirectory {
+        /// Why.
+        source: io::Error,
+    },
+    /// The current directory has a name, and whoever runs this may not go there by it.
+    #[error("cannot look at the current directory, {}", Shown(dir.as_os_str().as_encoded_bytes()))]
+    UnreadableDirectory {
+        /// Which.
+        dir: PathBuf,
         /// Why.
         source: io::Error,
     },
@@ -118,7 +153,12 @@ const USAGE: u8 = 2;
 impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Path { .. } | Self::BadPath { .. } | Self::Host { .. } | Self::VariableName { .. } => USAGE,
+            Self::Path { .. }
+            | Self::BadPath { .. }
+            | Self::Host { .. }
+            | Self::VariableName { .. }
+            | Self::Unknown { .. }
+            | Self::NoCommand { .. } => USAGE,
             _ => REFUSED,
         }
     }
@@ -127,7 +167,10 @@ impl Failure {
         Some(match self {
             Self::Exists { .. } => "look at it first; `--force` replaces it".into(),
             Self::NoProjectFile { .. } => "`ringfence init` writes a starter policy".into(),
+            Self::LinkedProjectFile { .. } => "copy the file there, or name the other one with `--policy`".into(),
             Self::TrustedBefore { .. } => "read what has changed, then `ringfence trust --force`".into(),
+            Self::NoCommand { known, .. } => format!("the commands are {}", known.join(", ")),
+            Self::UnreadableDirectory { .. } => "go to a directory that you may open by its full name".into(),
             Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
@@ -139,22 +182,40 @@ impl Failure {
         })
     }
 
+    /// The failure as something said about a policy; itself again when it is about something else.
+    pub(crate) fn into_said(self) -> Result<Vec<Diagnostic>, Self> {
+        match self {
+            Self::Policy { said } | Self::Unknown { said } => Ok(said),
+            Self::Read { ref source, .. } => Ok(vec![Diagnostic::refusal(format!("{self}: {source}"))]),
+            Self::BadPath { .. } => Ok(vec![Diagnostic::refusal(self.to_string())]),
+            other => Err(other),
+        }
+    }
+
     /// Tells the user, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        if let Self::Policy { said } = self {
-            for diagnostic in said {
-                say(&format!("{diagnostic}\n"));
+        match self {
+            Self::Policy { said } | Self::Unknown { said } => {
+                tell::diagnostics(said);
+                // What has no place in a file is about the command line or this host, and has said so itself.
+                if said.iter().any(|diagnostic| diagnostic.place.is_some()) {
+                    say(&format!("error: {self}"));
+                }
             }
+            _ => self.tell_causes(),
         }
+        if let Some(hint) = self.hint() {
+            say(&format!("\nhint: {hint}"));
+        }
+        ExitCode::from(self.exit_code())
+    }
+
+    fn tell_causes(&self) {
         say(&format!("error: {self}"));
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
             say(&format!("caused by: {error}"));
             cause = error.source();
         }
-        if let Some(hint) = self.hint() {
-            say(&format!("\nhint: {hint}"));
-        }
-        ExitCode::from(self.exit_code())
     }
 }

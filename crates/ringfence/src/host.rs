@@ -8,9 +8,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use ringfence_surface::{
-    AbsPath, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES, follow,
-};
+use ringfence_surface::{AbsPath, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES};
 use rustix::fs::OFlags;
 
 use crate::error::Failure;
@@ -19,6 +17,7 @@ use crate::error::Failure;
 pub(crate) struct Recorder {
     paths: BTreeMap<AbsPath, PathFact>,
     git: BTreeMap<AbsPath, Option<GitFact>>,
+    git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
 }
 
 /// A path of ours as the system takes it.
@@ -29,6 +28,8 @@ pub(crate) fn os_path(path: &AbsPath) -> &Path {
 /// Everything about this host but what stands at paths.
 pub(crate) fn facts() -> Result<HostFacts, Failure> {
     let cwd = std::env::current_dir().map_err(|source| Failure::CurrentDirectory { source })?;
+    // A process may stand where it could not go. Every look from there would find nothing, and be taken for an answer.
+    fs::metadata(&cwd).map_err(|source| Failure::UnreadableDirectory { dir: cwd.clone(), source })?;
     let cwd = AbsPath::lexical(cwd.as_os_str().as_bytes()).map_err(|source| Failure::Path { source })?;
     // Only what a rule may name: other variables hold secrets, and facts are written to files.
     let names = PATH_VARIABLES.iter().chain(SOCKET_VARIABLES).chain(&["XDG_STATE_HOME"]);
@@ -40,6 +41,7 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
         homes: account_homes(),
         paths: BTreeMap::new(),
         git: BTreeMap::new(),
+        git_runs: BTreeMap::new(),
         mounts: mounts(),
         kernel: rustix::system::uname().release().to_str().unwrap_or_default().to_owned(),
         session: None,
@@ -117,57 +119,15 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 
 impl Recorder {
     pub(crate) fn new() -> Self {
-        Self { paths: BTreeMap::new(), git: BTreeMap::new() }
+        Self { paths: BTreeMap::new(), git: BTreeMap::new(), git_runs: BTreeMap::new() }
     }
 
     /// Hands the record over.
     pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
         facts.paths = self.paths;
         facts.git = self.git.into_iter().filter_map(|(path, fact)| Some((path, fact?))).collect();
+        facts.git_runs = self.git_runs;
         facts
-    }
-
-    /// Where a `.git` that is no directory leads.
-    fn git_fact(&mut self, dot_git: &AbsPath) -> Option<GitFact> {
-        let tree = dot_git.parent()?;
-        let git_dir = match self.path(dot_git) {
-            PathFact::File => {
-                let text = read_bounded(os_path(dot_git), 8192).ok()?;
-                self.real(&tree, text.strip_prefix(b"gitdir: ")?.trim_ascii_end())?
-            }
-            PathFact::Link(_) => self.real(&tree, b".git")?,
-            _ => return None,
-        };
-        let common_dir = match read_bounded(os_path(&git_dir.child(b"commondir")), 8192) {
-            Ok(text) => self.real(&git_dir, text.trim_ascii_end())?,
-            Err(_) => git_dir.clone(),
-        };
-        let vouched = self.names_worktree(&git_dir, dot_git) || self.names_submodule(&git_dir, &tree);
-        Some(GitFact { git_dir, common_dir, vouched })
-    }
-
-    /// A linked work tree's git directory holds the path of its `.git` file.
-    fn names_worktree(&mut self, git_dir: &AbsPath, dot_git: &AbsPath) -> bool {
-        let Ok(text) = read_bounded(os_path(&git_dir.child(b"gitdir")), 8192) else { return false };
-        self.real(git_dir, text.trim_ascii_end()).as_ref() == Some(dot_git)
-    }
-
-    /// A submodule's git directory names its work tree in `core.worktree`.
-    fn names_submodule(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> bool {
-        let Ok(config) = read_bounded(os_path(&git_dir.child(b"config")), 1 << 20) else { return false };
-        let values = config.split(|b| *b == b'\n').filter_map(|line| {
-            let (key, value) = line.split_at(line.iter().position(|b| *b == b'=')?);
-            key.trim_ascii().eq_ignore_ascii_case(b"worktree").then(|| value[1..].trim_ascii().to_vec())
-        });
-        let values: Vec<Vec<u8>> = values.collect();
-        values.iter().any(|value| self.real(git_dir, value).as_ref() == Some(tree))
-    }
-
-    fn real(&mut self, dir: &AbsPath, raw: &[u8]) -> Option<AbsPath> {
-        if raw.is_empty() {
-            return None;
-        }
-        Some(follow(dir, raw, self).ok()?.path)
     }
 }
 
@@ -185,9 +145,15 @@ impl Look for Recorder {
         if let Some(fact) = self.git.get(dot_git) {
             return fact.clone();
         }
-        let fact = self.git_fact(dot_git);
+        let fact = crate::git::fact(dot_git, self);
         self.git.insert(dot_git.clone(), fact.clone());
         fact
+    }
+
+    fn git_runs(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> Vec<AbsPath> {
+        let runs = crate::git::runs(git_dir, tree, self);
+        self.git_runs.insert(git_dir.clone(), runs.clone());
+        runs
     }
 }
 

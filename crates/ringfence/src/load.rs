@@ -1,203 +1,178 @@
 //! Finds and reads the policy files that hold here, and puts them in their order.
 
+mod bases;
+mod request;
+
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use ringfence_surface::policy::{EnvName, Extension, Format, MAX_POLICY_BYTES, PolicyFile, Task};
-use ringfence_surface::text::{Diagnostic, PolicyText};
 use ringfence_surface::{
-    AbsPath, HostFacts, Inputs, Layer, Level, Look, Omission, PathFact, Request, Resolved, TaskChoice, Trust, Via,
-    follow, resolve,
+    AbsPath, HostFacts, Inputs, Layer, Level, Look, Request, Resolved, Trust, Via, follow, resolve,
 };
 
 use crate::cli::PolicyArgs;
 use crate::error::Failure;
-use crate::host::{Recorder, os_path, read_bounded};
-use crate::out::say;
+use crate::host::{Recorder, facts, os_path};
 use crate::trust::{self, ContentHash, Known};
 
-/// The administrator's file.
-const MANAGED: &str = "/etc/ringfence/managed.toml";
 /// The project's file.
 pub(crate) const PROJECT_FILE: &[u8] = b"ringfence.toml";
-/// How deep files may extend each other.
-const MAX_DEPTH: usize = 16;
 
-/// A policy resolved on this host.
+/// A policy resolved on a host.
 pub(crate) struct Here {
     pub(crate) inputs: Inputs,
     pub(crate) facts: HostFacts,
     pub(crate) resolved: Resolved,
 }
 
-/// Loads every file that holds here and resolves them.
-pub(crate) fn here(args: &PolicyArgs) -> Result<Here, Failure> {
-    let facts = crate::host::facts()?;
-    let mut recorder = Recorder::new();
-    let layers = layers(args.policy.as_deref(), &facts, &mut recorder)?;
-    let request = request(args, &facts, &mut recorder)?;
-    let inputs = Inputs { layers, request };
-    let resolved = resolve(&inputs, &facts, &mut recorder).map_err(|said| Failure::Policy { said })?;
-    Ok(Here { inputs, facts: recorder.into_facts(facts), resolved })
+/// The project's file with what it extends.
+pub(crate) struct Project {
+    /// What is extended comes first, the file itself last.
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) known: Known,
+    pub(crate) hash: ContentHash,
 }
 
-/// The files that hold here, in the order of their rights.
-pub(crate) fn layers(explicit: Option<&Path>, facts: &HostFacts, look: &mut Recorder) -> Result<Vec<Layer>, Failure> {
-    let mut layers = Vec::new();
-    let managed = AbsPath::lexical(MANAGED.as_bytes()).map_err(|source| Failure::Path { source })?;
-    layers.extend(optional(&managed, Level::Managed, facts, look)?);
-    if let Some(own) = facts.own_directories() {
-        layers.extend(optional(&own.config.child(b"config.toml"), Level::User, facts, look)?);
+/// Reads policy files on this host, and remembers what it looked at.
+pub(crate) struct Loader<'m> {
+    /// The administrator's file. Only `main` says where it is: a way to name another would be a way around the ceiling.
+    managed: &'m Path,
+    facts: HostFacts,
+    look: Recorder,
+}
+
+impl<'m> Loader<'m> {
+    /// For this host as it is now.
+    pub(crate) fn new(managed: &'m Path) -> Result<Self, Failure> {
+        Ok(Self::with_facts(managed, facts()?))
     }
-    match explicit {
-        Some(path) => {
-            let path = absolute(path, facts, look)?;
-            layers.extend(with_bases(&path, Level::Explicit, facts, look)?);
-        }
-        None => {
-            if let Some(path) = find_project_file(&facts.cwd, look) {
-                layers.extend(project(&path, facts, look)?.0);
+
+    /// For a directory and an environment that somebody else found out.
+    pub(crate) fn with_facts(managed: &'m Path, facts: HostFacts) -> Self {
+        Self { managed, facts, look: Recorder::new() }
+    }
+
+    pub(crate) fn facts(&self) -> &HostFacts {
+        &self.facts
+    }
+
+    /// Loads every file that holds here and resolves them.
+    pub(crate) fn resolve(mut self, args: &PolicyArgs) -> Result<Here, Failure> {
+        let mut layers = self.own()?;
+        match &args.policy {
+            Some(path) => layers.extend(self.explicit(path)?),
+            None => {
+                if let Some(path) = self.find_project_file()? {
+                    layers.extend(self.project(os_path(&path))?.layers);
+                }
             }
         }
+        let request = self.request(args)?;
+        let inputs = Inputs { layers, request };
+        let resolved = resolved(&inputs, &self.facts, &mut self.look)?;
+        Ok(Here { inputs, facts: self.look.into_facts(self.facts), resolved })
     }
-    Ok(layers)
-}
 
-fn optional(path: &AbsPath, level: Level, facts: &HostFacts, look: &mut Recorder) -> Result<Vec<Layer>, Failure> {
-    // A file that is there but cannot be read is an error: a ceiling that is silently skipped is none.
-    match std::fs::symlink_metadata(os_path(path)) {
-        Err(cause) if matches!(cause.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            Ok(Vec::new())
+    /// What the command line asks for.
+    pub(crate) fn request(&mut self, args: &PolicyArgs) -> Result<Request, Failure> {
+        request::request(self, args)
+    }
+
+    /// The files that do not depend on the project: the administrator's and the user's.
+    pub(crate) fn own(&mut self) -> Result<Vec<Layer>, Failure> {
+        let mut layers = self.optional(self.managed, Level::Managed)?;
+        let config = self.facts.own_directories().config.map(|dir| dir.child(b"config.toml"));
+        let mut user = match &config {
+            Some(config) => self.optional(os_path(config), Level::User)?,
+            None => Vec::new(),
+        };
+        // Where the home directory is the project, what looks like the user's own file came with the project: it narrows.
+        for layer in user.iter_mut().filter(|layer| layer.path.is_within(&self.facts.cwd)) {
+            (layer.level, layer.via) = (Level::Project(Trust::Untrusted), Via::Extends);
         }
-        _ => with_bases(path, level, facts, look),
+        layers.extend(user);
+        Ok(layers)
+    }
+
+    /// A file that the user names in the project's place.
+    pub(crate) fn explicit(&mut self, path: &Path) -> Result<Vec<Layer>, Failure> {
+        bases::with_bases(self, path, Level::Explicit)
+    }
+
+    /// The project's file, and whether it is trusted.
+    pub(crate) fn project(&mut self, path: &Path) -> Result<Project, Failure> {
+        // Trust and root go with the path, so a link would borrow those of another project.
+        if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+            return Err(Failure::LinkedProjectFile { path: path.into() });
+        }
+        let mut layers = bases::with_bases(self, path, Level::Project(Trust::Untrusted))?;
+        let hash = ContentHash::of(layers.iter().map(|layer| (&layer.path, layer.text.text.as_str())));
+        let known = layers.last().map_or(Known::Never, |main| trust::known(&self.facts, &main.path, &hash));
+        for layer in &mut layers {
+            layer.level = Level::Project(known.trust());
+        }
+        Ok(Project { layers, known, hash })
+    }
+
+    /// The nearest `ringfence.toml`, from the current directory up.
+    pub(crate) fn find_project_file(&self) -> Result<Option<AbsPath>, Failure> {
+        nearest(&self.facts.cwd, |path| std::fs::symlink_metadata(path).map(|_| ()))
+    }
+
+    /// A path from the command line, links followed.
+    pub(crate) fn absolute(&mut self, path: &Path) -> Result<AbsPath, Failure> {
+        let followed = follow(&self.facts.cwd, path.as_os_str().as_bytes(), &mut self.look);
+        followed.map(|found| found.path).map_err(|why| Failure::BadPath { reason: why.to_string() })
+    }
+
+    /// The same host, seen from another directory.
+    pub(crate) fn standing_in(mut self, dir: AbsPath) -> Self {
+        self.facts.cwd = dir;
+        self
+    }
+
+    /// Resolves layers that were read here, as if nothing more was asked on the command line.
+    pub(crate) fn resolve_layers(&mut self, layers: Vec<Layer>) -> Result<Resolved, Failure> {
+        let request = self.request(&PolicyArgs::only(None))?;
+        resolved(&Inputs { layers, request }, &self.facts, &mut self.look)
+    }
+
+    fn optional(&mut self, path: &Path, level: Level) -> Result<Vec<Layer>, Failure> {
+        // A file that is there but cannot be read is an error: a ceiling that is silently skipped is none.
+        match std::fs::symlink_metadata(path) {
+            Err(cause) if is_absent(&cause) => Ok(Vec::new()),
+            _ => bases::with_bases(self, path, level),
+        }
     }
 }
 
-/// The project's file with what it extends, and whether it is trusted.
-pub(crate) fn project(
-    path: &AbsPath,
-    facts: &HostFacts,
-    look: &mut Recorder,
-) -> Result<(Vec<Layer>, Known, ContentHash), Failure> {
-    let mut layers = with_bases(path, Level::Project(Trust::Untrusted), facts, look)?;
-    let hash = ContentHash::of(layers.iter().map(|layer| (&layer.path, layer.text.text.as_str())));
-    let main = layers.last().map_or_else(|| path.clone(), |layer| layer.path.clone());
-    let known = trust::known(facts, &main, &hash);
-    for layer in &mut layers {
-        layer.level = Level::Project(known.trust());
-    }
-    Ok((layers, known, hash))
-}
-
-/// The nearest `ringfence.toml`, from the current directory up.
-pub(crate) fn find_project_file(cwd: &AbsPath, look: &mut Recorder) -> Option<AbsPath> {
-    cwd.ancestors().map(|dir| dir.child(PROJECT_FILE)).find(|path| look.path(path) != PathFact::Missing)
-}
-
-/// A path from the command line, links followed.
-pub(crate) fn absolute(path: &Path, facts: &HostFacts, look: &mut Recorder) -> Result<AbsPath, Failure> {
-    let followed = follow(&facts.cwd, path.as_os_str().as_bytes(), look);
-    followed.map(|found| found.path).map_err(|why| Failure::BadPath { reason: why.to_string() })
-}
-
-/// A file preceded by everything it extends.
-fn with_bases(path: &AbsPath, level: Level, facts: &HostFacts, look: &mut Recorder) -> Result<Vec<Layer>, Failure> {
-    let mut layers = Vec::new();
-    load(path, level, Via::Itself, facts, look, &mut Vec::new(), &mut layers)?;
-    Ok(layers)
-}
-
-fn load(
-    path: &AbsPath,
-    level: Level,
-    via: Via,
-    facts: &HostFacts,
-    look: &mut Recorder,
-    chain: &mut Vec<AbsPath>,
-    layers: &mut Vec<Layer>,
-) -> Result<(), Failure> {
-    let path = absolute(os_path(path), facts, look)?;
-    let text = read_text(&path)?;
-    let file = PolicyFile::parse(&text).map_err(|said| Failure::Policy { said })?;
-    let dir = path.parent().unwrap_or_else(AbsPath::root);
-    chain.push(path.clone());
-    for extension in file.extends.iter().flatten() {
-        let Extension::File(rule) = &extension.value else { continue };
-        let refuse =
-            |message: String| Failure::Policy { said: vec![Diagnostic::error(extension.place.clone(), message)] };
-        let raw = rule.raw_path(&dir, facts).map_err(|why| refuse(format!("cannot be extended: {why}")))?;
-        let base = follow(&dir, &raw, look).map_err(|why| refuse(format!("cannot be extended: {why}")))?.path;
-        if chain.contains(&base) {
-            let names: Vec<String> = chain.iter().map(ToString::to_string).collect();
-            return Err(refuse(format!("files extend each other in a circle: {} → {base}", names.join(" → "))));
-        }
-        if chain.len() >= MAX_DEPTH {
-            return Err(refuse(format!("files extend each other more than {MAX_DEPTH} deep")));
-        }
-        if layers.iter().any(|layer| layer.path == base) {
-            continue;
-        }
-        if !os_path(&base).is_file() {
-            return Err(refuse(format!("{base} is not a file")));
-        }
-        load(&base, level, Via::Extends, facts, look, chain, layers)?;
-    }
-    chain.pop();
-    layers.push(Layer { level, via, file, text, path });
-    Ok(())
-}
-
-/// Reads a policy's text.
-pub(crate) fn read_text(path: &AbsPath) -> Result<Arc<PolicyText>, Failure> {
-    let file = os_path(path);
-    let bytes = read_bounded(file, MAX_POLICY_BYTES as u64)
-        .map_err(|source| Failure::Read { path: PathBuf::from(file), source })?;
-    PolicyText::new(path.as_bytes(), bytes).map_err(|said| Failure::Policy { said: vec![said] })
-}
-
-fn request(args: &PolicyArgs, facts: &HostFacts, look: &mut Recorder) -> Result<Request, Failure> {
-    let env =
-        args.env.iter().map(|name| EnvName::new(name).ok_or_else(|| Failure::VariableName { name: name.clone() }));
-    let task = match &args.task {
-        None => None,
-        Some(task) => Some(task_choice(task, facts, look)?),
-    };
-    Ok(Request {
-        persona: args.persona.clone(),
-        task,
-        agent: args.agent.clone(),
-        references: args.references.iter().map(|path| path.as_bytes().to_vec()).collect(),
-        env: env.collect::<Result<_, _>>()?,
+/// Resolves, and tells a slip on the command line from a mistake in a file.
+pub(crate) fn resolved(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Result<Resolved, Failure> {
+    resolve(inputs, facts, look).map_err(|said| {
+        let has_place = said.iter().any(|diagnostic| diagnostic.place.is_some());
+        if !has_place && request::names_unknown(inputs) { Failure::Unknown { said } } else { Failure::Policy { said } }
     })
 }
 
-/// A task is a name; with a slash or an ending it is a file.
-fn task_choice(task: &std::ffi::OsStr, facts: &HostFacts, look: &mut Recorder) -> Result<TaskChoice, Failure> {
-    let bytes = task.as_bytes();
-    let is_json = bytes.ends_with(b".json");
-    if !is_json && !bytes.ends_with(b".toml") && !bytes.contains(&b'/') {
-        return Ok(TaskChoice::Named(ringfence_surface::Shown(bytes).to_string()));
-    }
-    let path = absolute(Path::new(task), facts, look)?;
-    let text = read_text(&path)?;
-    // A work item is what it looks like, whatever the file is called: an orchestrator may use a pipe's name.
-    let format = if is_json || text.text.trim_start().starts_with('{') { Format::Json } else { Format::Toml };
-    let task = Task::parse(&text, format).map_err(|said| Failure::Policy { said })?;
-    Ok(TaskChoice::File { task, dir: path.parent().unwrap_or_else(AbsPath::root) })
+fn is_absent(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Tells the user what was left out and what looks wrong.
-pub(crate) fn tell(here: &Here) {
-    for diagnostic in &here.resolved.diagnostics {
-        say(&format!("{diagnostic}\n"));
+/// The nearest project file. One that may not be looked at is no missing one: without it less would be denied. Only above
+/// the current directory a closed door is taken for the end of the project.
+fn nearest(cwd: &AbsPath, look: impl Fn(&Path) -> io::Result<()>) -> Result<Option<AbsPath>, Failure> {
+    for dir in cwd.ancestors() {
+        let path = dir.child(PROJECT_FILE);
+        match look(os_path(&path)) {
+            Ok(()) => return Ok(Some(path)),
+            Err(cause) if is_absent(&cause) => {}
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied && dir != *cwd => {}
+            Err(source) => return Err(Failure::Read { path: PathBuf::from(os_path(&path)), source }),
+        }
     }
-    let mut untrusted = false;
-    for Omission { entry, source, why } in here.resolved.omissions.iter().filter(|o| o.source.is_written()) {
-        untrusted |= *why == ringfence_surface::Dropped::Untrusted;
-        say(&format!("warning: {entry} ({source}) takes no part: {why}"));
-    }
-    if untrusted {
-        say("hint: read the project's file, then run `ringfence trust`");
-    }
+    Ok(None)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use ringfence_surface::Shown;
+
 use crate::error::Failure;
 
 /// Prints an answer.
@@ -22,5 +24,35 @@ pub(crate) fn say(text: &str) {
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|source| Failure::Json { source })?;
-    print(&(text + "\n"))
+    print(&(safe_json(&text) + "\n"))
+}
+
+/// JSON is looked at in terminals too. Characters that move a cursor or reorder text stand only in strings, where an escape
+/// means the same.
+fn safe_json(text: &str) -> String {
+    let is_unsafe = |c: char| c != '\n' && Shown(c.encode_utf8(&mut [0; 4]).as_bytes()).to_string().starts_with("\\u");
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_graphic() || c == ' ' || !is_unsafe(c) {
+            safe.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            safe.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_moves_no_cursor() {
+        let value = serde_json::json!({ "a": "\u{9b}2J\u{202e}\u{e0041}é\u{1b}" });
+        let text = safe_json(&value.to_string());
+        assert_eq!(text, "{\"a\":\"\\u009b2J\\u202e\\udb40\\udc41é\\u001b\"}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 }

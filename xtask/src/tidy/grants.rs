@@ -8,11 +8,11 @@ use super::calls::PURE;
 use super::rust_text::{RustText, is_name, line_at, names};
 use super::tree::File;
 
-/// A type whose name starts so grants something.
-const GRANTING: &[&str] = &["Grant", "Network", "Pattern", "Plan", "Policy", "Rule"];
+/// A type whose name starts or ends so grants something: `PolicyFile`, `SubPolicy`, `PathRule`, `HostPattern`.
+const GRANTING: &[&str] = &["Grant", "Grants", "Network", "Pattern", "Plan", "Policy", "Rule", "Rules"];
 
 /// And so do these, by their whole name.
-const GRANTING_WHOLE: &[&str] = &["Surface"];
+const GRANTING_WHOLE: &[&str] = &["Caps", "Inputs", "Reach", "Request", "Surface"];
 
 pub(super) fn check(files: &[File]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
@@ -64,7 +64,7 @@ fn first_name(code: &str) -> &str {
 }
 
 fn is_granting(name: &str) -> bool {
-    GRANTING_WHOLE.contains(&name) || GRANTING.iter().any(|start| name.starts_with(start))
+    GRANTING_WHOLE.contains(&name) || GRANTING.iter().any(|word| name.starts_with(word) || name.ends_with(word))
 }
 
 #[cfg(test)]
@@ -87,6 +87,32 @@ mod tests {
         expect(check, &[file(PATH, "#[derive(Default)]\nstruct Counter;\nstruct Plan;\n")], &[]);
         expect(check, &[file(PATH, "impl Default for SurfaceText {}\nlet a: Surface = Default::default();\n")], &[]);
         expect(check, &[file("crates/ringfence-plan/tests/a.rs", "impl Default for Surface {\n")], &[]);
+    }
+
+    #[test]
+    fn every_type_that_grants_is_known() {
+        for name in [
+            "Caps",
+            "Grant",
+            "HostPattern",
+            "HostRule",
+            "Inputs",
+            "NetworkRules",
+            "PathRule",
+            "PlaceRule",
+            "Plan",
+            "PolicyFile",
+            "Reach",
+            "Request",
+            "Rule",
+            "SubPolicy",
+            "Surface",
+        ] {
+            assert!(is_granting(name), "{name}");
+        }
+        for name in ["Counter", "RequestId", "SurfaceText", "Verdict"] {
+            assert!(!is_granting(name), "{name}");
+        }
     }
 
     #[test]

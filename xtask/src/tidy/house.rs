@@ -4,7 +4,16 @@ use super::Complaint;
 use super::tree::File;
 
 /// Files that must be there.
-const REQUIRED: &[&str] = &["LICENSE", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+const REQUIRED: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "SECURITY.md",
+];
 
 /// The two commands that a newcomer needs, word for word.
 const MAIN_COMMANDS: &[&str] = &["cargo run --release -- run -- bash", "cargo xtask test"];
@@ -38,23 +47,29 @@ mod tests {
     use super::*;
 
     fn house() -> Vec<File> {
-        let readme = format!("```\n{}\n```\n", MAIN_COMMANDS.join("\n"));
-        vec![file("LICENSE", "x"), file("LICENSE-APACHE", "x"), file("LICENSE-MIT", "x"), file("README.md", &readme)]
+        let text = format!("```\n{}\n```\n", MAIN_COMMANDS.join("\n"));
+        REQUIRED.iter().map(|path| file(path, &text)).collect()
     }
 
     #[test]
-    fn licences_and_readme_are_there() {
+    fn every_required_file_is_there_and_says_something() {
         expect(check, &house(), &[]);
-        expect(check, &house()[1..], &["LICENSE"]);
-        let mut empty = house();
-        empty[2].text = "\n".to_owned();
-        expect(check, &empty, &["LICENSE-MIT"]);
+        for (at, path) in REQUIRED.iter().enumerate() {
+            let mut files = house();
+            files[at].text = "\n".to_owned();
+            let places: Vec<&str> = std::iter::repeat_n(*path, if *path == "README.md" { 3 } else { 1 }).collect();
+            expect(check, &files, &places);
+            files.remove(at);
+            expect(check, &files, &[path]);
+        }
     }
 
     #[test]
     fn the_readme_shows_both_main_commands() {
         let mut files = house();
-        files[3].text = files[3].text.replace("cargo xtask test", "cargo test");
+        for file in &mut files {
+            file.text = file.text.replace("cargo xtask test", "cargo test");
+        }
         expect(check, &files, &["README.md"]);
     }
 

@@ -361,7 +361,6 @@ pub static AUTHORITY_SOCKETS: &[Row] = rows! {
     "~/.orbstack" => "Docker: containers outside the fence",
     "~/.rd" => "Docker: containers outside the fence",
     "~/.screen" => "types into the user's terminals",
-    "~/.ssh" => "SSH agent, and connections that are already open",
 };
 
 #[cfg(test)]

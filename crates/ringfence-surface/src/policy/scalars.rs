@@ -357,6 +357,19 @@ impl EnvName {
         &self.0
     }
 
+    /// A row of a built-in table, which may end in `*`.
+    pub(crate) fn built_in(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// Does it mean this variable? A wildcard never reaches one that is known to carry secrets or to run code.
+    pub fn means(&self, name: &[u8]) -> bool {
+        match self.0.strip_suffix('*') {
+            None => self.0.as_bytes() == name,
+            Some(start) => name.starts_with(start.as_bytes()) && crate::curated::env::dangerous(name).is_none(),
+        }
+    }
+
     /// What to write in place of a text that is no name.
     fn hint(text: &str) -> Option<String> {
         if text.contains('*') {

@@ -63,6 +63,9 @@ pub struct SchemaKey {
     pub schema: Schema,
 }
 
+/// How many entries a list may have: twice what any policy needs, and few enough that comparing each with each takes no time.
+const MOST_ENTRIES: usize = 10_000;
+
 /// A type that can stand in a policy.
 pub(crate) trait Shape: Sized {
     /// Reads it; on a mistake reports and returns `None`.
@@ -194,6 +197,11 @@ impl<T: Shape> Shape for Vec<T> {
             said.push(wrong_kind(node, "a list").help("write it in brackets: [ ... ]"));
             return None;
         };
+        if items.len() > MOST_ENTRIES {
+            let message = format!("this list has {} entries; at most {MOST_ENTRIES} are read", items.len());
+            said.push(Diagnostic::error(node.place.within(0..1), message));
+            return None;
+        }
         Some(items.iter().filter_map(|item| T::read(item, said)).collect())
     }
 

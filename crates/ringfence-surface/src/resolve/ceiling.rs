@@ -4,7 +4,8 @@
 //! reported, also where a cleverer comparison of two patterns might have found common ground.
 
 use super::grants::{Grant, beyond};
-use super::{Collected, Cx, Layer, Reading, Trust, covering};
+use super::{Collected, Cx, Layer, Reading, covering};
+use crate::matcher::Matcher;
 use crate::path::AbsPath;
 use crate::pattern::{PathRule, Pattern};
 use crate::policy::{AllowRule, Rules};
@@ -20,6 +21,10 @@ impl Cx<'_> {
             let baseline = self.collect(Reading::WithoutUntrusted)?;
             self.narrow_to_baseline(&mut collected, baseline);
         }
+        if let Some(managed) = self.managed() {
+            self.cap_reach(&mut collected.reach, managed);
+            self.cap_settings(&mut collected.settings, managed);
+        }
         // Only now is it known whether the session may govern itself.
         if let Some(place) = &collected.settings.self_governing {
             let source = Source::File(place.clone());
@@ -33,25 +38,25 @@ impl Cx<'_> {
         Ok(collected)
     }
 
+    /// With an untrusted file everything stays inside what holds without it, whoever asks: by choosing a root or a persona such
+    /// a file also moves what others grant.
     fn narrow_to_baseline(&mut self, collected: &mut Collected, baseline: Collected) {
-        // What is private to the session is not among it: a grant for `/tmp` would bring in the host's own.
-        let on_the_host = |g: &&Grant| match g.effect {
-            Effect::Write(role) => !role.is_ground(),
-            Effect::Read(role) => role != Role::Private,
-            _ => false,
-        };
+        let is_ground = |g: &Grant| matches!(g.effect, Effect::Write(role) | Effect::Read(role) if role.is_ground());
+        // What is private to the session is not among what may be granted: a grant for `/tmp` would bring in the host's own.
+        let on_the_host = |g: &&Grant| !is_ground(g) || matches!(g.effect, Effect::Read(Role::System | Role::Tooling));
         let grants = || baseline.grants.iter().filter(on_the_host);
-        let writable: Vec<Pattern> =
-            grants().filter(|g| matches!(g.effect, Effect::Write(_))).map(|g| g.pattern.clone()).collect();
-        let readable: Vec<Pattern> = grants().map(|g| g.pattern.clone()).collect();
-        let untrusted = |grant: &Grant| grant.trust == Trust::Untrusted;
-        let (asked, mut kept): (Vec<Grant>, Vec<Grant>) =
-            std::mem::take(&mut collected.grants).into_iter().partition(untrusted);
-        for grant in asked {
-            let limit = if matches!(grant.effect, Effect::Write(_)) { &writable } else { &readable };
+        let is_write = |g: &&Grant| matches!(g.effect, Effect::Write(_));
+        let writable = Limit::new(grants().filter(is_write).map(|g| g.pattern.clone()));
+        let readable = Limit::new(grants().map(|g| g.pattern.clone()));
+        let mut kept: Vec<Grant> = baseline.grants.iter().filter(|g| is_ground(g)).cloned().collect();
+        for grant in std::mem::take(&mut collected.grants).into_iter().filter(|g| !is_ground(g)) {
+            let limit = if is_write(&&grant) { &writable } else { &readable };
             self.cut(&mut kept, grant, limit, || Dropped::Untrusted);
         }
         collected.grants = kept;
+        // The same roots, as when one call is narrowed: with fewer of them a floating deny would miss something, with more of
+        // them a floating exception would reach further.
+        collected.roots = baseline.roots;
         self.narrow_reach(&mut collected.reach, &baseline.reach);
         self.narrow_settings(&mut collected.settings, baseline.settings);
     }
@@ -65,7 +70,8 @@ impl Cx<'_> {
             readable.extend(writable.iter().cloned());
         }
         // What is writable is readable, so a limit on reading limits writing too.
-        let writable = writable.or_else(|| readable.clone());
+        let writable = writable.or_else(|| readable.clone()).map(Limit::new);
+        let readable = readable.map(Limit::new);
         let mut kept = Vec::new();
         for grant in std::mem::take(&mut collected.grants) {
             let (ceiling, word) = match grant.effect {
@@ -79,8 +85,6 @@ impl Cx<'_> {
             }
         }
         collected.grants = kept;
-        self.cap_reach(&mut collected.reach, managed);
-        self.cap_settings(&mut collected.settings, managed);
     }
 
     /// The patterns of a ceiling; `None` where the file sets none.
@@ -97,20 +101,21 @@ impl Cx<'_> {
         Some(patterns)
     }
 
+    /// A managed pattern. The caller's `$HOME` must not move an administrator's limit: the account's home counts.
     fn pattern(&mut self, rule: &PathRule, dir: &AbsPath) -> Result<Pattern, Dropped> {
-        let split = rule.split(&self.facts.environment)?;
+        let split = rule.split(&self.facts.account_variables())?;
         let followed = self.follow(dir, &split.literal)?;
         Ok(Pattern { rest: split.rest, ..Pattern::path(followed.path) })
     }
 
     /// Keeps of a grant what the limit covers.
-    fn cut(&mut self, kept: &mut Vec<Grant>, grant: Grant, limit: &[Pattern], why: impl Fn() -> Dropped) {
-        if is_covered(&grant.pattern, limit) {
+    fn cut(&mut self, kept: &mut Vec<Grant>, grant: Grant, limit: &Limit, why: impl Fn() -> Dropped) {
+        if limit.covers(&grant.pattern) {
             kept.push(grant);
             return;
         }
         let inside: Vec<&Pattern> = match grant.pattern.as_path() {
-            Some(path) => limit.iter().filter(|p| p.base().is_some_and(|base| base.is_within(path))).collect(),
+            Some(path) => limit.patterns.iter().filter(|p| p.base().is_some_and(|base| base.is_within(path))).collect(),
             None => Vec::new(),
         };
         for pattern in &inside {
@@ -136,8 +141,22 @@ impl Cx<'_> {
     }
 }
 
-/// Is everything that `pattern` matches covered by one of `limit`? Says no where it cannot tell.
-pub(crate) fn is_covered(pattern: &Pattern, limit: &[Pattern]) -> bool {
-    let below_its_base = pattern.base().is_some_and(|base| !covering(limit).hits(base).is_empty());
-    below_its_base || limit.contains(pattern)
+/// Patterns that others must lie inside.
+pub(crate) struct Limit {
+    patterns: Vec<Pattern>,
+    matcher: Matcher,
+}
+
+impl Limit {
+    pub(crate) fn new(patterns: impl IntoIterator<Item = Pattern>) -> Self {
+        let patterns: Vec<Pattern> = patterns.into_iter().collect();
+        let matcher = covering(&patterns);
+        Self { patterns, matcher }
+    }
+
+    /// Is everything that `pattern` matches covered by one of these? Says no where it cannot tell.
+    pub(crate) fn covers(&self, pattern: &Pattern) -> bool {
+        let below_its_base = pattern.base().is_some_and(|base| !self.matcher.hits(base).is_empty());
+        below_its_base || self.patterns.contains(pattern)
+    }
 }

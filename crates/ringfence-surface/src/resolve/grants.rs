@@ -43,6 +43,9 @@ impl Grant {
     }
 }
 
+/// Where toolchains live outside homes.
+const TOOL_PLACES: &[&str] = &["/gnu", "/nix", "/opt", "/usr"];
+
 fn trust_of(layer: &Layer) -> Trust {
     if layer.level == Level::Project(Trust::Untrusted) { Trust::Untrusted } else { Trust::Trusted }
 }
@@ -126,7 +129,9 @@ impl<'a> Cx<'a> {
         let inputs = self.inputs;
         let (task, dir, trust): (&Task, AbsPath, Trust) = match &inputs.request.task {
             None => return Ok(()),
-            Some(TaskChoice::File { task, dir }) => (task, dir.clone(), Trust::Trusted),
+            Some(TaskChoice::File { task, path }) => {
+                (task, path.parent().unwrap_or_else(AbsPath::root), Trust::Trusted)
+            }
             Some(TaskChoice::Named(name)) => {
                 let layers = self.layers(reading);
                 let found = layers.iter().rev().find_map(|l| Some((l.file.task.as_ref()?.get(name)?, *l)));
@@ -191,8 +196,7 @@ impl<'a> Cx<'a> {
                     pattern: Pattern::path(found.path),
                     text: Shown(raw).to_string(),
                     source,
-                    // The user looks at this path now: where it leads is what is meant.
-                    links: Vec::new(),
+                    links: found.links,
                     trust: Trust::Trusted,
                 }),
                 Err(why) => self.omit(Shown(raw).to_string(), source, why),
@@ -210,7 +214,10 @@ impl<'a> Cx<'a> {
             .collect();
         for (tree, trust) in trees {
             let Some(git) = self.look.git(&tree.child(b".git")) else { continue };
-            if !git.vouched {
+            if !git.vouched
+                || self.is_no_git_directory(&git.common_dir, &tree)
+                || self.is_no_git_directory(&git.git_dir, &tree)
+            {
                 let message =
                     format!("{tree}/.git names {}, which does not name it back: git will not work there", git.git_dir);
                 let warning = Diagnostic::warning(None, message)
@@ -227,6 +234,13 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Whatever a directory says of itself: a whole disk, a home, or what holds the work tree is no git directory, and one
+    /// inside the work tree was made by whoever writes there.
+    fn is_no_git_directory(&self, dir: &AbsPath, tree: &AbsPath) -> bool {
+        let homes = self.facts.all_homes();
+        dir.is_within(tree) || homes.iter().chain([tree]).any(|inner| inner.is_within(dir))
+    }
+
     /// What programs need to run at all: the system, toolchains, caches, the session's own directories.
     fn ground(&mut self, grants: &mut Vec<Grant>, root: &AbsPath, packs: &[&'static Pack]) {
         let system = |row: &Row| Source::Table { name: "system", reason: row.reason };
@@ -241,33 +255,58 @@ impl<'a> Cx<'a> {
         };
         grants.extend(private(curated::system::PRIVATE_WRITABLE, Effect::Write(Role::Private)));
         grants.extend(private(curated::system::PRIVATE_READABLE, Effect::Read(Role::Private)));
-        let caches = self.facts.project_cache(root);
+        let caches = self.facts.project_cache(root).map(|path| self.real(path));
         for pack in packs {
             for row in pack.reads {
-                self.row(
-                    grants,
-                    row,
-                    Effect::Read(Role::Tooling),
-                    Source::Pack { name: pack.name, reason: row.reason },
-                );
+                let source = Source::Pack { name: pack.name, reason: row.reason };
+                let from = grants.len();
+                self.row(grants, row, Effect::Read(Role::Tooling), source.clone());
+                let broad = grants.get(from).cloned().and_then(|grant| self.too_broad(&grant, root));
+                if let Some(path) = broad {
+                    grants.truncate(from);
+                    self.omit(row.pattern, source, Dropped::TooBroad { path });
+                }
             }
             for cache in pack.caches {
                 let source = Source::Pack { name: pack.name, reason: cache.reason };
-                let Some(caches) = &caches else { continue };
-                grants.push(Grant::known(Effect::Write(Role::Cache), caches.join(cache.dir), source));
+                match &caches {
+                    Some(caches) => {
+                        grants.push(Grant::known(Effect::Write(Role::Cache), caches.join(cache.dir), source))
+                    }
+                    None => self.omit(format!("cache {}", cache.dir), source, Dropped::Unset { variable: "HOME" }),
+                }
             }
         }
         if let Some(session) = &self.facts.session {
             for name in ["home", "tmp"] {
                 let source = Source::Host { reason: "the session's own directory" };
-                grants.push(Grant::known(Effect::Write(Role::Scratch), session.join(name), source));
+                let path = self.real(session.join(name));
+                grants.push(Grant::known(Effect::Write(Role::Scratch), path, source));
             }
         }
     }
 
+    /// Where a place of ours really is: the cache directory may be a link to another disk.
+    fn real(&mut self, path: AbsPath) -> AbsPath {
+        self.follow(&AbsPath::root(), path.as_bytes()).map_or(path, |found| found.path)
+    }
+
+    /// A toolchain is never a whole home or disk. A variable such as `JAVA_HOME=/`, or a link that somebody planted among the
+    /// dotfiles, would make it one.
+    fn too_broad(&mut self, grant: &Grant, root: &AbsPath) -> Option<AbsPath> {
+        let path = grant.pattern.base()?;
+        let homes = self.facts.all_homes();
+        let holds_a_home = path.is_root() || homes.iter().chain([root]).any(|inner| inner.is_within(path));
+        let is_known_place = homes.iter().any(|home| path.is_within(home))
+            || TOOL_PLACES
+                .iter()
+                .any(|place| AbsPath::lexical(place.as_bytes()).is_ok_and(|place| path.is_within(&place)));
+        let leads_astray = !grant.links.is_empty() && !is_known_place && self.look.path(path) != PathFact::File;
+        (holds_a_home || leads_astray).then(|| path.clone())
+    }
+
     fn row(&mut self, grants: &mut Vec<Grant>, row: &Row, effect: Effect, source: Source) {
-        // Rows are tested to parse; one that does not would be a hole or a gap, and shows as an omission below.
-        let Ok(rule) = PathRule::parse(row.pattern, TemplateKind::Path) else { return };
+        let rule = PathRule::built_in(row.pattern.into(), TemplateKind::Path);
         self.one(grants, &rule, effect, &AbsPath::root(), source, Trust::Trusted);
     }
 

@@ -12,11 +12,12 @@ mod root;
 mod settings;
 mod taken;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::facts::{Followed, HostFacts, Look, follow};
 use crate::matcher::{Matcher, RootName};
-use crate::path::AbsPath;
+use crate::path::{AbsPath, Shown};
 use crate::pattern::{PathRule, Pattern};
 use crate::policy::{EnvName, PolicyFile, Task, View};
 use crate::report::{Dropped, Omission};
@@ -24,7 +25,7 @@ use crate::source::Source;
 use crate::surface::{Effect, Governance, Parts, Role, Surface};
 use crate::text::{Diagnostic, Place, PolicyText, Severity, Spanned};
 
-pub(crate) use ceiling::is_covered;
+pub(crate) use ceiling::Limit;
 use grants::Grant;
 
 /// Whose file it is, and so what it may do.
@@ -97,8 +98,8 @@ pub enum TaskChoice {
     File {
         /// What it asks.
         task: Task,
-        /// The directory of the file.
-        dir: AbsPath,
+        /// Where the file is, links followed. It is protected, as a policy is.
+        path: AbsPath,
     },
 }
 
@@ -132,10 +133,10 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     if !refused.is_empty() {
         return Err(refused);
     }
-    let mut cx = Cx { inputs, facts, look, omissions: Vec::new(), said: Vec::new() };
-    let mut collected = cx.collect(Reading::WithProject).map_err(|d| vec![d])?;
-    cx.variables(&mut collected.settings);
+    let mut cx = Cx { inputs, facts, look, omissions: Vec::new(), omitted: HashSet::new(), said: Vec::new() };
+    let collected = cx.collect(Reading::WithProject).map_err(|d| vec![d])?;
     let collected = cx.limit(collected).map_err(|d| vec![d])?;
+    cx.warn_of_variables(&collected.settings);
     let surface = cx.build(collected);
     cx.warn_of_contradictions(&surface);
     if cx.said.iter().any(|d| d.severity == Severity::Error) {
@@ -159,6 +160,8 @@ struct Collected {
     grants: Vec<Grant>,
     reach: reach::Asked,
     settings: settings::Settings,
+    /// Where floating patterns are searched for.
+    roots: Vec<(AbsPath, RootName)>,
 }
 
 /// The work in progress.
@@ -167,6 +170,8 @@ struct Cx<'a> {
     facts: &'a HostFacts,
     look: &'a mut dyn Look,
     omissions: Vec<Omission>,
+    /// What is among them already: the baseline of an untrusted project is collected a second time.
+    omitted: HashSet<(String, Option<usize>)>,
     said: Vec<Diagnostic>,
 }
 
@@ -179,7 +184,10 @@ impl<'a> Cx<'a> {
         let packs = self.packs(reading, &root);
         let grants = self.grants(reading, &root, &workdir, persona, &packs)?;
         let reach = self.reach(reading, &packs)?;
-        Ok(Collected { root, workdir, packs, grants, reach, settings })
+        let roots = floating_roots(&grants, settings.view.value, &root);
+        let mut collected = Collected { root, workdir, packs, grants, reach, settings, roots };
+        self.variables(&mut collected);
+        Ok(collected)
     }
 
     /// The files that take part in a reading; the managed file never grants, so it is not among them.
@@ -205,10 +213,10 @@ impl<'a> Cx<'a> {
         if matches!((&source, &why), (Source::Table { .. }, Dropped::Unset { .. })) {
             return;
         }
-        let omission = Omission { entry: entry.as_ref().to_owned(), source, why };
-        // The baseline of an untrusted project is collected a second time; what is missing there is missing once.
-        if !self.omissions.contains(&omission) {
-            self.omissions.push(omission);
+        // An entry is text of a file that nobody has trusted yet, and omissions are shown on terminals.
+        let entry = Shown(entry.as_ref().as_bytes()).to_string();
+        if self.omitted.insert((entry.clone(), source.place().map(Place::start))) {
+            self.omissions.push(Omission { entry, source, why });
         }
     }
 
@@ -224,10 +232,9 @@ impl<'a> Cx<'a> {
     }
 
     fn build(&mut self, collected: Collected) -> Surface {
-        let Collected { root, workdir, packs, grants, reach, settings } = collected;
+        let Collected { root, workdir, packs, grants, reach, settings, roots } = collected;
         let mut rules = taken::rules(self, &grants, &reach);
         rules.extend(grants.iter().map(Grant::to_rule));
-        let roots = floating_roots(&grants, settings.view.value, &root);
         let governance = match settings.self_governing {
             Some(place) => Governance::SelfGoverning(Source::File(place)),
             None => Governance::Fenced,
@@ -252,14 +259,14 @@ impl<'a> Cx<'a> {
         use crate::decide::{Access, Because};
         let written = surface.rules().iter().filter(|rule| rule.source.is_written());
         for rule in written {
-            let (Some(path), access) = (rule.pattern.as_path(), rule.effect) else { continue };
-            let access = match access {
+            let Some(base) = rule.pattern.base() else { continue };
+            let access = match rule.effect {
                 Effect::Write(_) => Access::Write,
                 Effect::Read(_) => Access::Read,
                 _ => continue,
             };
-            let Because::Rule(winner) = surface.decide(path, access).because else { continue };
-            if winner.effect.stage() > Effect::Protect.stage() {
+            let Because::Rule(winner) = surface.decide(base, access).because else { continue };
+            if !winner.effect.takes_away() {
                 continue;
             }
             let message = format!("{rule} has no effect: {winner} wins ({})", winner.source);
@@ -274,7 +281,7 @@ impl<'a> Cx<'a> {
 
 /// Where `**/name` is searched for: below everything the agent was given to work on, not in the system's own directories.
 fn floating_roots(grants: &[Grant], view: View, root: &AbsPath) -> Vec<(AbsPath, RootName)> {
-    let mut roots = vec![(root.clone(), RootName::NotSearched)];
+    let mut roots = vec![(root.clone(), RootName::Project)];
     if view == View::Host {
         roots.push((AbsPath::root(), RootName::NotSearched));
     }

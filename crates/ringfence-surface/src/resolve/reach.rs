@@ -1,6 +1,6 @@
 //! Hosts, loopback ports and sockets.
 
-use super::{Cx, Layer, Level, Reading, Trust, source_of};
+use super::{Cx, Layer, Level, Reading, source_of};
 use crate::curated::groups::{Group, group};
 use crate::curated::packs::Pack;
 use crate::host::HostPattern;
@@ -18,7 +18,6 @@ pub(super) struct Entry<T> {
     /// As it was written: a group's name for each of its hosts.
     text: String,
     source: Source,
-    trust: Trust,
 }
 
 /// What is asked for, before ceilings.
@@ -51,14 +50,11 @@ fn finish<T: PartialEq>(entries: Vec<Entry<T>>) -> Vec<Sourced<T>> {
     kept
 }
 
-/// The group of hosts that an agent's model answers from.
+/// The agents that are known, and the group of hosts that each one's model answers from.
+const AGENTS: &[(&str, &str)] = &[("claude", "anthropic"), ("codex", "openai"), ("gemini", "google-ai")];
+
 fn provider(agent: &str) -> Option<&'static Group> {
-    group(match agent {
-        "claude" => "anthropic",
-        "codex" => "openai",
-        "gemini" => "google-ai",
-        _ => return None,
-    })
+    AGENTS.iter().find(|(name, _)| *name == agent).and_then(|(_, hosts)| group(hosts))
 }
 
 impl Cx<'_> {
@@ -67,7 +63,6 @@ impl Cx<'_> {
         let mut project_speaks = false;
         for layer in self.layers(reading) {
             let Some(network) = &layer.file.network else { continue };
-            let trust = if layer.level == Level::Project(Trust::Untrusted) { Trust::Untrusted } else { Trust::Trusted };
             project_speaks |= network.allow.is_some() && layer.level != Level::User;
             for rule in network.allow.iter().flatten() {
                 let text = match &rule.value {
@@ -75,19 +70,19 @@ impl Cx<'_> {
                     HostRule::Host(pattern) => pattern.to_string(),
                 };
                 for value in hosts_of(&rule.value) {
-                    asked.hosts.push(Entry { value, text: text.clone(), source: source_of(rule), trust });
+                    asked.hosts.push(Entry { value, text: text.clone(), source: source_of(rule) });
                 }
             }
             for port in network.host_ports.iter().flatten() {
                 let (value, text) = (port.value.0, port.value.0.to_string());
-                asked.host_ports.push(Entry { value, text, source: source_of(port), trust });
+                asked.host_ports.push(Entry { value, text, source: source_of(port) });
             }
             for socket in network.sockets.iter().flatten() {
                 let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
                 match self.place(&socket.value.0, &dir) {
                     Ok(found) => {
                         let (value, text) = (found.path, socket.value.0.text().to_owned());
-                        asked.sockets.push(Entry { value, text, source: source_of(socket), trust });
+                        asked.sockets.push(Entry { value, text, source: source_of(socket) });
                     }
                     Err(why) => self.omit(socket.value.0.text(), source_of(socket), why),
                 }
@@ -101,21 +96,33 @@ impl Cx<'_> {
                 }
             }
         }
-        if let Some(found) = self.inputs.request.agent.as_deref().and_then(provider) {
-            asked.hosts.extend(group_hosts(found.name, &Source::Flag { name: "--agent" }));
+        if let Some(name) = &self.inputs.request.agent {
+            match provider(name) {
+                Some(found) => asked.hosts.extend(group_hosts(found.name, &Source::Flag { name: "--agent" })),
+                None => self.must_be_described(name)?,
+            }
         }
         Ok(asked)
+    }
+
+    /// An agent that ringfence does not know must be one that a file describes.
+    fn must_be_described(&self, name: &str) -> Result<(), Diagnostic> {
+        let layers = self.layers(Reading::WithProject);
+        let described =
+            layers.iter().flat_map(|layer| layer.file.agent.iter().flat_map(|a| a.keys().map(String::as_str)));
+        let known: Vec<&str> = described.chain(AGENTS.iter().map(|(agent, _)| *agent)).collect();
+        if known.contains(&name) { Ok(()) } else { Err(super::root::unknown_name("agent", name, known)) }
     }
 
     /// An untrusted project reaches only what is reached without it.
     pub(super) fn narrow_reach(&mut self, asked: &mut Asked, baseline: &Asked) {
         let untrusted = |_: &Source| Dropped::Untrusted;
         let limit: Vec<HostPattern> = baseline.hosts.iter().map(|e| e.value.clone()).collect();
-        self.keep_hosts(&mut asked.hosts, &limit, |e| e.trust == Trust::Untrusted, untrusted);
+        self.keep_hosts(&mut asked.hosts, &limit, untrusted);
         let ports: Vec<u16> = baseline.host_ports.iter().map(|e| e.value).collect();
-        self.keep(&mut asked.host_ports, &ports, |e| e.trust == Trust::Untrusted, untrusted);
+        self.keep(&mut asked.host_ports, &ports, untrusted);
         let sockets: Vec<AbsPath> = baseline.sockets.iter().map(|e| e.value.clone()).collect();
-        self.keep(&mut asked.sockets, &sockets, |e| e.trust == Trust::Untrusted, untrusted);
+        self.keep(&mut asked.sockets, &sockets, untrusted);
     }
 
     /// Nothing is reached beyond the managed file, where it speaks.
@@ -125,17 +132,17 @@ impl Cx<'_> {
             |word: &'static str| move |_: &Source| super::grants::beyond(format!("the managed policy's `{word}`"));
         if let Some(allow) = &network.allow {
             let limit: Vec<HostPattern> = allow.iter().flat_map(|rule| hosts_of(&rule.value)).collect();
-            self.keep_hosts(&mut asked.hosts, &limit, |_| true, beyond("network.allow"));
+            self.keep_hosts(&mut asked.hosts, &limit, beyond("network.allow"));
         }
         if let Some(ports) = &network.host_ports {
             let limit: Vec<u16> = ports.iter().map(|p| p.value.0).collect();
-            self.keep(&mut asked.host_ports, &limit, |_| true, beyond("network.host_ports"));
+            self.keep(&mut asked.host_ports, &limit, beyond("network.host_ports"));
         }
         if let Some(sockets) = &network.sockets {
             let dir = managed.path.parent().unwrap_or_else(AbsPath::root);
             let limit: Vec<AbsPath> =
                 sockets.iter().filter_map(|s| Some(self.place(&s.value.0, &dir).ok()?.path)).collect();
-            self.keep(&mut asked.sockets, &limit, |_| true, beyond("network.sockets"));
+            self.keep(&mut asked.sockets, &limit, beyond("network.sockets"));
         }
     }
 
@@ -143,12 +150,11 @@ impl Cx<'_> {
         &mut self,
         entries: &mut Vec<Entry<HostPattern>>,
         limit: &[HostPattern],
-        concerns: impl Fn(&Entry<HostPattern>) -> bool,
         why: impl Fn(&Source) -> Dropped,
     ) {
         let mut kept = Vec::new();
         for entry in std::mem::take(entries) {
-            if !concerns(&entry) || limit.iter().any(|l| l.covers(&entry.value)) {
+            if limit.iter().any(|l| l.covers(&entry.value)) {
                 kept.push(entry);
                 continue;
             }
@@ -161,16 +167,10 @@ impl Cx<'_> {
         *entries = kept;
     }
 
-    fn keep<T: PartialEq>(
-        &mut self,
-        entries: &mut Vec<Entry<T>>,
-        limit: &[T],
-        concerns: impl Fn(&Entry<T>) -> bool,
-        why: impl Fn(&Source) -> Dropped,
-    ) {
+    fn keep<T: PartialEq>(&mut self, entries: &mut Vec<Entry<T>>, limit: &[T], why: impl Fn(&Source) -> Dropped) {
         let mut kept = Vec::new();
         for entry in std::mem::take(entries) {
-            if !concerns(&entry) || limit.contains(&entry.value) {
+            if limit.contains(&entry.value) {
                 kept.push(entry);
             } else {
                 self.omit(entry.text, entry.source.clone(), why(&entry.source));
@@ -194,6 +194,6 @@ fn patterns(group: &Group) -> Vec<HostPattern> {
 
 fn group_hosts(name: &str, source: &Source) -> Vec<Entry<HostPattern>> {
     let hosts = group(name).map(patterns).unwrap_or_default();
-    let entry = |value| Entry { value, text: name.to_owned(), source: source.clone(), trust: Trust::Trusted };
+    let entry = |value| Entry { value, text: name.to_owned(), source: source.clone() };
     hosts.into_iter().map(entry).collect()
 }

@@ -14,6 +14,9 @@ const SYSTEM_ROOTS: &[&str] = &[
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/run",
 ];
 
+/// Directories that hold what belongs to many.
+const SHARED_ROOTS: &[&str] = &["/home", "/media", "/mnt", "/opt", "/srv"];
+
 impl<'a> Cx<'a> {
     /// The file that speaks for the project.
     fn main_layer(&self, reading: Reading) -> Option<&'a Layer> {
@@ -49,13 +52,14 @@ impl<'a> Cx<'a> {
 
     fn default_root(&mut self) -> Result<AbsPath, Diagnostic> {
         let cwd = self.facts.cwd.clone();
-        let is_system = |dir: &&str| AbsPath::lexical(dir.as_bytes()).is_ok_and(|dir| cwd.is_within(&dir));
-        if cwd.is_root() || SYSTEM_ROOTS.iter().any(is_system) {
+        let is_system =
+            |dir: &&str| AbsPath::lexical(dir.as_bytes()).is_ok_and(|dir| cwd.is_within(&dir) || dir.is_within(&cwd));
+        let is_shared = |dir: &&str| cwd.as_bytes() == dir.as_bytes();
+        if SYSTEM_ROOTS.iter().any(is_system) || SHARED_ROOTS.iter().any(is_shared) {
             let message =
                 format!("the current directory is {cwd}, which belongs to the system: it cannot be a project");
-            return Err(
-                Diagnostic::refusal(message).help("go to the project's directory, or name one with `--policy FILE`")
-            );
+            return Err(Diagnostic::refusal(message)
+                .help("go to the project's directory, or name one as `workspace.root` in a file for `--policy`"));
         }
         if let Some(home) = self.facts.all_homes().into_iter().find(|home| home.is_within(&cwd)) {
             let message = format!(
@@ -117,19 +121,20 @@ impl<'a> Cx<'a> {
     /// The packs of the files, or those that the project's root asks for by what it holds.
     pub(super) fn packs(&mut self, reading: Reading, root: &AbsPath) -> Vec<&'static Pack> {
         let layers = self.layers(reading);
-        if layers.iter().all(|layer| layer.file.extends.is_none()) {
-            return self.detected_packs(root);
-        }
-        let mut packs: Vec<&'static Pack> = Vec::new();
+        // A project that names packs, or none at all, has the last word; the user's own packs come beside them.
+        let names_packs = |layer: &&Layer| {
+            let extends = layer.file.extends.as_ref().filter(|_| layer.level != Level::User);
+            extends.is_some_and(|list| list.is_empty() || list.iter().any(|e| matches!(e.value, Extension::Pack(_))))
+        };
+        let mut packs = if layers.iter().any(names_packs) { Vec::new() } else { self.detected_packs(root) };
         for layer in layers {
+            let is_untrusted = layer.level == Level::Project(Trust::Untrusted);
+            let baseline = if is_untrusted { self.packs(Reading::WithoutUntrusted, root) } else { Vec::new() };
             for extension in layer.file.extends.iter().flatten() {
                 let Extension::Pack(pack) = &extension.value else { continue };
-                if layer.level == Level::Project(Trust::Untrusted) {
-                    let baseline = self.packs(Reading::WithoutUntrusted, root);
-                    if !baseline.iter().any(|known| known.name == pack.name) {
-                        self.omit(format!("pack {}", pack.name), super::source_of(extension), Dropped::Untrusted);
-                        continue;
-                    }
+                if is_untrusted && !baseline.iter().any(|known| known.name == pack.name) {
+                    self.omit(format!("pack {}", pack.name), super::source_of(extension), Dropped::Untrusted);
+                    continue;
                 }
                 if !packs.iter().any(|known| known.name == pack.name) {
                     packs.push(pack);

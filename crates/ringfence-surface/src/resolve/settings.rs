@@ -1,8 +1,8 @@
 //! The values of which there is one: view, tier, governance, limits; and the variables that pass.
 
-use super::{Cx, Layer, Level, source_of};
-use crate::curated;
-use crate::policy::{EnvName, Limits, PolicyFile, Tier, View};
+use super::{Collected, Cx, Layer, Level, source_of};
+use crate::curated::{self, Row};
+use crate::policy::{AllowRule, DenyRule, EnvName, Limits, PolicyFile, Rules, Tier, View};
 use crate::report::Dropped;
 use crate::source::Source;
 use crate::surface::{Caps, Sourced};
@@ -85,7 +85,7 @@ impl Cx<'_> {
             settings.self_governing = None;
         }
         let known: Vec<&EnvName> = baseline.env.iter().map(|e| &e.value).collect();
-        let is_kept = |e: &Sourced<EnvName>| e.source.place().is_none() || known.contains(&&e.value);
+        let is_kept = |e: &Sourced<EnvName>| known.contains(&&e.value);
         let (kept, refused) = std::mem::take(&mut settings.env).into_iter().partition(is_kept);
         settings.env = kept;
         for entry in refused {
@@ -104,23 +104,23 @@ impl Cx<'_> {
             self.omit("view = \"host\"", settings.view.source.clone(), beyond("view"));
             settings.view = limit;
         }
-        if let Some(workspace) = &file.workspace {
-            if let Some(tier) = workspace.tier.as_ref().filter(|tier| settings.tier.value < tier.value) {
-                if settings.tier.source.is_written() {
-                    self.omit("tier = \"development\"", settings.tier.source.clone(), beyond("tier"));
-                }
-                settings.tier = sourced(tier);
+        if let Some(workspace) = &file.workspace
+            && let Some(tier) = workspace.tier.as_ref().filter(|tier| settings.tier.value < tier.value)
+        {
+            if settings.tier.source.is_written() {
+                self.omit("tier = \"development\"", settings.tier.source.clone(), beyond("tier"));
             }
-            if workspace.self_governing.as_ref().is_some_and(|own| !own.value)
-                && let Some(place) = settings.self_governing.take()
-            {
-                self.omit("self_governing = true", Source::File(place), beyond("self_governing"));
-            }
+            settings.tier = sourced(tier);
+        }
+        // Where an administrator has spoken at all, a session without any OS layer needs leave.
+        let may_govern = file.workspace.as_ref().and_then(|w| w.self_governing.as_ref()).is_some_and(|own| own.value);
+        if !may_govern && let Some(place) = settings.self_governing.take() {
+            self.omit("self_governing = true", Source::File(place), beyond("self_governing"));
         }
         if let Some(pass) = file.env.as_ref().and_then(|e| e.pass.as_ref()) {
             let known: Vec<&EnvName> = pass.iter().map(|name| &name.value).collect();
-            let (kept, refused) =
-                std::mem::take(&mut settings.env).into_iter().partition(|e| known.contains(&&e.value));
+            let is_kept = |e: &Sourced<EnvName>| !e.source.is_written() || known.contains(&&e.value);
+            let (kept, refused) = std::mem::take(&mut settings.env).into_iter().partition(is_kept);
             settings.env = kept;
             for entry in refused {
                 self.omit(format!("env {}", entry.value.as_str()), entry.source, beyond("env.pass"));
@@ -155,12 +155,23 @@ impl Cx<'_> {
         }
     }
 
-    /// Variables that the command line and the files pass, with a warning for those that carry secrets or run code.
-    pub(super) fn variables(&mut self, settings: &mut Settings) {
-        for name in &self.inputs.request.env {
-            settings.env.push(Sourced { value: name.clone(), source: Source::Flag { name: "--env" } });
+    /// Variables that the packs and the command line pass, beside those of the files.
+    pub(super) fn variables(&self, collected: &mut Collected) {
+        for pack in &collected.packs {
+            let entry = |row: &Row| {
+                let source = Source::Pack { name: pack.name, reason: row.reason };
+                Sourced { value: EnvName::built_in(row.pattern), source }
+            };
+            collected.settings.env.extend(pack.env.iter().map(entry));
         }
-        for entry in &settings.env {
+        for name in &self.inputs.request.env {
+            collected.settings.env.push(Sourced { value: name.clone(), source: Source::Flag { name: "--env" } });
+        }
+    }
+
+    /// A variable that carries a secret or runs code is passed when somebody names it, and somebody should know.
+    pub(super) fn warn_of_variables(&mut self, settings: &Settings) {
+        for entry in settings.env.iter().filter(|entry| entry.source.is_written()) {
             if let Some(row) = curated::env::dangerous(entry.value.as_str().as_bytes()) {
                 let message = format!("{} is passed to the agent: {}", entry.value.as_str(), row.reason);
                 self.said.push(Diagnostic::warning(entry.source.place().cloned(), message));
@@ -179,9 +190,28 @@ fn view_limit(file: &PolicyFile) -> Option<Sourced<View>> {
     }
 }
 
+/// A limit of the administrator's that a variable of the caller's could move would be none. `~` and `$HOME` are the account's
+/// own there; nothing else is known to be.
+fn variables_of_the_caller(layer: &Layer) -> Vec<Diagnostic> {
+    let Some(files) = layer.file.files.as_ref().filter(|_| layer.level == Level::Managed) else { return Vec::new() };
+    let allow = |rules: &Rules<AllowRule>| {
+        rules.iter().flatten().map(|r| (r.value.0.text().to_owned(), r.place.clone())).collect::<Vec<_>>()
+    };
+    let deny = |rules: &Rules<DenyRule>| {
+        rules.iter().flatten().map(|r| (r.value.rule.text().to_owned(), r.place.clone())).collect::<Vec<_>>()
+    };
+    let rules = [allow(&files.write), allow(&files.read), deny(&files.deny), deny(&files.protect)].concat();
+    let moves = |text: &str| text.replace("${HOME}", "").replace("$HOME/", "").replace("\\$", "").contains('$');
+    let refuse = |place| {
+        Diagnostic::error(place, "a variable of the caller cannot stand in this file")
+            .help("write the path out, or begin it with `~`")
+    };
+    rules.into_iter().filter(|(text, _)| moves(text)).map(|(_, place)| refuse(place)).collect()
+}
+
 /// Keys that mean nothing in the file they stand in are refused, so that nobody believes in them.
 pub(super) fn keys_in_the_wrong_file(layer: &Layer) -> Vec<Diagnostic> {
-    let mut said = Vec::new();
+    let mut said = variables_of_the_caller(layer);
     let mut refuse = |place: Option<Place>, key: &str, where_to: &str| {
         let place = place.unwrap_or_else(|| super::whole(layer));
         said.push(Diagnostic::error(place, format!("`{key}` has no meaning in this file")).help(where_to));
@@ -200,7 +230,9 @@ pub(super) fn keys_in_the_wrong_file(layer: &Layer) -> Vec<Diagnostic> {
         if let Some(metadata) = &workspace.metadata {
             refuse(Some(metadata.place.clone()), "workspace.metadata", project);
         }
-        if let Some(own) = workspace.self_governing.as_ref().filter(|own| own.value) {
+        // In the managed file it gives leave to others.
+        let speaks_for_all = |own: &&Spanned<bool>| own.value && layer.level == Level::User;
+        if let Some(own) = workspace.self_governing.as_ref().filter(speaks_for_all) {
             refuse(Some(own.place.clone()), "workspace.self_governing", project);
         }
     }

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use super::grants::Grant;
-use super::{Cx, Layer, covering, reach, source_of};
+use super::{Cx, Layer, Level, TaskChoice, covering, reach, source_of};
 use crate::curated::{self, Row};
-use crate::facts::HostFacts;
+use crate::facts::{HostFacts, PathFact};
 use crate::path::AbsPath;
 use crate::pattern::{Anchor, PathRule, Pattern};
 use crate::policy::{DenyRule, Rules};
@@ -16,13 +16,15 @@ use crate::report::Dropped;
 use crate::source::Source;
 use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense};
 use crate::template::{TemplateKind, Variables};
+use crate::text::Spanned;
 
 /// Lists of the built-in rules. Their numbers only keep them apart.
 const ESCAPES: u32 = 0;
 const OWN: u32 = 1;
 const SECRETS: u32 = 2;
-const HOME: u32 = 3;
-const GIT: u32 = 4;
+const SOCKETS: u32 = 3;
+const HOME: u32 = 4;
+const GIT: u32 = 5;
 /// The files come after the built-in lists.
 const FILES: u32 = 100;
 
@@ -63,15 +65,16 @@ impl Taken<'_, '_> {
     /// Ways out of any fence, and ringfence's own state: an agent that could write it would hold its own keys.
     fn escapes(&mut self, grants: &[Grant]) {
         self.rows(curated::escape::ESCAPES, Effect::Escape, "escape", ESCAPES);
-        if let Some(own) = self.cx.facts.own_directories() {
-            self.place(
-                Effect::Escape,
-                &own.state,
-                Source::Table { name: "escape", reason: "ringfence's own state" },
-                OWN,
-            );
-            let reason = "the caches of other projects";
-            self.place(Effect::Escape, &own.cache, Source::Table { name: "escape", reason }, OWN);
+        let own = self.cx.facts.own_directories();
+        let places = [(own.state, "ringfence's own state"), (own.cache, "the caches of other projects")];
+        for (path, reason) in places.iter().filter_map(|(path, reason)| Some((path.as_ref()?, *reason))) {
+            self.place(Effect::Escape, path, Source::Table { name: "escape", reason }, OWN);
+        }
+        for home in self.cx.facts.all_homes() {
+            for below in [".local/state/ringfence", ".cache/ringfence"] {
+                let source = Source::Table { name: "escape", reason: "ringfence's own, whatever the variables say" };
+                self.place(Effect::Escape, &home.join(below), source, OWN);
+            }
         }
         for grant in grants.iter().filter(|g| matches!(g.effect, Effect::Write(Role::Scratch | Role::Cache))) {
             self.exception(Effect::Escape, grant.pattern.clone(), &grant.text, grant.source.clone(), OWN);
@@ -79,23 +82,29 @@ impl Taken<'_, '_> {
     }
 
     /// Secrets, and sockets that carry the authority of another program. What the user names on the command line is readable
-    /// by construction, if it is a secret itself or lies inside one; naming a directory above does not open the secrets in it.
-    /// A socket is open where the policy names it.
+    /// by construction, if it is a secret itself or lies inside one; naming a directory above does not open the secrets in it,
+    /// and neither does naming a link, which an agent may have planted. A socket is open where the policy names it.
     fn secrets(&mut self, grants: &[Grant], asked: &reach::Asked) {
+        let named = grants.iter().filter(|g| g.effect == Effect::Read(Role::Reference) && g.links.is_empty());
+        let named: Vec<(&AbsPath, Source)> =
+            named.filter_map(|g| Some((g.pattern.as_path()?, g.source.clone()))).collect();
+        let source = Source::Default { reason: "a socket that is named" };
+        let sockets = asked.sockets.iter().map(|socket| (socket.value(), source.clone()));
+        let sockets: Vec<(&AbsPath, Source)> = sockets.chain(named.iter().cloned()).collect();
+        self.closed(curated::sensitive::SENSITIVE, "sensitive", SECRETS, &named);
+        self.closed(curated::sockets::AUTHORITY_SOCKETS, "authority socket", SOCKETS, &sockets);
+    }
+
+    /// A table of what is denied, but for what is open.
+    fn closed(&mut self, rows: &'static [Row], table: &'static str, list: u32, open: &[(&AbsPath, Source)]) {
         let from = self.rules.len();
-        self.rows(curated::sockets::AUTHORITY_SOCKETS, Effect::Deny, "authority socket", SECRETS);
-        // Last, so that its reason is shown where both speak of a path.
-        self.rows(curated::sensitive::SENSITIVE, Effect::Deny, "sensitive", SECRETS);
-        let named = grants.iter().filter(|g| g.effect == Effect::Read(Role::Reference));
-        let named = named.filter_map(|g| Some((g.pattern.as_path()?, g.source.clone())));
-        let sockets = asked.sockets.iter().map(|s| (s.value(), Source::Default { reason: "a socket that is named" }));
-        let open: Vec<(&AbsPath, Source)> = named.chain(sockets).collect();
+        self.rows(rows, Effect::Deny, table, list);
         if open.is_empty() {
             return;
         }
-        let secrets = covering(self.rules[from..].iter().map(|rule| &rule.pattern));
-        for (path, source) in open.into_iter().filter(|(path, _)| !secrets.hits(path).is_empty()) {
-            self.exception(Effect::Deny, Pattern::path(path.clone()), &path.to_string(), source, SECRETS);
+        let closed = covering(self.rules[from..].iter().map(|rule| &rule.pattern));
+        for (path, source) in open.iter().filter(|(path, _)| !closed.hits(path).is_empty()) {
+            self.exception(Effect::Deny, Pattern::path((*path).clone()), &path.to_string(), source.clone(), list);
         }
     }
 
@@ -119,8 +128,11 @@ impl Taken<'_, '_> {
         for layer in &inputs.layers {
             self.place(Effect::Protect, &layer.path, protected("the policy itself"), OWN);
         }
-        if let Some(own) = self.cx.facts.own_directories() {
-            self.place(Effect::Protect, &own.config, protected("ringfence's own configuration"), OWN);
+        if let Some(TaskChoice::File { path, .. }) = &inputs.request.task {
+            self.place(Effect::Protect, path, protected("the work item itself"), OWN);
+        }
+        if let Some(config) = self.cx.facts.own_directories().config {
+            self.place(Effect::Protect, &config, protected("ringfence's own configuration"), OWN);
         }
     }
 
@@ -135,7 +147,15 @@ impl Taken<'_, '_> {
             Effect::Read(Role::Metadata) => self.place(Effect::Protect, path, grant.source.clone(), OWN),
             Effect::Write(role) if !role.is_ground() => {
                 let dot_git = path.child(b".git");
-                if self.cx.look.git(&dot_git).is_some() {
+                let git_dir =
+                    self.cx.look.git(&dot_git).filter(|git| git.vouched).map_or(dot_git.clone(), |git| git.common_dir);
+                // A hook may be a link into the work tree, `core.hooksPath` and drivers name places there: to write those is
+                // to write the hook.
+                for path in self.cx.look.git_runs(&git_dir, path) {
+                    self.place(Effect::Protect, &path, protected("git runs it"), OWN);
+                }
+                // A file or link of that name chooses the git directory. (Where there is none yet, `git init` makes a directory.)
+                if matches!(self.cx.look.path(&dot_git), PathFact::File | PathFact::Link(_)) {
                     let rule = Pattern::path(dot_git.clone());
                     self.push(
                         Effect::Protect,
@@ -211,19 +231,38 @@ impl Taken<'_, '_> {
     }
 
     fn file_list(&mut self, list: &Rules<DenyRule>, effect: Effect, layer: &Layer, number: u32) {
-        let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
         let facts = self.cx.facts;
         for rule in list.iter().flatten() {
             let text = rule.value.rule.text();
-            match self.patterns(&rule.value.rule, &dir, &facts.environment) {
-                Ok((pattern, other)) => {
-                    for pattern in [Some(pattern), other].into_iter().flatten() {
-                        let (text, source, sense) = (text.to_owned().into(), source_of(rule), rule.value.sense);
-                        self.rules.push(Rule { effect, sense, pattern, text, source, list: number });
-                    }
-                }
-                Err(why) => self.cx.omit(text, source_of(rule), why),
+            let is_home = text.starts_with('~') || text.starts_with("$HOME") || text.starts_with("${HOME}");
+            if layer.level != Level::Managed || !is_home {
+                self.file_rule(rule, effect, layer, number, &facts.environment);
+                continue;
             }
+            // An administrator's rule holds in every home that is known, whatever the caller's `$HOME` says.
+            let homes = std::mem::take(&mut self.homes);
+            for vars in &homes {
+                self.file_rule(rule, effect, layer, number, vars);
+            }
+            self.homes = homes;
+        }
+    }
+
+    fn file_rule(&mut self, rule: &Spanned<DenyRule>, effect: Effect, layer: &Layer, list: u32, vars: &Variables) {
+        let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
+        let (text, source, sense) = (rule.value.rule.text(), source_of(rule), rule.value.sense);
+        let patterns = match (sense, self.patterns(&rule.value.rule, &dir, vars)) {
+            // An exception holds as written: a link that an agent planted there must not move it.
+            (Sense::Exception, Ok((leads_to, Some(_)))) => {
+                let link = leads_to.base().cloned().unwrap_or_else(AbsPath::root);
+                return self.cx.omit(text, source, Dropped::LeadsElsewhere { target: link });
+            }
+            (_, Ok((pattern, other))) => [Some(pattern), other],
+            (_, Err(why)) => return self.cx.omit(text, source, why),
+        };
+        for pattern in patterns.into_iter().flatten() {
+            let (text, source) = (text.to_owned().into(), source.clone());
+            self.rules.push(Rule { effect, sense, pattern, text, source, list });
         }
     }
 
@@ -266,6 +305,6 @@ impl HostFacts {
         let hash: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let name: Vec<u8> = root.file_name().unwrap_or(b"root").iter().copied().take(64).collect();
         let name = [name.as_slice(), b"-", hash.as_bytes()].concat();
-        Some(self.own_directories()?.cache.join("projects").child(&name))
+        Some(self.own_directories().cache?.join("projects").child(&name))
     }
 }

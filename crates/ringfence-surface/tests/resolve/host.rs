@@ -30,6 +30,7 @@ impl Host {
             homes: vec![abs("/home/u")],
             paths: std::collections::BTreeMap::new(),
             git: std::collections::BTreeMap::new(),
+            git_runs: std::collections::BTreeMap::new(),
             mounts: Vec::new(),
             kernel: "6.18".into(),
             session: None,
@@ -121,7 +122,7 @@ impl Host {
         };
         let text: Arc<PolicyText> = PolicyText::new(path.as_bytes(), text.into()).unwrap();
         let task = Task::parse(&text, format).unwrap_or_else(|said| panic!("{}", show(&said)));
-        self.request.task = Some(TaskChoice::File { task, dir: abs(path).parent().unwrap() });
+        self.request.task = Some(TaskChoice::File { task, path: abs(path) });
         self
     }
 

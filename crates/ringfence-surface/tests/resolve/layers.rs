@@ -235,6 +235,9 @@ fn keys_in_the_wrong_file_are_refused() {
         said.contains("`extends` has no meaning in this file") && said.contains("`persona` has no meaning"),
         "{said}"
     );
+    let said =
+        Host::new().managed("[files]\ndeny = [\"$GOPATH/x\", \"~/y\", \"$HOME/z\"]\n").try_resolve().unwrap_err();
+    assert_eq!(said.matches("a variable of the caller cannot stand").count(), 1, "{said}");
     let said = Host::new().user("[workspace]\nroot = \"/\"\nself_governing = true\n").try_resolve().unwrap_err();
     assert_eq!(said.matches("has no meaning in this file").count(), 2, "{said}");
 }
@@ -307,4 +310,106 @@ fn a_group_is_left_out_by_its_name() {
 fn built_in_rows_make_no_noise() {
     let answers = Host::new().resolve();
     assert_eq!(answers.0.omissions, []);
+}
+
+/// A secret that does not pass is not said to pass.
+#[test]
+fn no_false_warning_about_secrets() {
+    let answers = Host::new().untrusted("[env]\npass = [\"AWS_SECRET_ACCESS_KEY\"]\n").resolve();
+    assert_eq!(answers.said(), "");
+}
+
+/// Packs that the user names everywhere come beside those of the project; a file that only extends a file names none.
+#[test]
+fn the_users_packs_add_to_what_is_found() {
+    let host = || Host::new().file("/home/u/proj/Cargo.toml");
+    assert_eq!(host().user("extends = [\"git\"]\n").resolve().0.surface.packs(), ["git", "rust"]);
+    assert_eq!(host().project("extends = [\"./b.toml\"]\n").resolve().0.surface.packs(), ["rust"]);
+    assert_eq!(host().project("extends = []\n").resolve().0.surface.packs(), Vec::<&str>::new());
+}
+
+/// An empty persona of an untrusted file does not undo the user's own of that name.
+#[test]
+fn an_untrusted_persona_does_not_replace_the_users() {
+    for user in ["[persona.r]\nwrite = []\n", "[persona.r]\nworkdir = \"~/work\"\n"] {
+        let host = || Host::new().dir("/home/u/work").user(user).persona("r");
+        host().resolve().check(&[("/home/u/proj/x", "r-")]);
+        host().untrusted("[persona.r]\n").resolve().check(&[("/home/u/proj/x", "r-")]);
+    }
+}
+
+/// A root chosen by an untrusted file brings no git directory, cache or pack that does not hold without it.
+#[test]
+fn an_untrusted_root_brings_nothing_along() {
+    let answers = Host::new()
+        .dir("/home/u/proj/sub")
+        .file("/home/u/proj/sub/Cargo.toml")
+        .git("/home/u/proj/sub/.git", "/srv/r/.git/worktrees/sub", "/srv/r/.git", true)
+        .untrusted("[workspace]\nroot = \"sub\"\n")
+        .resolve();
+    answers.check(&[("/home/u/proj/sub/x", "rw"), ("/srv/r/.git/objects/x", "--")]);
+    assert!(!answers.reaches("crates.io:443"));
+    let caches = answers.0.surface.rules().iter().filter(|r| matches!(r.effect, Effect::Write(Role::Cache)));
+    assert_eq!(caches.count(), 0);
+}
+
+/// Narrowing the view or the reads of a session does not move where patterns are searched for.
+#[test]
+fn an_untrusted_file_does_not_move_the_roots_of_patterns() {
+    let host = || Host::new().user("[files]\nview = \"host\"\ndeny = [\"**/.env\"]\n");
+    host().resolve().check(&[("/etc/foo/.env", "--")]);
+    host().untrusted("[files]\nview = \"surface\"\n").resolve().check(&[("/etc/foo/.env", "--"), ("/etc/foo/x", "r-")]);
+    let host = || Host::new().user("[files]\ndeny = [\"/etc/corp\", \"!**/README\"]\n");
+    host().untrusted("[files]\nread = [\"/etc\"]\n").resolve().check(&[("/etc/corp/README", "--")]);
+}
+
+/// The caller's `$HOME` moves nothing of the administrator's.
+#[test]
+fn a_managed_home_is_the_accounts() {
+    let host = || Host::new().managed("[files]\ndeny = [\"~/finance\"]\nwrite = [\"~/proj\"]\n");
+    let reads = |host: Host| host.project("[files]\nread = [\"/home/u\"]\nwrite = [\"/\"]\n").resolve();
+    reads(host()).check(&[("/home/u/finance/x", "--"), ("/home/u/proj/x", "rw")]);
+    let mut unset = host();
+    unset.facts.environment.remove(b"HOME".as_slice());
+    reads(unset).check(&[("/home/u/finance/x", "--"), ("/home/u/proj/x", "rw"), ("/srv/x", "--")]);
+    let moved = host().dir("/srv/o/proj").env("HOME", "/srv/o");
+    reads(moved).check(&[("/home/u/finance/x", "--"), ("/home/u/proj/x", "rw"), ("/srv/o/proj/x", "--")]);
+}
+
+/// Where an administrator has spoken, a session without OS layers needs leave.
+#[test]
+fn self_governing_needs_the_administrators_leave() {
+    let governs = |managed: &str| {
+        let host =
+            Host::new().managed(managed).project("[workspace]\nself_governing = true\n[files]\nwrite = [\"src\"]\n");
+        let answers = host.resolve();
+        assert_eq!(
+            answers.writes("/home/u/proj/x"),
+            *answers.0.surface.governance() != ringfence_surface::Governance::Fenced
+        );
+        answers.writes("/home/u/proj/x")
+    };
+    assert!(!governs("[workspace]\ntier = \"production\"\n"));
+    assert!(!governs(""));
+    assert!(governs("[workspace]\nself_governing = true\n"));
+}
+
+/// A list that is longer than anybody writes is refused rather than compared for minutes.
+#[test]
+fn endless_lists_are_refused() {
+    use ringfence_surface::policy::PolicyFile;
+    use ringfence_surface::text::PolicyText;
+    let ports = "80,".repeat(20_000);
+    let text = PolicyText::new(b"p", format!("version = 1\n[network]\nhost_ports = [{ports}]\n").into_bytes()).unwrap();
+    let said = PolicyFile::parse(&text).unwrap_err();
+    assert!(said[0].message.contains("this list has 20000 entries"), "{}", said[0]);
+}
+
+/// What an untrusted file wrote is shown without its control characters.
+#[test]
+fn omissions_are_safe_to_show() {
+    let answers =
+        Host::new().untrusted("[files]\nread = [\"/nope\\u001b]0;x\\u0007\\u202e\\nringfence: ok\"]\n").resolve();
+    let shown = answers.omitted().join("");
+    assert!(!shown.contains(['\u{1b}', '\u{7}', '\n', '\u{202e}']) && shown.contains("\\u{1b}"), "{shown}");
 }

@@ -331,7 +331,7 @@ fn no_policy_at_all() {
         ("/etc/passwd", "r-"),
         ("/etc/shadow", "--"),
     ]);
-    assert!(answers.reaches("index.crates.io:443") || answers.reaches("crates.io:443"));
+    assert!(answers.reaches("index.crates.io:443") && answers.reaches("crates.io:443"));
     assert!(!answers.reaches("registry.npmjs.org:443"));
     assert!(!answers.reaches("example.com:443"));
 }
@@ -343,12 +343,28 @@ fn an_agents_provider_is_reachable() {
     host.request.agent = Some("claude".into());
     let answers = host.resolve();
     assert!(answers.reaches("api.anthropic.com:443") && !answers.reaches("api.openai.com:443"));
+    host.request.agent = Some("clade".into());
+    assert!(host.try_resolve().unwrap_err().contains("did you mean `claude`?"));
+    let mut described = Host::new().project("[agent.mine]\ncommand = [\"mine\"]\n");
+    described.request.agent = Some("mine".into());
+    described.resolve();
+}
+
+/// A pack's variables pass, and an administrator's list of names does not take them away.
+#[test]
+fn pack_variables_pass() {
+    let passes = |host: &Host, name: &str| {
+        host.resolve().0.surface.decide_variable(name.as_bytes()) == ringfence_surface::Outcome::Allow
+    };
+    let rust = Host::new().file("/home/u/proj/Cargo.toml");
+    assert!(passes(&rust, "CARGO_TERM_COLOR") && passes(&rust.managed("[env]\npass = []\n"), "CARGO_TERM_COLOR"));
+    assert!(!passes(&Host::new(), "CARGO_TERM_COLOR"));
 }
 
 /// The system's directories are no project, and a home directory is worth a word.
 #[test]
 fn odd_places_to_start() {
-    for dir in ["/", "/usr", "/etc/nginx", "/bin"] {
+    for dir in ["/", "/usr", "/etc/nginx", "/bin", "/var", "/home", "/mnt"] {
         let mut host = Host::new();
         host.facts.cwd = abs(dir);
         assert!(host.try_resolve().unwrap_err().contains("belongs to the system"), "{dir}");

@@ -177,6 +177,11 @@ fn hosts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(prop::sample::select(HOSTS.map(str::to_owned).to_vec()), 0..4)
 }
 
+fn is_private(verdict: &ringfence_surface::Verdict<'_>) -> bool {
+    use ringfence_surface::{Because, Effect, Role};
+    matches!(verdict.because, Because::Rule(rule) if matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private)))
+}
+
 const VARIABLES: [&str; 4] = ["TERM", "TOKEN", "AWS_REGION", "X"];
 
 fn names() -> impl Strategy<Value = Vec<String>> {
@@ -222,13 +227,43 @@ proptest! {
             env: call_env.map(|e| e.iter().filter_map(|name| EnvName::new(name)).collect()),
             ..SubPolicy::unchanged()
         };
-        let Ok(inner) = outer.tighten(&call) else { return Ok(()) };
-        let outside = ["/home/u/a", "/tmp/a", "/tmp/a/.env", "/etc/passwd", "/srv", "/", "/home/u"].map(str::to_owned);
+        // What the session does not have is refused as a whole; the rest of this test is about what is accepted, so what
+        // would be refused is taken out of the call first.
+        let accepts = |change: &dyn Fn(&mut SubPolicy)| {
+            let mut one = SubPolicy::unchanged();
+            change(&mut one);
+            outer.tighten(&one).is_ok()
+        };
+        let mut call = call;
+        if let Some(write) = &mut call.write {
+            write.retain(|p| accepts(&|c| c.write = Some(vec![p.clone()])));
+        }
+        if let Some(read) = &mut call.read {
+            read.retain(|p| accepts(&|c| c.read = Some(vec![p.clone()])));
+        }
+        if let Some(hosts) = &mut call.hosts {
+            hosts.retain(|h| accepts(&|c| c.hosts = Some(vec![h.clone()])));
+        }
+        if let Some(ports) = &mut call.host_ports {
+            ports.retain(|p| accepts(&|c| c.host_ports = Some(vec![*p])));
+        }
+        if let Some(sockets) = &mut call.sockets {
+            sockets.retain(|s| accepts(&|c| c.sockets = Some(vec![s.clone()])));
+        }
+        if let Some(env) = &mut call.env {
+            env.retain(|e| accepts(&|c| c.env = Some(vec![e.clone()])));
+        }
+        let inner = outer.tighten(&call).expect("what is left is inside");
+        let outside = ["/home/u/a", "/tmp/a/b/c", "/tmp/b/a", "/tmp/a/hooks/.env", "/tmp/a", "/tmp/a/.env", "/etc/passwd", "/srv", "/", "/home/u"].map(str::to_owned);
         for path in paths.iter().chain(&outside) {
             let path: AbsPath = abs(path);
             for access in [Access::Read, Access::Write] {
                 let (wide, narrow) = (outer.decide(&path, access), inner.decide(&path, access));
                 prop_assert!(wide.is_allowed() || !narrow.is_allowed(), "{access} {path}: {} but {}", wide.because, narrow.because);
+                // The same file, too: the session's own `/tmp` does not become the host's.
+                if narrow.is_allowed() {
+                    prop_assert_eq!(is_private(&wide), is_private(&narrow), "{} {}", access, path);
+                }
             }
         }
         for name in ["a.example.com", "b.example.com", "x.a.example.com", "y.x.a.example.com", "example.com"] {

@@ -1,18 +1,26 @@
 //! `ringfence check`: finds every mistake in policy files, before anything depends on them.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_surface::policy::PolicyFile;
+use ringfence_surface::Omission;
 use ringfence_surface::text::{Diagnostic, Severity};
 use serde::Serialize;
 
 use crate::cli::{CheckArgs, PolicyArgs};
 use crate::error::Failure;
-use crate::host::{Recorder, facts};
-use crate::load;
+use crate::load::{Here, Loader};
 use crate::out::{self, say};
+use crate::tell::{self, Detail};
 use crate::wire::{Bytes, SCHEMA, WireDiagnostic, WireOmission};
+
+/// What was found, in all files together.
+struct Found {
+    files: Vec<Vec<u8>>,
+    diagnostics: Vec<Diagnostic>,
+    omissions: Vec<Omission>,
+}
 
 #[derive(Serialize)]
 struct Report {
@@ -23,84 +31,108 @@ struct Report {
     omissions: Vec<WireOmission>,
 }
 
-pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let mut report =
-        Report { schema: SCHEMA, ok: true, files: Vec::new(), diagnostics: Vec::new(), omissions: Vec::new() };
+pub(crate) fn run(args: &CheckArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let mut found = Found { files: Vec::new(), diagnostics: Vec::new(), omissions: Vec::new() };
     if args.files.is_empty() {
-        check_here(args, &mut report)?;
+        found.check_here(managed)?;
     }
     for file in &args.files {
-        check_file(args, file, &mut report)?;
+        found.check_file(file, managed)?;
     }
     if args.json {
-        out::print_json(&report)?;
-    } else if report.ok {
-        say(&match report.files.len() {
-            0 => "no policy file holds here; the defaults do".to_owned(),
-            1 => "1 policy file can be used".to_owned(),
-            count => format!("{count} policy files can be used"),
+        out::print_json(&found.report())?;
+    } else {
+        found.tell();
+    }
+    Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+impl Found {
+    /// The files that hold here, resolved together: contradictions and what takes no part show only then.
+    fn check_here(&mut self, managed: &Path) -> Result<(), Failure> {
+        match Loader::new(managed)?.resolve(&PolicyArgs::only(None)) {
+            Ok(here) => {
+                self.files = here.inputs.layers.iter().map(|layer| layer.path.as_bytes().to_vec()).collect();
+                self.note(here);
+                Ok(())
+            }
+            Err(failure) => self.refuse(failure),
+        }
+    }
+
+    /// One file, with what it extends, and then in the project's place as `--policy` puts it.
+    fn check_file(&mut self, file: &Path, managed: &Path) -> Result<(), Failure> {
+        let mut loader = Loader::new(managed)?;
+        self.files.push(match loader.absolute(file) {
+            Ok(path) => path.as_bytes().to_vec(),
+            Err(_) => file.as_os_str().as_bytes().to_vec(),
         });
-    }
-    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-/// The files that hold here, resolved together: contradictions and what takes no part show only then.
-fn check_here(args: &CheckArgs, report: &mut Report) -> Result<(), Failure> {
-    let plain =
-        PolicyArgs { policy: None, persona: None, task: None, references: Vec::new(), env: Vec::new(), agent: None };
-    match load::here(&plain) {
-        Ok(here) => {
-            report.files = here.inputs.layers.iter().map(|layer| Bytes::new(layer.path.as_bytes())).collect();
-            report.omissions =
-                here.resolved.omissions.iter().filter(|o| o.source.is_written()).map(WireOmission::new).collect();
-            note(args, report, &here.resolved.diagnostics);
-            if !args.json {
-                for omission in here.resolved.omissions.iter().filter(|o| o.source.is_written()) {
-                    say(&format!("warning: {} ({}) takes no part: {}", omission.entry, omission.source, omission.why));
-                }
-            }
-            Ok(())
+        if let Err(failure) = loader.explicit(file) {
+            return self.refuse(failure);
         }
-        Err(Failure::Policy { said }) => {
-            note(args, report, &said);
-            Ok(())
+        match loader.resolve(&PolicyArgs::only(Some(file))) {
+            Ok(here) => self.note(here),
+            Err(Failure::Policy { said }) => self.add(said.into_iter().map(about_this_place)),
+            Err(failure) => self.refuse(failure)?,
         }
-        Err(other) => Err(other),
+        Ok(())
     }
-}
 
-fn check_file(args: &CheckArgs, file: &Path, report: &mut Report) -> Result<(), Failure> {
-    let facts = facts()?;
-    let path = load::absolute(file, &facts, &mut Recorder::new())?;
-    report.files.push(Bytes::new(path.as_bytes()));
-    match load::read_text(&path) {
-        Ok(text) => {
-            if let Err(said) = PolicyFile::parse(&text) {
-                note(args, report, &said);
-                return Ok(());
+    fn note(&mut self, here: Here) {
+        self.add(here.resolved.diagnostics.into_iter());
+        for omission in here.resolved.omissions.into_iter().filter(|omission| omission.source.is_written()) {
+            if !self.omissions.contains(&omission) {
+                self.omissions.push(omission);
             }
         }
-        Err(Failure::Policy { said }) => {
-            note(args, report, &said);
-            return Ok(());
+    }
+
+    /// A file that cannot be used is what is asked about; only what is no file's fault ends the command.
+    fn refuse(&mut self, failure: Failure) -> Result<(), Failure> {
+        self.add(failure.into_said()?.into_iter());
+        Ok(())
+    }
+
+    /// The user's and the managed file hold for each file, and what is said about them is said once.
+    fn add(&mut self, said: impl Iterator<Item = Diagnostic>) {
+        for diagnostic in said {
+            if !self.diagnostics.contains(&diagnostic) {
+                self.diagnostics.push(diagnostic);
+            }
         }
-        Err(other) => return Err(other),
     }
-    // The file by itself is well written; now with what it extends, as a project would use it.
-    match load::project(&path, &facts, &mut Recorder::new()) {
-        Err(Failure::Policy { said }) => note(args, report, &said),
-        Err(other) => return Err(other),
-        Ok(_) => {}
+
+    fn is_ok(&self) -> bool {
+        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
     }
-    Ok(())
+
+    fn report(&self) -> Report {
+        Report {
+            schema: SCHEMA,
+            ok: self.is_ok(),
+            files: self.files.iter().map(|path| Bytes::new(path)).collect(),
+            diagnostics: self.diagnostics.iter().map(WireDiagnostic::new).collect(),
+            omissions: self.omissions.iter().map(WireOmission::new).collect(),
+        }
+    }
+
+    fn tell(&self) {
+        tell::diagnostics(&self.diagnostics);
+        tell::omissions(&self.omissions, Detail::Whole);
+        if self.is_ok() {
+            say(&match self.files.len() {
+                0 => "no policy file holds here; the defaults do".to_owned(),
+                1 => "1 policy file can be used".to_owned(),
+                count => format!("{count} policy files can be used"),
+            });
+        }
+    }
 }
 
-fn note(args: &CheckArgs, report: &mut Report, said: &[Diagnostic]) {
-    report.ok &= said.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
-    for diagnostic in said {
-        if !args.json {
-            say(&format!("{diagnostic}\n"));
-        }
-        report.diagnostics.push(WireDiagnostic::new(diagnostic));
+/// What has no place in a file is about the directory one stands in; elsewhere the file may well be used.
+fn about_this_place(mut said: Diagnostic) -> Diagnostic {
+    if said.place.is_none() && said.severity == Severity::Error {
+        said.severity = Severity::Warning;
     }
+    said
 }

@@ -1,6 +1,5 @@
 //! `ringfence init`: a starter policy, commented, fit for what the directory holds.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +9,7 @@ use ringfence_surface::curated::packs::{PACKS, Pack};
 use crate::cli::InitArgs;
 use crate::error::Failure;
 use crate::out::{self, say};
-use crate::trust;
+use crate::write;
 
 pub(crate) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
     let holds = |pack: &&Pack| pack.markers.iter().any(|marker| Path::new(marker).symlink_metadata().is_ok());
@@ -21,7 +20,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let path = Path::new("ringfence.toml");
-    let written = if args.force { trust::replace(path, text.as_bytes()) } else { trust::create(path, text.as_bytes()) };
+    let written = if args.force { write::replace(path, text.as_bytes()) } else { write::create(path, text.as_bytes()) };
     written.map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => Failure::Exists { path: path.into() },
         _ => Failure::Write { path: path.into(), source },
@@ -33,29 +32,38 @@ pub(crate) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The text of a starter policy.
+/// The text of a starter policy. Where nothing was found the keys are left to the reader: an empty list would say "none, for
+/// good", and end the search for what is added to the directory later.
 fn starter(packs: &[&Pack]) -> String {
     let quoted = |names: Vec<&str>| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-    let extends = quoted(packs.iter().map(|pack| pack.name).collect());
     let mut groups: Vec<&str> = packs.iter().flat_map(|pack| pack.groups.iter().copied()).collect();
     groups.sort_unstable();
     groups.dedup();
-    let mut found = String::new();
-    for pack in packs {
-        // Writing to a string cannot fail.
-        let _ = writeln!(found, "#   {:<7} {}", pack.name, pack.reason);
-    }
+    let (extends, allow) = if packs.is_empty() {
+        ("# extends = [\"git\"]".to_owned(), "# allow = [\"github\"]".to_owned())
+    } else {
+        let names = packs.iter().map(|pack| pack.name).collect();
+        (format!("extends = [{}]", quoted(names)), format!("allow = [{}]", quoted(groups)))
+    };
+    START.replace("{found}", &found(packs)).replace("{extends}", &extends).replace("{allow}", &allow)
+}
+
+/// What was found, a comment line for each.
+fn found(packs: &[&Pack]) -> String {
     if packs.is_empty() {
-        found.push_str("#   (none: known are git, go, jvm, node, python, rust)\n");
+        let known: Vec<&str> = PACKS.iter().map(|pack| pack.name).collect();
+        return format!("#   none found; without this key they are looked for each time: {}\n", known.join(", "));
     }
-    format!(
-        r#"# What an agent may touch in this project. Everything else does not exist for it.
+    packs.iter().map(|pack| format!("#   {:<7} {}\n", pack.name, pack.reason)).collect()
+}
+
+const START: &str = r#"# What an agent may touch in this project. Everything else does not exist for it.
 # `ringfence check` finds mistakes, `ringfence explain --read PATH` answers questions,
 # `ringfence trust` lets this file widen the fence; until then it can only narrow it.
 version = 1
 
 # Toolchains whose files are readable and whose caches are kept private to this project:
-{found}extends = [{extends}]
+{found}{extends}
 
 [files]
 # Readable and writable. Paths are relative to this file and cover everything below them.
@@ -68,8 +76,8 @@ deny = ["**/.env", "**/.env.*", "!**/.env.example", "!**/.env.sample"]
 protect = []
 
 [network]
-# Groups of hosts, hosts, or hosts with a port. Nothing else can be reached.
-allow = [{allow}]
+# Groups of hosts, hosts, or hosts with a port. Nothing else can be reached; without this key, what the toolchains need.
+{allow}
 # Services on this machine's loopback, by port.
 # host_ports = [5432]
 
@@ -81,10 +89,7 @@ allow = [{allow}]
 # memory = "4GiB"
 # pids = 512
 # wall = "2h"
-"#,
-        allow = quoted(groups),
-    )
-}
+"#;
 
 #[cfg(test)]
 mod tests {
@@ -99,7 +104,8 @@ mod tests {
             let packs: Vec<&Pack> = PACKS.iter().take(count).collect();
             let text = PolicyText::new(b"ringfence.toml", starter(&packs).into_bytes()).unwrap();
             let file = PolicyFile::parse(&text).unwrap();
-            assert_eq!(file.extends.unwrap().len(), count);
+            assert_eq!(file.extends.map(|list| list.len()), (count > 0).then_some(count));
+            assert_eq!(file.network.unwrap().allow.is_some(), count > 0);
         }
     }
 }

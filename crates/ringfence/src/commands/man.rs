@@ -12,15 +12,16 @@ pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
     let mut command = Cli::command();
     command.build();
     let page = match &args.command {
-        None => Some(command),
-        Some(name) => command.find_subcommand(name).cloned(),
-    };
-    let Some(page) = page else {
-        out::say(&format!("error: there is no command `{}`", args.command.as_deref().unwrap_or_default()));
-        return Ok(ExitCode::from(2));
+        None => command,
+        Some(name) => command.find_subcommand(name).cloned().ok_or_else(|| unknown(name, &command))?,
     };
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text).map_err(|source| Failure::Output { source })?;
     out::print(&String::from_utf8(text).unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(name: &str, command: &clap::Command) -> Failure {
+    let shown = command.get_subcommands().filter(|known| !known.is_hide_set());
+    Failure::NoCommand { name: name.to_owned(), known: shown.map(|known| known.get_name().to_owned()).collect() }
 }

@@ -2,14 +2,16 @@
 
 mod check;
 mod completions;
-mod explain;
+pub(crate) mod explain;
 mod init;
+mod jail_exec;
 mod man;
 mod plan;
 mod run;
 mod schema;
 mod trust;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_surface::policy::PolicyFile;
@@ -17,20 +19,21 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 
-/// Does what was asked.
-pub(crate) fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+/// Does what was asked. `managed` is where the administrator's file is.
+pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
     match cli.command {
-        Command::Run(args) => run::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Plan(args) => plan::run(&args),
-        Command::Check(args) => check::run(&args),
+        Command::Run(args) => run::run(&args, managed),
+        Command::Explain(args) => explain::run(&args, managed),
+        Command::Plan(args) => plan::run(&args, managed),
+        Command::Check(args) => check::run(&args, managed),
         Command::Init(args) => init::run(&args),
-        Command::Trust(args) => trust::run(&args),
+        Command::Trust(args) => trust::run(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::JailExec(_) => Ok(jail_exec::run()),
     }
 }

@@ -1,41 +1,114 @@
 //! `ringfence trust`: this project's policy, as it is now, may widen the fence.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use ringfence_surface::{AbsPath, Dropped, Layer, Level, Omission, Trust};
+
 use crate::cli::TrustArgs;
+use crate::diff;
 use crate::error::Failure;
-use crate::host::{Recorder, facts};
-use crate::load;
+use crate::host::os_path;
+use crate::load::{Loader, Project};
 use crate::out::say;
 use crate::trust::{self, Known};
 
-pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Failure> {
-    let facts = facts()?;
-    let mut look = Recorder::new();
+/// More entries than this are counted only.
+const MOST_ENTRIES: usize = 200;
+
+pub(crate) fn run(args: &TrustArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let mut loader = Loader::new(managed)?;
     let named = match &args.file {
-        Some(file) => load::absolute(file, &facts, &mut look)?,
-        None => load::find_project_file(&facts.cwd, &mut look)
-            .ok_or_else(|| Failure::NoProjectFile { dir: facts.cwd.clone() })?,
+        Some(file) => loader.absolute(file)?,
+        None => {
+            loader.find_project_file()?.ok_or_else(|| Failure::NoProjectFile { dir: loader.facts().cwd.clone() })?
+        }
     };
     if args.revoke {
-        let path = load::absolute(crate::host::os_path(&named), &facts, &mut look)?;
-        let was = trust::forget(&facts, &path)?;
+        let path = loader.absolute(os_path(&named))?;
+        let was = trust::forget(loader.facts(), &path)?;
         say(&if was { format!("{path} is trusted no longer") } else { format!("{path} was not trusted") });
         return Ok(ExitCode::SUCCESS);
     }
-    let (layers, known, hash) = load::project(&named, &facts, &mut look)?;
+    let project = loader.project(os_path(&named))?;
     // What a file extends comes before it.
-    let path = layers.last().map_or(named, |layer| layer.path.clone());
-    match known {
-        Known::AsItIs => say(&format!("{path} is trusted already")),
-        Known::Changed if !args.force => return Err(Failure::TrustedBefore { path }),
-        Known::Never | Known::Changed => {
-            trust::store(&facts, &path, &hash)?;
-            say(&format!("{path} is trusted as it is now"));
-            for base in layers.iter().rev().skip(1) {
-                say(&format!("  with {}, which it extends", base.path));
+    let path = project.layers.last().map_or(named, |layer| layer.path.clone());
+    match project.known {
+        Known::AsItIs => {
+            say(&format!("{path} is trusted already"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Known::Never => {}
+        Known::Changed => {
+            tell_changes(&loader, &path, &project.layers);
+            if !args.force {
+                return Err(Failure::TrustedBefore { path });
             }
         }
     }
+    accept(loader, &path, &project)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn accept(loader: Loader<'_>, path: &AbsPath, project: &Project) -> Result<(), Failure> {
+    let dir = path.parent().unwrap_or_else(AbsPath::root);
+    let mut loader = loader.standing_in(dir);
+    // What cannot be used is not trusted: nobody has seen what it would do.
+    resolve_as(&mut loader, &project.layers, Trust::Trusted)?;
+    let gained = resolve_as(&mut loader, &project.layers, Trust::Untrusted);
+    trust::store(loader.facts(), &project.layers, &project.hash)?;
+    say(&format!("{path} is trusted as it is now"));
+    for base in project.layers.iter().rev().skip(1) {
+        say(&format!("  with {}, which it extends", base.path));
+    }
+    match gained {
+        Ok(gained) => tell_gained(&gained),
+        Err(_) => say("  what it adds cannot be listed: without it nothing holds in its directory"),
+    }
+    Ok(())
+}
+
+/// What takes no part for want of trust, when the project's files are trusted or not.
+fn resolve_as(loader: &mut Loader<'_>, project: &[Layer], trust: Trust) -> Result<Vec<Omission>, Failure> {
+    let mut layers = loader.own()?;
+    layers.extend(project.iter().map(|layer| Layer { level: Level::Project(trust), ..layer.clone() }));
+    let omissions = loader.resolve_layers(layers)?.omissions;
+    Ok(omissions.into_iter().filter(|omission| omission.why == Dropped::Untrusted).collect())
+}
+
+fn tell_gained(gained: &[Omission]) {
+    if gained.is_empty() {
+        say("  it adds nothing: all it does is narrow the fence");
+    }
+    for Omission { entry, source, .. } in gained.iter().take(MOST_ENTRIES) {
+        say(&format!("  takes part now: {} ({source})", ringfence_surface::Shown(entry.as_bytes())));
+    }
+    if gained.len() > MOST_ENTRIES {
+        say(&format!("  and {} more", gained.len() - MOST_ENTRIES));
+    }
+}
+
+/// Shows what is different from the texts that were trusted.
+fn tell_changes(loader: &Loader<'_>, path: &AbsPath, layers: &[Layer]) {
+    let Some(before) = trust::trusted_texts(loader.facts(), path) else {
+        say("what it said when it was trusted is not known");
+        return;
+    };
+    let was = |path: &AbsPath| before.iter().find(|(known, _)| known == path).map_or("", |(_, text)| text.as_str());
+    let gone = before.iter().filter(|(known, _)| layers.iter().all(|layer| layer.path != *known));
+    let now = layers.iter().map(|layer| (&layer.path, was(&layer.path), layer.text.text.as_str()));
+    let all = now.chain(gone.map(|(path, text)| (path, text.as_str(), "")));
+    let lines: Vec<String> = all.flat_map(|(path, before, now)| difference(path, before, now)).collect();
+    for line in lines.iter().take(diff::MOST_LINES) {
+        say(line);
+    }
+    if lines.len() > diff::MOST_LINES {
+        say("  and more");
+    }
+}
+
+fn difference(path: &AbsPath, before: &str, now: &str) -> Vec<String> {
+    let changes = diff::changes(before, now);
+    let heading = (!changes.is_empty()).then(|| format!("changed: {path}"));
+    heading.into_iter().chain(changes).collect()
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use ringfence_surface::policy::PolicyFile;
 use ringfence_surface::text::PolicyText;
-use ringfence_surface::{
-    AbsPath, GitFact, HostFacts, Inputs, Layer, Level, MountFact, PathFact, Request, TaskChoice, Trust, Via,
-};
+use ringfence_surface::{AbsPath, GitFact, HostFacts, Inputs, Layer, Level, MountFact, PathFact, Trust, Via};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +21,7 @@ pub(crate) struct WireHost {
     homes: Vec<Bytes>,
     paths: Vec<(Bytes, WirePath)>,
     git: Vec<(Bytes, WireGit)>,
+    git_runs: Vec<(Bytes, Vec<Bytes>)>,
     mounts: Vec<(Bytes, String)>,
     kernel: String,
     policies: Vec<WirePolicy>,
@@ -84,6 +83,7 @@ impl WireHost {
                     )
                 })
                 .collect(),
+            git_runs: facts.git_runs.iter().map(|(dir, runs)| (path(dir), runs.iter().map(path).collect())).collect(),
             mounts: facts.mounts.iter().map(|m| (path(&m.target), m.kind.clone())).collect(),
             kernel: facts.kernel.clone(),
             policies: inputs.layers.iter().map(wire_policy).collect(),
@@ -109,6 +109,9 @@ impl WireHost {
             git: pairs(wire.git, |path, git| {
                 let (git_dir, common_dir) = (path_of(git.git_dir)?, path_of(git.common_dir)?);
                 Ok((path_of(path)?, GitFact { git_dir, common_dir, vouched: git.vouched }))
+            })?,
+            git_runs: pairs(wire.git_runs, |dir, runs| {
+                Ok((path_of(dir)?, runs.into_iter().map(path_of).collect::<Result<_, _>>()?))
             })?,
             mounts: wire
                 .mounts
@@ -209,9 +212,4 @@ impl WirePolicy {
         let via = if self.extended { Via::Extends } else { Via::Itself };
         Ok(Layer { level, via, file, text, path })
     }
-}
-
-/// A request that asks for nothing but what the policies say.
-pub(crate) fn plain_request(persona: Option<String>, task: Option<String>, agent: Option<String>) -> Request {
-    Request { persona, task: task.map(TaskChoice::Named), agent, references: Vec::new(), env: Vec::new() }
 }

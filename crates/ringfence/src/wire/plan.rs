@@ -59,6 +59,10 @@ enum WireMount {
     Bind { path: Bytes, access: &'static str, role: &'static str },
     Link { path: Bytes, target: Bytes },
     Private { path: Bytes, access: &'static str },
+    Pin { path: Bytes },
+    Cover { path: Bytes },
+    Mask { path: Bytes },
+    Freeze { path: Bytes },
 }
 
 #[derive(Debug, Serialize)]
@@ -166,5 +170,9 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Private { path, access } => {
             WireMount::Private { path: Bytes::new(path.as_bytes()), access: access_word(*access) }
         }
+        MountOp::Pin { path } => WireMount::Pin { path: Bytes::new(path.as_bytes()) },
+        MountOp::Cover { path } => WireMount::Cover { path: Bytes::new(path.as_bytes()) },
+        MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
+        MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
     }
 }

@@ -1,5 +1,11 @@
 //! What cannot be used is refused with a clear word, and nothing is lost.
 
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output};
+
+use ringfence_testkit::World;
+
 use crate::world;
 
 #[test]
@@ -40,7 +46,8 @@ fn unreadable_policies() {
     let pipe = world.path("project/ringfence.toml");
     std::fs::remove_file(&pipe).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    world.ringfence(&["check"]).expect_code(125);
+    world.ringfence(&["explain", "--read", "x"]).expect_code(125);
+    world.ringfence(&["check"]).expect_code(1);
 }
 
 #[test]
@@ -58,8 +65,14 @@ fn usage_mistakes() {
     world.ringfence(&["explain", "--read", "x", "--env", "A*"]).expect_code(2);
     let long = "x/".repeat(3000);
     world.ringfence(&["explain", "--read", &long]).expect_code(2);
-    let run = world.ringfence(&["explain", "--read", "x", "--persona", "nobody"]).expect_code(125);
-    assert!(run.stderr.contains("there is no persona called `nobody`"), "{}", run.stderr);
+    for (flag, what) in [("--persona", "persona"), ("--task", "task"), ("--agent", "agent")] {
+        let run = world.ringfence(&["explain", "--read", "x", flag, "nobody"]).expect_code(2);
+        assert!(run.stderr.contains(&format!("error: there is no {what} called `nobody`")), "{}", run.stderr);
+        assert!(!run.stderr.contains("the policy cannot be used"), "{}", run.stderr);
+    }
+    for agent in ["claude", "codex", "gemini"] {
+        world.ringfence(&["explain", "--read", "x", "--agent", agent]).expect_code(0);
+    }
     let run = world.ringfence(&["explain", "--policy", "gone.toml", "--read", "x"]).expect_code(125);
     assert!(run.stderr.contains("cannot read") && run.stderr.contains("No such file"), "{}", run.stderr);
 }
@@ -74,11 +87,79 @@ fn many_rules() {
     world.ringfence(&["explain", "--read", "a/secret-5000/b"]).expect_code(0);
 }
 
-/// Without a home there is still an answer, and trust says what it lacks.
+/// A directory of the system is no project; that is nobody's mistake in a file.
+#[test]
+fn a_refusal_without_a_place_blames_no_policy() {
+    let run = world().in_dir("/usr/bin").ringfence(&["explain", "--read", "x"]).expect_code(125);
+    assert!(run.stderr.contains("it cannot be a project"), "{}", run.stderr);
+    assert!(!run.stderr.contains("the policy cannot be used"), "{}", run.stderr);
+}
+
+/// However much is wrong, the terminal is not flooded.
+#[test]
+fn what_is_said_has_an_end() {
+    let world = world();
+    let list = |mark: &str| (0..300).map(|n| format!("\"{mark}{n}\",\n")).collect::<String>();
+    let policy = |write: &str| format!("version = 1\n[files]\nwrite = [\n{write}]\ndeny = [\"out\"]\n");
+    world.write("project/ringfence.toml", policy(&list("../else/")));
+    let run = world.ringfence(&["explain", "--read", "x"]).expect_code(0);
+    assert!(run.stderr.contains("300 entries of the project's file take no part"), "{}", run.stderr);
+    assert!(run.stderr.lines().count() < 10, "{}", run.stderr);
+    let run = world.ringfence(&["check"]).expect_code(0);
+    assert!(run.stderr.contains("250 more entries take no part"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: read the project's file, then run `ringfence trust`"), "{}", run.stderr);
+    world.write("project/ringfence.toml", policy(&list("out/")));
+    world.ringfence(&["trust"]).expect_code(0);
+    for command in [vec!["check"], vec!["explain", "--read", "x"]] {
+        let run = world.ringfence(&command);
+        assert_eq!(run.stderr.matches("has no effect").count(), 50, "{}", run.stderr);
+        assert!(run.stderr.contains("250 more are not shown"), "{}", run.stderr);
+    }
+}
+
+/// Without a home there is still an answer, and trust goes where XDG_STATE_HOME says.
 #[test]
 fn no_home() {
     let world = world();
     world.write("project/ringfence.toml", "version = 1\n");
     world.in_dir("project").env("HOME", "").ringfence(&["explain", "--write", "x"]).expect_code(0);
     world.in_dir("project").env("HOME", "relative").ringfence(&["explain", "--write", "x"]).expect_code(0);
+    let homeless = || world.in_dir("project").without("HOME").env("XDG_STATE_HOME", world.path("state"));
+    homeless().ringfence(&["explain", "--write", "x"]).expect_code(0);
+    homeless().ringfence(&["trust"]).expect_code(0);
+    assert!(world.path("state/ringfence/trust").is_dir());
+    assert!(homeless().ringfence(&["trust"]).expect_code(0).stderr.contains("is trusted already"));
+}
+
+/// Runs a script in `project/`, as a user whom permissions bind; `$0` is ringfence.
+fn as_nobody(world: &World, script: &str) -> Output {
+    const NOBODY: u32 = 65534;
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(world.binary()).env("HOME", world.path("home")).process_group(0);
+    if rustix::process::geteuid().is_root() {
+        chown(world.path("project"), Some(NOBODY), Some(NOBODY)).expect("root gives away what it likes");
+        command.gid(NOBODY).uid(NOBODY);
+    }
+    command.current_dir(world.path("project")).output().expect("sh can be started")
+}
+
+/// Where nothing can be looked at, nothing found is no answer.
+#[test]
+fn places_that_may_not_be_looked_at() {
+    let world = World::open_to_all(env!("CARGO_BIN_EXE_ringfence"));
+    for (script, expected) in [
+        (
+            "mkdir -p a/b; cd a/b; chmod 0 ..; \"$0\" explain --read x; code=$?; chmod 700 ..; exit $code",
+            "error: cannot look at the current directory, <world>/project/a/b\ncaused by: Permission denied",
+        ),
+        (
+            "mkdir -p c; cd c; chmod 0 .; \"$0\" explain --read x; code=$?; chmod 700 ../c; exit $code",
+            "error: cannot read <world>/project/c/ringfence.toml\ncaused by: Permission denied",
+        ),
+    ] {
+        let output = as_nobody(&world, script);
+        let stderr = world.hide(&String::from_utf8(output.stderr).unwrap());
+        assert!(stderr.contains(expected), "{script}\n{stderr}");
+        assert_eq!(output.status.code(), Some(125), "{script}\n{stderr}");
+    }
 }

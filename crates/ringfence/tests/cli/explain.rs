@@ -90,7 +90,8 @@ fn hosts() {
         ("evil-github.com", 1),
         ("github.com.evil.com", 1),
         ("169.254.169.254:80", 1),
-        ("2130706433", 2),
+        // Another spelling of 127.0.0.1.
+        ("2130706433", 1),
         ("github.com@evil.com", 2),
         ("", 2),
     ] {
@@ -146,4 +147,51 @@ fn the_hosts_tmp_is_not_there() {
     assert!(run.stdout.contains("is private inside the fence"), "{}", run.stdout);
     world.ringfence(&["explain", "--write", "/tmp/ringfence-nothing-of-this-name"]).expect_code(0);
     world.ringfence(&["explain", "--write", "/dev/null"]).expect_code(0);
+}
+
+/// Ports of the host's loopback, sockets and variables are asked about like paths and hosts, and answered in both forms.
+#[test]
+fn ports_sockets_and_variables() {
+    let world = world();
+    let policy = "version = 1\n[network]\nhost_ports = [5432]\nsockets = [\"db.sock\"]\n[env]\npass = [\"STAGE\"]\n";
+    world.write("project/ringfence.toml", policy);
+    world.symlink("db.sock", "project/link.sock");
+    world.ringfence(&["trust"]).expect_code(0);
+    for (question, about, code, access, expected) in [
+        (
+            "--host",
+            "localhost:5432",
+            0,
+            "reach",
+            "allowed: reach localhost:5432\n  rule:   host_ports 5432\n  from:   <world>/project/ringfence.toml:3:15\n",
+        ),
+        ("--host", "127.0.0.1:5432", 0, "reach", "allowed: reach localhost:5432\n"),
+        ("--host", "[::1]:5432", 0, "reach", "allowed: reach localhost:5432\n"),
+        ("--host", "localhost:5433", 1, "reach", "  remedy: add 5433 to `host_ports` in [network]\n"),
+        ("--host", "localhost", 1, "reach", "denied: reach localhost:443\n"),
+        ("--socket", "db.sock", 0, "connect", "allowed: connect <world>/project/db.sock\n"),
+        ("--socket", "link.sock", 0, "connect", "from:   <world>/project/ringfence.toml:4:12\n"),
+        (
+            "--socket",
+            "other.sock",
+            1,
+            "connect",
+            "remedy: add \"<world>/project/other.sock\" to `sockets` in [network]\n",
+        ),
+        ("--variable", "STAGE", 0, "pass", "rule:   pass \"STAGE\"\n  from:   <world>/project/ringfence.toml:6:9\n"),
+        ("--variable", "LC_ALL", 0, "pass", "rule:   pass \"LC_*\"\n  from:   built-in environment set"),
+        ("--variable", "OTHER", 1, "pass", "remedy: add \"OTHER\" to `pass` in [env], or for one run: --env OTHER\n"),
+        ("--variable", "AWS_SECRET_ACCESS_KEY", 1, "pass", "no entry of `pass` in [env] names it: "),
+    ] {
+        let run = world.ringfence(&["explain", question, about]).expect_code(code);
+        assert!(world.hide(&run.stdout).contains(expected), "{about}\n{}", run.stdout);
+        let run = world.ringfence(&["explain", "--json", question, about]).expect_code(code);
+        let answer: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(answer["verdict"], if code == 0 { "allowed" } else { "denied" }, "{about}");
+        assert_eq!(answer["access"], access, "{about}");
+    }
+    world.ringfence(&["explain", "--variable", "OTHER", "--env", "OTHER"]).expect_code(0);
+    for (question, about) in [("--variable", "A*"), ("--variable", ""), ("--socket", ""), ("--host", "localhost:0")] {
+        world.ringfence(&["explain", question, about]).expect_code(2);
+    }
 }

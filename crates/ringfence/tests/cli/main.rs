@@ -1,10 +1,15 @@
 //! The real binary in a hermetic world: what a user types, what comes back, with which exit code.
 
 mod bad_input;
+mod check;
 mod explain;
+mod init;
+#[cfg(target_os = "linux")]
+mod jail_exec;
 mod plan;
 mod policy_files;
 mod small;
+mod trust;
 
 use ringfence_testkit::World;
 

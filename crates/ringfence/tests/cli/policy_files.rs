@@ -211,3 +211,106 @@ fn git_worktrees() {
     let run = world.in_dir("forged").ringfence(&["explain", "--write", "../home/x"]).expect_code(1);
     assert!(run.stderr.contains("does not name it back"), "{}", run.stderr);
 }
+
+/// A link in the place of the project's file does not borrow another project's trust.
+#[test]
+fn a_linked_project_file_borrows_no_trust() {
+    let world = world();
+    world.write("other/ringfence.toml", "version = 1\n[workspace]\nself_governing = true\n");
+    world.in_dir("other").ringfence(&["trust"]).expect_code(0);
+    world.symlink("../other/ringfence.toml", "project/ringfence.toml");
+    for command in [vec!["plan"], vec!["explain", "--write", "../other/x"], vec!["trust"]] {
+        let run = world.ringfence(&command).expect_code(125);
+        assert!(run.stderr.contains("is a symbolic link"), "{}", run.stderr);
+    }
+}
+
+/// What an untrusted project extends elsewhere is not quoted, whatever is wrong with it.
+#[test]
+fn extends_shows_no_secrets() {
+    let world = world();
+    world.write("home/.netrc", "machine example.com login me password s3cr3t\n");
+    world.write("project/ringfence.toml", "version = 1\nextends = [\"~/.netrc\", \"./x.toml\"]\n");
+    for command in [vec!["check"], vec!["plan"], vec!["trust"]] {
+        let run = world.ringfence(&command);
+        assert!(
+            run.code != 0 && !run.stderr.contains("s3cr3t") && run.stderr.contains("is not a policy"),
+            "{}",
+            run.stderr
+        );
+        assert!(!run.stdout.contains("s3cr3t"));
+    }
+    let run = world.ringfence(&["check", "--json"]);
+    assert!(!run.stdout.contains("s3cr3t"), "{}", run.stdout);
+}
+
+/// A planted `.git` that vouches for itself hands out nothing.
+#[test]
+fn a_planted_git_directory_hands_out_nothing() {
+    let world = world();
+    world.write("project/.git", "gitdir: fake/worktrees/x\n");
+    let dot_git = world.path("project/.git");
+    for common in ["/".to_owned(), world.path("home").display().to_string(), "../..".to_owned()] {
+        world.write("project/fake/worktrees/x/gitdir", format!("{}\n", dot_git.display()));
+        world.write("project/fake/worktrees/x/commondir", format!("{common}\n"));
+        world.write("project/fake/HEAD", "ref: refs/heads/main\n");
+        world.mkdir("project/fake/objects");
+        world.mkdir("project/fake/refs");
+        world.ringfence(&["explain", "--write", "../elsewhere"]).expect_code(1);
+        world.ringfence(&["explain", "--write", "../home/x"]).expect_code(1);
+        let run = world.ringfence(&["plan"]).expect_code(0);
+        assert!(!run.stdout.contains("git-dir"), "{}", run.stdout);
+    }
+}
+
+/// Hooks that are links, `core.hooksPath` and included files lie in the work tree: to write them is to write a hook.
+#[test]
+fn k8_what_git_runs_is_protected() {
+    let world = world();
+    world.write("project/.git/HEAD", "ref: refs/heads/main\n");
+    world.write("project/.git/config", "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../gitconfig.shared\n[filter \"x\"]\n\tclean = ./scripts/clean --all\n");
+    world.mkdir("project/.git/hooks");
+    world.write("project/scripts/pre-commit", "");
+    world.symlink("../../scripts/pre-commit", "project/.git/hooks/pre-commit");
+    for path in
+        ["tools/hooks/pre-push", "gitconfig.shared", "scripts/pre-commit", ".git/hooks/pre-commit", "scripts/clean"]
+    {
+        world.ringfence(&["explain", "--write", path]).expect_code(1);
+    }
+    world.ringfence(&["explain", "--write", "scripts/other"]).expect_code(0);
+}
+
+/// A link that a rule closes by its own name is closed, wherever it leads.
+#[test]
+fn a_denied_name_that_is_a_link() {
+    let world = world();
+    world.write("project/ringfence.toml", "version = 1\n[files]\ndeny = [\"**/.env\"]\n");
+    world.write("project/config/prod.txt", "");
+    world.symlink("config/prod.txt", "project/.env");
+    world.ringfence(&["explain", "--read", ".env"]).expect_code(1);
+    world.ringfence(&["explain", "--read", "config/prod.txt"]).expect_code(0);
+}
+
+/// Where the home directory is the project, what a repository ships is not the user's own.
+#[test]
+fn a_home_that_is_the_project_ships_no_trust() {
+    let world = world();
+    let call = || {
+        let project = world.path("project");
+        let state = project.join(".local/state");
+        world
+            .in_dir("project")
+            .env("HOME", &project)
+            .env("XDG_CONFIG_HOME", project.join(".config"))
+            .env("XDG_STATE_HOME", state)
+    };
+    world.write(
+        "project/.config/ringfence/config.toml",
+        "version = 1\n[files]\nwrite = [\"/\"]\ndeny = [\"~/private\"]\n",
+    );
+    call().ringfence(&["explain", "--write", "../elsewhere"]).expect_code(1);
+    call().ringfence(&["explain", "--read", "private/x"]).expect_code(1);
+    world.write("project/ringfence.toml", "version = 1\n[files]\nread = [\"../docs\"]\n");
+    let run = call().ringfence(&["trust"]).expect_code(125);
+    assert!(run.stderr.contains("no place outside the project"), "{}", run.stderr);
+}

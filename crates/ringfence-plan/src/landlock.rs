@@ -1,0 +1,365 @@
+//! The Surface as Landlock says it: a second wall under the mounts, or, where nothing can be mounted, the only one.
+//!
+//! Landlock adds up rights along a path and takes none away: a file has what any directory above it was given. So it says
+//! "writes end here" well, and "but not this file" not at all. It looks at opens, creations, renames and removals; a change of
+//! mode, owner, times or attributes passes it by. What it cannot say is returned as [`Shortfall`]s.
+
+use std::collections::BTreeMap;
+
+use ringfence_surface::policy::View;
+use ringfence_surface::{AbsPath, Effect, Governance, Pattern, Role, Rule, Sense, Surface};
+
+use crate::claim::{Claim, LayerName, Shortfall};
+
+/// What the wall stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ground {
+    /// A view of mounts: only what the Surface names exists. Reads are admitted everywhere, so that a read-only mount that is
+    /// added later is readable too; writes only in the writable roots.
+    View,
+    /// A view in which other sandboxes may be started. A domain that handles any right on files forbids every later mount,
+    /// so this one handles none and holds the scopes only.
+    NestedView,
+    /// The host's own files.
+    Host,
+}
+
+/// What a rule gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rights {
+    /// Reading, listing, executing.
+    Read,
+    /// Reading, writing and control of a device.
+    Device,
+    /// Every right on files that the kernel knows.
+    All,
+}
+
+/// Rights on a path and everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LandlockRule {
+    /// Where, in the view the wall stands in.
+    pub path: AbsPath,
+    /// What it gives.
+    pub rights: Rights,
+}
+
+/// What a fenced process reaches only among its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Signals.
+    Signal,
+    /// Unix sockets with abstract names.
+    AbstractUnixSocket,
+}
+
+/// Whether a domain has a say in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Files {
+    /// Whatever no rule gives is refused.
+    Restricted,
+    /// Files are left to the other layers.
+    Open,
+}
+
+/// Something the Surface gives and this layer does not: less than was asked, never more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withheld {
+    /// The rule's pattern.
+    pub pattern: String,
+    /// Where the rule was written.
+    pub source: String,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// A Landlock domain as data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandlockPlan {
+    /// Whether files are restricted at all.
+    pub files: Files,
+    /// Who has what, sorted by path, each path once.
+    pub rules: Vec<LandlockRule>,
+    /// What is kept among the fenced processes.
+    pub scopes: Vec<Scope>,
+    /// What the domain does not give although the Surface does.
+    pub withheld: Vec<Withheld>,
+    /// The claims about paths that this domain holds by itself: their contents, and their names. That metadata is outside is
+    /// said once, at the claim that nothing else is writable.
+    pub carried: Vec<Claim>,
+    /// The claims about files and the network that it does not hold. Claims of other kinds are not this layer's.
+    pub shortfalls: Vec<Shortfall>,
+}
+
+/// Devices that a program may write without reaching anything. A rule on the node itself, since `/dev` is not writable.
+const DEVICES: &[&[u8]] =
+    &[b"/dev/full", b"/dev/null", b"/dev/ptmx", b"/dev/random", b"/dev/tty", b"/dev/urandom", b"/dev/zero"];
+
+/// The domain for a Surface.
+pub fn landlock(surface: &Surface, ground: Ground) -> LandlockPlan {
+    let (rules, withheld) = match ground {
+        Ground::NestedView => (Vec::new(), Vec::new()),
+        Ground::View | Ground::Host => rules(surface, ground),
+    };
+    let mut plan = LandlockPlan {
+        files: if ground == Ground::NestedView { Files::Open } else { Files::Restricted },
+        rules,
+        scopes: vec![Scope::Signal, Scope::AbstractUnixSocket],
+        withheld,
+        carried: Vec::new(),
+        shortfalls: Vec::new(),
+    };
+    // A self-governing session asks nothing of the operating system.
+    if *surface.governance() == Governance::Fenced {
+        whole_claims(surface, ground, &mut plan);
+        path_claims(surface, &mut plan);
+    }
+    plan
+}
+
+fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>) {
+    let mut rights: BTreeMap<AbsPath, Rights> = BTreeMap::new();
+    let mut withheld = Vec::new();
+    if ground == Ground::View || surface.view() == View::Host {
+        rights.insert(AbsPath::root(), Rights::Read);
+    }
+    for rule in surface.allowed_reads() {
+        match one_rule(rule, ground) {
+            Ok((path, given)) => {
+                let held = rights.entry(path.clone()).or_insert(given);
+                *held = (*held).max(given);
+            }
+            Err(reason) => {
+                withheld.push(Withheld { pattern: rule.pattern.to_string(), source: rule.source.to_string(), reason })
+            }
+        }
+    }
+    let needed = rights.iter().filter(|(path, given)| !is_implied(path, **given, &rights));
+    (needed.map(|(path, given)| LandlockRule { path: path.clone(), rights: *given }).collect(), withheld)
+}
+
+fn one_rule(rule: &Rule, ground: Ground) -> Result<(&AbsPath, Rights), &'static str> {
+    let path = rule.pattern.as_path().ok_or("a rule of Landlock names one place, this is a pattern")?;
+    match rule.effect {
+        Effect::Write(Role::Private) if DEVICES.contains(&path.as_bytes()) => Ok((path, Rights::Device)),
+        Effect::Write(Role::Private) if ground == Ground::Host => {
+            Err("without a view this would be the host's own directory")
+        }
+        Effect::Write(_) => Ok((path, Rights::All)),
+        _ => Ok((path, Rights::Read)),
+    }
+}
+
+/// Rights add up from above, so a rule that gives no more than one above it says nothing.
+fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>) -> bool {
+    path.ancestors().skip(1).filter_map(|above| rights.get(&above)).any(|above| match given {
+        Rights::Read => *above != Rights::Device,
+        Rights::Device | Rights::All => *above == Rights::All,
+    })
+}
+
+const LEFT_TO_THE_VIEW: &str = "files are left to the view, since other sandboxes may be started inside";
+
+/// The claims that speak of everything.
+fn whole_claims(surface: &Surface, ground: Ground, plan: &mut LandlockPlan) {
+    let mut short = |claim, reason| plan.shortfalls.push(shortfall(claim, reason));
+    if surface.view() == View::Surface {
+        short(
+            Claim::NothingElseIsReadable,
+            match ground {
+                Ground::View => "reads are admitted everywhere in the view: the view says what there is",
+                Ground::NestedView => LEFT_TO_THE_VIEW,
+                Ground::Host => "names, sizes and links can be seen everywhere; contents are closed",
+            },
+        );
+    }
+    short(
+        Claim::NothingElseIsWritable,
+        match ground {
+            Ground::NestedView => LEFT_TO_THE_VIEW,
+            _ => "mode, owner, times and attributes can be changed anywhere; contents and names are closed",
+        },
+    );
+    let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
+    short(
+        Claim::OnlyTheseHosts { hosts },
+        "it knows ports, not hosts; UDP, multipath TCP and unix sockets by path are outside of it",
+    );
+}
+
+/// The claims that speak of single paths.
+fn path_claims(surface: &Surface, plan: &mut LandlockPlan) {
+    for rule in surface.rules().iter().filter(|rule| rule.sense == Sense::Rule) {
+        let pattern = rule.pattern.to_string();
+        let (claim, touched) = match rule.effect {
+            Effect::Escape | Effect::Deny => {
+                (Claim::Denied { pattern }, touches(&rule.pattern, &plan.rules, Rights::Read))
+            }
+            Effect::Protect => (Claim::Protected { pattern }, touches(&rule.pattern, &plan.rules, Rights::All)),
+            _ => continue,
+        };
+        match (plan.files, touched) {
+            (Files::Open, _) => plan.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
+            (Files::Restricted, true) => {
+                let reason = "rights add up from the directories above and cannot be taken away below";
+                plan.shortfalls.push(shortfall(claim, reason));
+            }
+            (Files::Restricted, false) => plan.carried.push(claim),
+        }
+    }
+}
+
+/// Can a rule that gives at least this much give it to something the pattern covers? When in doubt, yes.
+fn touches(pattern: &Pattern, rules: &[LandlockRule], least: Rights) -> bool {
+    rules.iter().filter(|rule| rule.rights >= least).any(|rule| match pattern.base() {
+        // What floats is searched for below every root.
+        None => true,
+        Some(base) => base.is_within(&rule.path) || rule.path.is_within(base),
+    })
+}
+
+fn shortfall(claim: Claim, reason: &str) -> Shortfall {
+    Shortfall { claim, layer: LayerName::Landlock, reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_surface::policy::PolicyFile;
+    use ringfence_surface::text::PolicyText;
+    use ringfence_surface::{HostFacts, Inputs, Layer, Level, PathFact, Request, Trust, Via, resolve};
+
+    use super::*;
+
+    fn abs(text: &str) -> AbsPath {
+        AbsPath::lexical(text.as_bytes()).unwrap()
+    }
+
+    /// A Surface for `/home/u/proj` with this policy.
+    fn surface(policy: &str) -> Surface {
+        let dirs = ["/home", "/home/u", "/home/u/proj", "/home/u/docs", "/usr", "/etc"];
+        let path = "/home/u/proj/ringfence.toml";
+        let text = PolicyText::new(path.as_bytes(), format!("version = 1\n{policy}").into_bytes()).unwrap();
+        let file = PolicyFile::parse(&text).unwrap();
+        let mut paths: BTreeMap<AbsPath, PathFact> = dirs.map(|dir| (abs(dir), PathFact::Directory)).into();
+        paths.insert(abs(path), PathFact::File);
+        let facts = HostFacts {
+            environment: [(b"HOME".to_vec(), b"/home/u".to_vec())].into(),
+            cwd: abs("/home/u/proj"),
+            homes: vec![abs("/home/u")],
+            paths,
+            git: BTreeMap::new(),
+            git_runs: BTreeMap::new(),
+            mounts: Vec::new(),
+            kernel: "6.18".into(),
+            session: None,
+        };
+        let level = Level::Project(Trust::Trusted);
+        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
+        resolve(&inputs, &facts, &mut &facts).unwrap().surface
+    }
+
+    const POLICY: &str = "[files]\nwrite = [\".\"]\nread = [\"../docs\"]\ndeny = [\"secret\", \"/srv/keys\"]\nprotect = [\"infra\", \"/srv/www\"]\n";
+
+    fn rights(plan: &LandlockPlan, path: &str) -> Option<Rights> {
+        plan.rules.iter().find(|rule| rule.path == abs(path)).map(|rule| rule.rights)
+    }
+
+    fn short(plan: &LandlockPlan, claim: &str) -> Option<String> {
+        plan.shortfalls.iter().find(|short| short.claim.to_string() == claim).map(|short| short.reason.clone())
+    }
+
+    fn carries(plan: &LandlockPlan, claim: &str) -> bool {
+        plan.carried.iter().any(|carried| carried.to_string() == claim)
+    }
+
+    /// Everything in the view is readable, so that what is mounted later is too; writes have their places.
+    #[test]
+    fn under_a_view() {
+        let plan = landlock(&surface(POLICY), Ground::View);
+        assert_eq!(plan.files, Files::Restricted);
+        assert_eq!(plan.scopes, [Scope::Signal, Scope::AbstractUnixSocket]);
+        assert_eq!(plan.rules.first().map(|rule| (rule.path.clone(), rule.rights)), Some((abs("/"), Rights::Read)));
+        assert!(plan.rules.iter().skip(1).all(|rule| rule.rights != Rights::Read), "{:?}", plan.rules);
+        for (path, expected) in [
+            ("/home/u/proj", Some(Rights::All)),
+            ("/tmp", Some(Rights::All)),
+            ("/dev/shm", Some(Rights::All)),
+            ("/dev/null", Some(Rights::Device)),
+            ("/dev/tty", Some(Rights::Device)),
+            ("/dev", None),
+            ("/home/u/docs", None),
+            ("/usr", None),
+            ("/proc", None),
+        ] {
+            assert_eq!(rights(&plan, path), expected, "{path}");
+        }
+        assert!(plan.rules.is_sorted());
+    }
+
+    #[test]
+    fn without_a_view_each_place_is_named() {
+        let plan = landlock(&surface(POLICY), Ground::Host);
+        for (path, expected) in [
+            ("/", None),
+            ("/home/u/proj", Some(Rights::All)),
+            ("/home/u/docs", Some(Rights::Read)),
+            ("/usr", Some(Rights::Read)),
+            ("/proc", Some(Rights::Read)),
+            ("/dev/null", Some(Rights::Device)),
+            // The host's own, which the Surface does not give.
+            ("/tmp", None),
+            ("/dev/pts", None),
+        ] {
+            assert_eq!(rights(&plan, path), expected, "{path}");
+        }
+        let withheld: Vec<&str> = plan.withheld.iter().map(|one| one.pattern.as_str()).collect();
+        assert_eq!(withheld, ["/dev/pts", "/dev/shm", "/tmp", "/var/tmp"]);
+        let host = landlock(&surface("[files]\nview = \"host\"\n"), Ground::Host);
+        assert_eq!(rights(&host, "/"), Some(Rights::Read));
+    }
+
+    #[test]
+    fn a_pattern_is_withheld() {
+        let plan = landlock(&surface("[files]\nwrite = [\"src/*.rs\"]\n"), Ground::View);
+        let withheld: Vec<(&str, &str)> =
+            plan.withheld.iter().map(|one| (one.pattern.as_str(), one.source.as_str())).collect();
+        assert_eq!(withheld, [("/home/u/proj/src/*.rs", "/home/u/proj/ringfence.toml:3:10")]);
+        assert_eq!(rights(&plan, "/home/u/proj/src"), None);
+    }
+
+    /// A domain with rights on files forbids every later mount.
+    #[test]
+    fn a_nested_view_has_scopes_only() {
+        let plan = landlock(&surface(POLICY), Ground::NestedView);
+        assert_eq!((plan.files, plan.rules.len(), plan.carried.len()), (Files::Open, 0, 0));
+        assert_eq!(plan.scopes.len(), 2);
+        assert!(short(&plan, "nothing else is writable").is_some_and(|why| why.contains("view")));
+    }
+
+    #[test]
+    fn what_it_cannot_say_is_said() {
+        let view = landlock(&surface(POLICY), Ground::View);
+        assert!(short(&view, "nothing else is readable").is_some());
+        assert!(short(&view, "nothing else is writable").is_some_and(|why| why.contains("mode, owner")));
+        assert!(short(&view, "no network").is_some_and(|why| why.contains("unix sockets by path")));
+        assert!(short(&view, "deny /srv/keys").is_some());
+        assert!(short(&view, "protect /home/u/proj/infra").is_some());
+        assert!(short(&view, "protect **/.envrc").is_some());
+        assert!(carries(&view, "protect /srv/www"));
+        let host = landlock(&surface(POLICY), Ground::Host);
+        assert!(short(&host, "deny /home/u/proj/secret").is_some());
+        assert!(carries(&host, "deny /srv/keys"));
+        assert!(carries(&host, "protect /srv/www"));
+        assert!(short(&host, "only named variables").is_none() && !carries(&host, "only named variables"));
+        for plan in [view, host] {
+            assert!(plan.shortfalls.iter().all(|short| short.layer == LayerName::Landlock));
+        }
+    }
+
+    #[test]
+    fn a_self_governing_session_asks_nothing() {
+        let plan = landlock(&surface("[workspace]\nself_governing = true\n"), Ground::View);
+        assert_eq!((plan.carried.len(), plan.shortfalls.len()), (0, 0));
+    }
+}

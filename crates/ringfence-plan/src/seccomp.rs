@@ -1,0 +1,417 @@
+//! The system calls that a fenced process is refused, as data.
+//!
+//! A filter sees a call's number and its arguments as numbers; it cannot follow a pointer, so nothing here speaks of paths.
+//! It closes what the other layers do not see: ways to change the view, ways into the kernel that no build needs, and ways
+//! around the other filters. A refused call is an errno, as if the kernel had been built without it, never a signal: programs
+//! then take the road they take on such kernels.
+//!
+//! Which number a name has is known in `ringfence-sys`.
+
+/// How much of the kernel the fenced process has to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fence {
+    /// It lives in namespaces of its own and makes no others.
+    Namespaces,
+    /// It lives in namespaces of its own and may make others, with mounts in them: a sandbox within the sandbox.
+    NestedNamespaces,
+    /// It shares every namespace with the host; only Landlock and this filter stand between.
+    LandlockOnly,
+}
+
+/// An error number. Those named here are the same on every architecture that ringfence builds for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Errno(pub u16);
+
+impl Errno {
+    /// Operation not permitted.
+    pub const EPERM: Self = Self(1);
+    /// Function not implemented: libraries fall back to what was there before it.
+    pub const ENOSYS: Self = Self(38);
+    /// Protocol not supported: the kernel's own answer for a protocol that it was built without.
+    pub const EPROTONOSUPPORT: Self = Self(93);
+    /// Operation not supported.
+    pub const EOPNOTSUPP: Self = Self(95);
+    /// Address family not supported: the kernel's own answer for a family that it was built without.
+    pub const EAFNOSUPPORT: Self = Self(97);
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SyscallAction {
+    /// The kernel carries it out.
+    Allow,
+    /// It fails with this error.
+    Errno(Errno),
+}
+
+/// A test of one argument: `argument & mask == value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArgTest {
+    /// Which argument, from 0 to 5.
+    pub arg: u8,
+    /// The bits that count.
+    pub mask: u64,
+    /// What they must be.
+    pub value: u64,
+}
+
+/// The kernel takes most numbers as 32 bits and ignores the upper half of the register: a test that looked at it would be
+/// passed by setting a bit up there.
+const LOW: u64 = 0xffff_ffff;
+
+impl ArgTest {
+    /// The argument, taken as 32 bits, is this number.
+    const fn is(arg: u8, value: u64) -> Self {
+        Self { arg, mask: LOW, value }
+    }
+
+    /// Of these bits none is set.
+    const fn has_none_of(arg: u8, bits: u64) -> Self {
+        Self { arg, mask: bits, value: 0 }
+    }
+
+    /// These bits are all set.
+    const fn has(arg: u8, bits: u64) -> Self {
+        Self { arg, mask: bits, value: bits }
+    }
+
+    /// A socket's type is this one; the flags above the low four bits do not matter.
+    const fn socket_type(value: u64) -> Self {
+        Self { arg: 1, mask: 0xf, value }
+    }
+}
+
+/// What becomes of a call under a condition. Of the rules for one name the first that matches counts; a call that none
+/// matches is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SyscallRule {
+    /// The call, by the kernel's name.
+    pub name: &'static str,
+    /// All of these hold; without any the rule always matches.
+    pub when: &'static [ArgTest],
+    /// What becomes of it.
+    pub action: SyscallAction,
+    /// Why.
+    pub reason: &'static str,
+}
+
+const fn refuse(name: &'static str, errno: Errno, reason: &'static str) -> SyscallRule {
+    SyscallRule { name, when: &[], action: SyscallAction::Errno(errno), reason }
+}
+
+const fn deny(name: &'static str, reason: &'static str) -> SyscallRule {
+    refuse(name, Errno::EPERM, reason)
+}
+
+const fn absent(name: &'static str, reason: &'static str) -> SyscallRule {
+    refuse(name, Errno::ENOSYS, reason)
+}
+
+const fn refuse_if(name: &'static str, when: &'static [ArgTest], errno: Errno, reason: &'static str) -> SyscallRule {
+    SyscallRule { name, when, action: SyscallAction::Errno(errno), reason }
+}
+
+const fn allow_if(name: &'static str, when: &'static [ArgTest], reason: &'static str) -> SyscallRule {
+    SyscallRule { name, when, action: SyscallAction::Allow, reason }
+}
+
+/// The flags of `clone` and `unshare` that make a namespace: mount, cgroup, uts, ipc, user, pid, net.
+const NEW_NAMESPACES: u64 = 0x2_0000 | 0x200_0000 | 0x400_0000 | 0x800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
+/// Of `unshare` alone: in `clone` the same bit belongs to the signal's number.
+const NEW_TIME_NAMESPACE: u64 = 0x80;
+
+const AF_UNIX: u64 = 1;
+const AF_INET: u64 = 2;
+const AF_INET6: u64 = 10;
+const AF_NETLINK: u64 = 16;
+const SOCK_STREAM: u64 = 1;
+const SOCK_DGRAM: u64 = 2;
+const SOCK_RAW: u64 = 3;
+const SOCK_PACKET: u64 = 10;
+const IPPROTO_TCP: u64 = 6;
+const IPPROTO_UDP: u64 = 17;
+const NETLINK_ROUTE: u64 = 0;
+const MSG_FASTOPEN: u64 = 0x2000_0000;
+
+/// What changes a view or leaves it. A sandbox within the sandbox needs these.
+static NAMESPACES: &[SyscallRule] = &[
+    deny("chroot", "changes what `/` is"),
+    allow_if("clone", &[ArgTest::has_none_of(0, NEW_NAMESPACES)], "a process or a thread"),
+    deny("clone", "in a new user namespace a process has every capability"),
+    absent("clone3", "its flags are behind a pointer; libraries fall back to clone, whose flags can be seen"),
+    deny("fsconfig", "prepares a mount"),
+    deny("fsmount", "prepares a mount"),
+    deny("fsopen", "prepares a mount"),
+    deny("fspick", "prepares a change of a mount"),
+    deny("mount", "changes the view"),
+    deny("mount_setattr", "makes a read-only mount writable"),
+    deny("move_mount", "changes the view"),
+    deny("open_tree", "copies a part of the view without what is mounted over it"),
+    deny("open_tree_attr", "copies a part of the view with other rights"),
+    deny("pivot_root", "changes what `/` is"),
+    deny("setns", "enters another namespace"),
+    deny("umount2", "shows what a mount hides"),
+    allow_if("unshare", &[ArgTest::has_none_of(0, NEW_NAMESPACES | NEW_TIME_NAMESPACE)], "a private table of files"),
+    deny("unshare", "in a new user namespace a process has every capability"),
+];
+
+/// What no fenced process is given.
+static ALWAYS: &[SyscallRule] = &[
+    deny("acct", "writes a log of every process"),
+    deny("add_key", "keyrings belong to the user, not to the session"),
+    deny("bpf", "loads programs into the kernel"),
+    deny("clock_settime", "sets the host's clock"),
+    deny("delete_module", "unloads kernel code"),
+    deny("finit_module", "loads kernel code"),
+    deny("init_module", "loads kernel code"),
+    absent("io_uring_enter", "rings carry out calls that no filter sees"),
+    absent("io_uring_register", "rings carry out calls that no filter sees"),
+    absent("io_uring_setup", "rings carry out calls that no filter sees"),
+    refuse_if("ioctl", &[ArgTest::is(1, 0x5412)], Errno::EPERM, "TIOCSTI types into the terminal as if the user did"),
+    refuse_if("ioctl", &[ArgTest::is(1, 0x541c)], Errno::EPERM, "TIOCLINUX pastes into a console as if the user did"),
+    deny("ioperm", "reaches hardware"),
+    deny("iopl", "reaches hardware"),
+    deny("kexec_file_load", "replaces the kernel"),
+    deny("kexec_load", "replaces the kernel"),
+    deny("keyctl", "keyrings belong to the user, not to the session"),
+    deny("lookup_dcookie", "tells paths outside the view"),
+    deny("open_by_handle_at", "opens files by number, outside the view"),
+    deny("perf_event_open", "watches the kernel and other processes"),
+    allow_if("personality", &[ArgTest::is(0, 0)], "the ordinary one"),
+    allow_if("personality", &[ArgTest::is(0, LOW)], "only asks"),
+    allow_if("personality", &[ArgTest::is(0, 0x8)], "`linux32`: uname says another machine"),
+    allow_if("personality", &[ArgTest::is(0, 0x2_0000)], "`uname26`: uname says another version"),
+    allow_if("personality", &[ArgTest::is(0, 0x2_0008)], "both of these"),
+    allow_if("personality", &[ArgTest::is(0, 0x4_0000)], "debuggers want the same addresses in each run"),
+    deny("personality", "others make memory executable or map page zero"),
+    deny("quotactl", "sets what users may store"),
+    deny("quotactl_fd", "sets what users may store"),
+    deny("reboot", "ends everything"),
+    deny("request_key", "keyrings belong to the user, not to the session"),
+    deny("settimeofday", "sets the host's clock"),
+    deny("swapoff", "changes the host's memory"),
+    deny("swapon", "changes the host's memory"),
+    deny("syslog", "reads the kernel's log"),
+    deny("uselib", "loads code by an interface that nothing uses"),
+    deny("userfaultfd", "holds the kernel inside a call for as long as a process likes"),
+];
+
+/// Sockets that stay within what the other layers see. Whatever is not named here is refused by the rules after it.
+static SOCKETS: &[SyscallRule] = &[
+    allow_if("socket", &[ArgTest::is(0, AF_UNIX)], "between processes"),
+    allow_if(
+        "socket",
+        &[ArgTest::is(0, AF_NETLINK), ArgTest::is(2, NETLINK_ROUTE)],
+        "name look-ups ask which addresses there are",
+    ),
+    refuse_if("socket", &[ArgTest::socket_type(SOCK_RAW)], Errno::EPERM, "packets made by hand"),
+    refuse_if("socket", &[ArgTest::socket_type(SOCK_PACKET)], Errno::EPERM, "packets made by hand"),
+    allow_if("socket", &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_STREAM), ArgTest::is(2, 0)], "TCP"),
+    allow_if(
+        "socket",
+        &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_STREAM), ArgTest::is(2, IPPROTO_TCP)],
+        "TCP",
+    ),
+    allow_if("socket", &[ArgTest::is(0, AF_INET6), ArgTest::socket_type(SOCK_STREAM), ArgTest::is(2, 0)], "TCP"),
+    allow_if(
+        "socket",
+        &[ArgTest::is(0, AF_INET6), ArgTest::socket_type(SOCK_STREAM), ArgTest::is(2, IPPROTO_TCP)],
+        "TCP",
+    ),
+];
+
+/// UDP, where a network namespace bounds it.
+static DATAGRAMS: &[SyscallRule] = &[
+    allow_if("socket", &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_DGRAM), ArgTest::is(2, 0)], "UDP"),
+    allow_if(
+        "socket",
+        &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_DGRAM), ArgTest::is(2, IPPROTO_UDP)],
+        "UDP",
+    ),
+    allow_if("socket", &[ArgTest::is(0, AF_INET6), ArgTest::socket_type(SOCK_DGRAM), ArgTest::is(2, 0)], "UDP"),
+    allow_if(
+        "socket",
+        &[ArgTest::is(0, AF_INET6), ArgTest::socket_type(SOCK_DGRAM), ArgTest::is(2, IPPROTO_UDP)],
+        "UDP",
+    ),
+];
+
+const OTHER_PROTOCOL: &str = "a protocol of its own: multipath TCP, SCTP and their like are seen by no other layer";
+const OTHER_FAMILY: &str = "another family: no namespace bounds vsock, and most are kernel code that no build needs";
+
+/// The end of the list for `socket` and `socketpair`.
+static OTHER_SOCKETS: &[SyscallRule] = &[
+    refuse_if("socket", &[ArgTest::is(0, AF_INET)], Errno::EPROTONOSUPPORT, OTHER_PROTOCOL),
+    refuse_if("socket", &[ArgTest::is(0, AF_INET6)], Errno::EPROTONOSUPPORT, OTHER_PROTOCOL),
+    refuse("socket", Errno::EAFNOSUPPORT, OTHER_FAMILY),
+    allow_if("socketpair", &[ArgTest::is(0, AF_UNIX)], "between processes"),
+    refuse("socketpair", Errno::EAFNOSUPPORT, OTHER_FAMILY),
+];
+
+const SHARED_IPC: &str = "without a namespace these are shared with every process of the user";
+const FAST_OPEN: &str = "TCP fast open connects in a call that Landlock does not look at";
+
+/// What a namespace would bound, where there is none.
+static SHARED_WITH_THE_HOST: &[SyscallRule] = &[
+    absent("mq_open", SHARED_IPC),
+    absent("msgget", SHARED_IPC),
+    absent("msgrcv", SHARED_IPC),
+    absent("msgsnd", SHARED_IPC),
+    absent("semget", SHARED_IPC),
+    absent("semop", SHARED_IPC),
+    absent("semtimedop", SHARED_IPC),
+    refuse_if("sendmmsg", &[ArgTest::has(3, MSG_FASTOPEN)], Errno::EOPNOTSUPP, FAST_OPEN),
+    refuse_if("sendmsg", &[ArgTest::has(2, MSG_FASTOPEN)], Errno::EOPNOTSUPP, FAST_OPEN),
+    refuse_if("sendto", &[ArgTest::has(3, MSG_FASTOPEN)], Errno::EOPNOTSUPP, FAST_OPEN),
+    absent("shmat", SHARED_IPC),
+    absent("shmget", SHARED_IPC),
+];
+
+/// The rules for a fence. What they do not name is allowed, up to the newest call that `ringfence-sys` knows; calls that are
+/// newer than that do not exist inside, since nobody has looked at what they do.
+pub fn syscalls(fence: Fence) -> Vec<SyscallRule> {
+    let parts: &[&[SyscallRule]] = match fence {
+        Fence::Namespaces => &[NAMESPACES, ALWAYS, SOCKETS, DATAGRAMS, OTHER_SOCKETS],
+        Fence::NestedNamespaces => &[ALWAYS, SOCKETS, DATAGRAMS, OTHER_SOCKETS],
+        Fence::LandlockOnly => &[NAMESPACES, ALWAYS, SOCKETS, OTHER_SOCKETS, SHARED_WITH_THE_HOST],
+    };
+    parts.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FENCES: [Fence; 3] = [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly];
+
+    /// The verdict of the rules as they are written: the oracle that compiled programs are tested against.
+    fn verdict(fence: Fence, name: &str, args: &[u64]) -> SyscallAction {
+        let matches = |test: &ArgTest| args.get(usize::from(test.arg)).copied().unwrap_or(0) & test.mask == test.value;
+        let rules = syscalls(fence);
+        let mut rules = rules.iter().filter(|rule| rule.name == name);
+        rules.find(|rule| rule.when.iter().all(matches)).map_or(SyscallAction::Allow, |rule| rule.action)
+    }
+
+    #[track_caller]
+    fn check(name: &str, args: &[u64], expected: [Option<Errno>; 3]) {
+        for (fence, errno) in FENCES.into_iter().zip(expected) {
+            let expected = errno.map_or(SyscallAction::Allow, SyscallAction::Errno);
+            assert_eq!(verdict(fence, name, args), expected, "{name}({args:x?}) in {fence:?}");
+        }
+    }
+
+    const EPERM: Option<Errno> = Some(Errno::EPERM);
+    const ENOSYS: Option<Errno> = Some(Errno::ENOSYS);
+    const PROTO: Option<Errno> = Some(Errno::EPROTONOSUPPORT);
+    const FAMILY: Option<Errno> = Some(Errno::EAFNOSUPPORT);
+
+    #[test]
+    fn namespaces_and_mounts() {
+        check("mount", &[], [EPERM, None, EPERM]);
+        check("setns", &[], [EPERM, None, EPERM]);
+        check("clone3", &[], [ENOSYS, None, ENOSYS]);
+        // fork, a thread, vfork.
+        check("clone", &[0x120_0011], [None; 3]);
+        check("clone", &[0x3d_0f00], [None; 3]);
+        check("clone", &[0x4111], [None; 3]);
+        for namespace in [0x2_0000, 0x200_0000, 0x400_0000, 0x800_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000] {
+            check("clone", &[namespace | 0x11], [EPERM, None, EPERM]);
+            check("unshare", &[namespace], [EPERM, None, EPERM]);
+        }
+        check("unshare", &[0x80], [EPERM, None, EPERM]);
+        check("unshare", &[0x600], [None; 3]);
+    }
+
+    #[test]
+    fn sockets() {
+        check("socket", &[AF_UNIX, SOCK_DGRAM | 0x80000, 0], [None; 3]);
+        check("socket", &[AF_INET, SOCK_STREAM | 0x80800, 0], [None; 3]);
+        check("socket", &[AF_INET6, SOCK_STREAM, IPPROTO_TCP], [None; 3]);
+        check("socket", &[AF_INET, SOCK_DGRAM | 0x80000, 0], [None, None, PROTO]);
+        check("socket", &[AF_INET6, SOCK_DGRAM, IPPROTO_UDP], [None, None, PROTO]);
+        // Multipath TCP, SCTP, ping.
+        check("socket", &[AF_INET, SOCK_STREAM, 262], [PROTO; 3]);
+        check("socket", &[AF_INET, SOCK_STREAM, 132], [PROTO; 3]);
+        check("socket", &[AF_INET, SOCK_DGRAM, 1], [PROTO; 3]);
+        check("socket", &[AF_INET, SOCK_RAW, 1], [EPERM; 3]);
+        check("socket", &[AF_INET6, SOCK_RAW | 0x80000, 58], [EPERM; 3]);
+        check("socket", &[AF_INET, SOCK_PACKET, 0], [EPERM; 3]);
+        // Packet sockets, vsock, the kernel's crypto, bluetooth.
+        check("socket", &[17, SOCK_RAW, 0], [EPERM; 3]);
+        check("socket", &[17, SOCK_DGRAM, 0], [FAMILY; 3]);
+        check("socket", &[40, SOCK_STREAM, 0], [FAMILY; 3]);
+        check("socket", &[38, 5, 0], [FAMILY; 3]);
+        check("socket", &[31, SOCK_STREAM, 3], [FAMILY; 3]);
+        // Netlink: routes, as glibc asks for them; audit, netfilter.
+        check("socket", &[AF_NETLINK, SOCK_RAW | 0x80000, NETLINK_ROUTE], [None; 3]);
+        check("socket", &[AF_NETLINK, SOCK_DGRAM, 9], [FAMILY; 3]);
+        check("socket", &[AF_NETLINK, SOCK_RAW, 12], [EPERM; 3]);
+        check("socketpair", &[AF_UNIX, SOCK_STREAM, 0], [None; 3]);
+        check("socketpair", &[30, SOCK_STREAM, 0], [FAMILY; 3]);
+    }
+
+    /// The kernel ignores the upper half of these arguments, so a bit up there must not change the verdict.
+    #[test]
+    fn the_upper_half_does_not_count() {
+        const HIGH: u64 = 1 << 32;
+        check("ioctl", &[0, 0x5412], [EPERM; 3]);
+        check("ioctl", &[0, HIGH | 0x5412], [EPERM; 3]);
+        check("ioctl", &[0, (0xdead_beef << 32) | 0x541c], [EPERM; 3]);
+        check("ioctl", &[0, 0x5413], [None; 3]);
+        check("personality", &[HIGH | 0x40_0000], [EPERM; 3]);
+        check("personality", &[HIGH], [None; 3]);
+        check("socket", &[HIGH | 40, SOCK_STREAM, 0], [FAMILY; 3]);
+        check("socket", &[AF_INET, HIGH | SOCK_RAW, 0], [EPERM; 3]);
+        check("clone", &[HIGH | 0x1000_0011], [EPERM, None, EPERM]);
+    }
+
+    #[test]
+    fn without_namespaces_more_is_closed() {
+        check("shmget", &[], [None, None, ENOSYS]);
+        check("sendto", &[3, 0, 0, MSG_FASTOPEN | 0x4000], [None, None, Some(Errno::EOPNOTSUPP)]);
+        check("sendto", &[3, 0, 0, 0x4000], [None; 3]);
+        check("sendmsg", &[3, 0, MSG_FASTOPEN], [None, None, Some(Errno::EOPNOTSUPP)]);
+        check("sendmmsg", &[3, 0, 0, MSG_FASTOPEN], [None, None, Some(Errno::EOPNOTSUPP)]);
+    }
+
+    #[test]
+    fn what_programs_need_is_open() {
+        for name in [
+            "execve",
+            "ptrace",
+            "process_vm_readv",
+            "openat",
+            "openat2",
+            "memfd_create",
+            "landlock_restrict_self",
+            "seccomp",
+            "name_to_handle_at",
+            "listmount",
+            "statmount",
+            "inotify_init1",
+            "futex",
+            "prctl",
+        ] {
+            check(name, &[], [None; 3]);
+        }
+    }
+
+    #[test]
+    fn the_tables_are_in_order() {
+        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST] {
+            assert!(table.is_sorted_by_key(|rule| rule.name));
+        }
+        for fence in FENCES {
+            let rules = syscalls(fence);
+            for (at, rule) in rules.iter().enumerate() {
+                assert!(
+                    rule.when.iter().all(|test| test.arg < 6 && test.value & !test.mask == 0),
+                    "{rule:?} never matches"
+                );
+                let covered = rules[..at].iter().any(|other| other.name == rule.name && other.when.is_empty());
+                assert!(!covered, "{rule:?} comes after a rule that always matches");
+                assert!(!rule.reason.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,562 @@
+//! A command whose writes end at named directories, by Landlock alone: no namespace, no view, no supervisor.
+//!
+//! `-- ANCHOR GLOB... -- CMD ARGS...`: everything can be read and executed as before; below the anchor, the directory that
+//! stands before a glob's first wildcard can be written. The restriction stays through exec and binds every descendant.
+//!
+//! Landlock knows directories, not globs. So `src/*.rs` opens all of `src`, and a glob without a wildcard opens what it names
+//! if that is a directory, and otherwise the directory it is in. Exact globs are for the layers that see names.
+//!
+//! What is not there is not made: a prefix that does not exist is refused, since a jail that makes directories has written
+//! before anybody was restricted, and opening the directory above instead would open more than was asked. Symbolic links
+//! below the anchor are refused too: whoever can place one would choose what is opened.
+//!
+//! Outside Landlock's sight, and so possible in the jail: changing mode, owner, times and attributes of the user's files,
+//! writing to descriptors that are open already, connecting to sockets.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ringfence_surface::Shown;
+use ringfence_sys::landlock::{self, AccessFs, AccessNet, RestrictFlags, Ruleset, Scope, Supported};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// The subcommand that [`wrap`] starts this program with.
+pub const SUBCOMMAND: &str = "jail-exec";
+
+/// The first ABI with which a file can neither be cut short (3) nor moved out of its directory (2) unseen.
+const LEAST_ABI: u32 = 3;
+
+/// Devices that can be written without reaching anything, beside the terminals that the command has already.
+const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
+
+/// The Landlock of this kernel: everything that a jail needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Abi(u32);
+
+impl Abi {
+    /// The number that the kernel reports.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Why there can be no jail here.
+#[derive(Debug, thiserror::Error)]
+pub enum LandlockUnavailable {
+    /// The kernel has none, or it is switched off.
+    #[error("landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION)")]
+    Missing {
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It is older than what a jail needs.
+    #[error("this kernel has version {found} of Landlock, {LEAST_ABI} is needed (Linux 6.2)")]
+    TooOld {
+        /// What it reports.
+        found: u32,
+    },
+    /// It reports enough and takes less.
+    #[error("this kernel reports version {found} of Landlock and does not take all of its rights")]
+    Incomplete {
+        /// What it reports.
+        found: u32,
+    },
+}
+
+/// Can commands be jailed here? Asking changes nothing.
+///
+/// # Errors
+/// When this kernel cannot hold what a jail promises. There is no lesser jail.
+pub fn probe() -> Result<Abi, LandlockUnavailable> {
+    supported().map(|(abi, _)| abi)
+}
+
+fn supported() -> Result<(Abi, AccessFs), LandlockUnavailable> {
+    judge(landlock::supported().map_err(|source| LandlockUnavailable::Missing { source })?)
+}
+
+fn judge(found: Supported) -> Result<(Abi, AccessFs), LandlockUnavailable> {
+    if found.abi < LEAST_ABI {
+        return Err(LandlockUnavailable::TooOld { found: found.abi });
+    }
+    if !found.fs.contains(AccessFs::ABI_3) {
+        return Err(LandlockUnavailable::Incomplete { found: found.abi });
+    }
+    Ok((Abi(found.abi), found.fs))
+}
+
+/// What is wrong with a glob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GlobFault {
+    /// `/etc/*`.
+    Absolute,
+    /// `~/x`.
+    Home,
+    /// `C:\x`, `\\host\x`.
+    WindowsAbsolute,
+    /// `../x`, `a/../b`.
+    Parent,
+    /// Nothing at all.
+    Empty,
+    /// `{a,b}`.
+    Braces,
+    /// `a/**/b/**`.
+    TwoDoubleStars,
+    /// `*/x/**`.
+    WildcardBeforeDoubleStar,
+    /// `a/**b`.
+    GluedDoubleStar,
+    /// `[a`.
+    UnclosedClass,
+    /// `a\*`.
+    Backslash,
+}
+
+impl GlobFault {
+    /// Does it point out of the anchor, rather than say nothing that can be understood?
+    pub fn is_escape(self) -> bool {
+        matches!(self, Self::Absolute | Self::Home | Self::WindowsAbsolute | Self::Parent)
+    }
+}
+
+impl fmt::Display for GlobFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Absolute => "leads out of the anchor: it is absolute",
+            Self::Home => "leads out of the anchor: it begins with `~`",
+            Self::WindowsAbsolute => "leads out of the anchor: it is absolute on Windows",
+            Self::Parent => "leads out of the anchor: it holds `..`",
+            Self::Empty => "is empty",
+            Self::Braces => "holds braces, which are not supported: write one glob for each alternative",
+            Self::TwoDoubleStars => "holds `**` twice",
+            Self::WildcardBeforeDoubleStar => "has a wildcard before `**`",
+            Self::GluedDoubleStar => "has a `**` that is not a whole component",
+            Self::UnclosedClass => "has a `[` that is never closed",
+            Self::Backslash => "holds a backslash, which is not supported",
+        })
+    }
+}
+
+/// Why a command did not become jailed. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    /// The arguments do not have the form.
+    #[error("jail-exec takes `-- ANCHOR GLOB... -- CMD ARGS...`: {missing}")]
+    Usage {
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// No glob: nothing would be writable, which nobody means.
+    #[error("no glob is named, so nothing would be writable")]
+    NoGlobs,
+    /// A glob cannot be used.
+    #[error("`{}` {fault}", Shown(glob.as_bytes()))]
+    Glob {
+        /// As given.
+        glob: OsString,
+        /// What is wrong.
+        fault: GlobFault,
+    },
+    /// The anchor cannot be opened.
+    #[error("open({}, O_PATH|O_DIRECTORY)", Shown(anchor.as_os_str().as_bytes()))]
+    Anchor {
+        /// As given.
+        anchor: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory before a glob's first wildcard cannot be opened below the anchor.
+    #[error(
+        "openat2(ANCHOR, {}, O_PATH|O_DIRECTORY, RESOLVE_BENEATH|RESOLVE_NO_SYMLINKS|RESOLVE_NO_MAGICLINKS)",
+        Shown(prefix.as_os_str().as_bytes())
+    )]
+    Prefix {
+        /// The directory, below the anchor.
+        prefix: PathBuf,
+        /// Why: ENOENT if it does not exist (make it first), ELOOP or EXDEV if a symbolic link leads elsewhere.
+        source: io::Error,
+    },
+    /// This kernel cannot hold the jail.
+    #[error("cannot restrict the command")]
+    Unavailable(#[from] LandlockUnavailable),
+    /// A step of the restriction failed.
+    #[error("cannot restrict the command: {call}")]
+    Restrict {
+        /// The call.
+        call: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The command cannot be executed. The restriction holds already.
+    #[error("execvp({})", Shown(program.as_bytes()))]
+    Exec {
+        /// The command.
+        program: OsString,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl JailError {
+    /// 2: the arguments cannot be used; 3: the restriction failed; 4: the command cannot be executed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage { .. } | Self::NoGlobs | Self::Glob { .. } | Self::Anchor { .. } | Self::Prefix { .. } => 2,
+            Self::Unavailable(_) | Self::Restrict { .. } => 3,
+            Self::Exec { .. } => 4,
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Prefix { source, .. } if source.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => {
+                Some("make the directory first: a jail makes none")
+            }
+            Self::Prefix { .. } => Some("name the real directory: links below the anchor are not followed"),
+            Self::Glob { fault, .. } if fault.is_escape() => Some("write it relative to the anchor, without `..`"),
+            Self::Unavailable(_) => Some("Linux 6.2 or later with Landlock switched on is needed (lsm=... at boot)"),
+            _ => None,
+        }
+    }
+}
+
+/// Becomes the command, jailed. The arguments are what follows the subcommand: `-- ANCHOR GLOB... -- CMD ARGS...`. The
+/// environment, the working directory and open descriptors are the command's.
+///
+/// Returns only if that failed. After a failed exec the calling thread is restricted.
+pub fn run_jail_exec(arguments: &[OsString]) -> JailError {
+    match prepare(arguments) {
+        Ok((jail, program, rest)) => match jail.restrict() {
+            Ok(()) => JailError::Exec { program: program.clone(), source: Command::new(program).args(rest).exec() },
+            Err(failed) => failed,
+        },
+        Err(failed) => failed,
+    }
+}
+
+fn prepare(arguments: &[OsString]) -> Result<(Jail, &OsString, &[OsString]), JailError> {
+    let usage = |missing| JailError::Usage { missing };
+    let is_separator = |argument: &OsString| argument == "--";
+    let [first, rest @ ..] = arguments else { return Err(usage("there is nothing")) };
+    if !is_separator(first) {
+        return Err(usage("the first `--`"));
+    }
+    let end = rest.iter().position(is_separator).ok_or_else(|| usage("the second `--`"))?;
+    let (jail, command) = (&rest[..end], &rest[end + 1..]);
+    let [anchor, globs @ ..] = jail else { return Err(usage("the anchor")) };
+    let [program, rest @ ..] = command else { return Err(usage("the command")) };
+    Ok((Jail::new(Path::new(anchor), globs)?, program, rest))
+}
+
+/// The directories that will be writable, held open: what is put in their place later does not count.
+#[derive(Debug)]
+pub struct Jail {
+    writable: Vec<OwnedFd>,
+}
+
+impl Jail {
+    /// Checks the globs and opens their directories. Nothing is restricted and nothing is made.
+    ///
+    /// # Errors
+    /// When there is no glob, one is not usable, or its directory does not exist below the anchor.
+    pub fn new(anchor: &Path, globs: &[impl AsRef<OsStr>]) -> Result<Self, JailError> {
+        if globs.is_empty() {
+            return Err(JailError::NoGlobs);
+        }
+        let mut prefixes = Vec::new();
+        for glob in globs {
+            let glob = glob.as_ref();
+            let prefix = literal_prefix(glob.as_bytes());
+            prefixes.push(prefix.map_err(|fault| JailError::Glob { glob: glob.to_owned(), fault })?);
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(anchor, flags, Mode::empty())
+            .map_err(|errno| JailError::Anchor { anchor: anchor.to_owned(), source: errno.into() })?;
+        let mut writable = Vec::new();
+        for prefix in &prefixes {
+            let opened = open_directory(&root, prefix);
+            let prefix = PathBuf::from(OsStr::from_bytes(&prefix.path));
+            writable.push(opened.map_err(|errno| JailError::Prefix { prefix, source: errno.into() })?);
+        }
+        Ok(Self { writable })
+    }
+
+    /// Restricts the calling thread and everything it starts, for good.
+    ///
+    /// # Errors
+    /// When the kernel cannot hold it; then nothing is restricted.
+    pub fn restrict(&self) -> Result<(), JailError> {
+        let (_, handled) = supported()?;
+        let step = |call: &'static str| move |source: io::Error| JailError::Restrict { call, source };
+        let ruleset =
+            Ruleset::create(handled, AccessNet::NONE, Scope::NONE).map_err(step("landlock_create_ruleset()"))?;
+        let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let root = root.map_err(io::Error::from).map_err(step("open(/, O_PATH)"))?;
+        let add = |fd: BorrowedFd<'_>, access| ruleset.add_path(fd, access).map_err(step("landlock_add_rule()"));
+        add(root.as_fd(), AccessFs::READ)?;
+        for directory in &self.writable {
+            add(directory.as_fd(), handled)?;
+        }
+        for device in DEVICES {
+            // A device that does not exist needs no rule.
+            if let Ok(fd) = rustix::fs::open(*device, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+            {
+                add(fd.as_fd(), AccessFs::DEVICE)?;
+            }
+        }
+        // The terminal is open already; programs open it once more by its name, or by /dev/stderr.
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        for stream in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+            if rustix::termios::isatty(stream) {
+                add(stream, AccessFs::DEVICE)?;
+            }
+        }
+        rustix::thread::set_no_new_privs(true).map_err(io::Error::from).map_err(step("prctl(PR_SET_NO_NEW_PRIVS)"))?;
+        ruleset.restrict_self(RestrictFlags::NONE).map_err(step("landlock_restrict_self()"))
+    }
+}
+
+/// The part of a glob that names one place.
+#[derive(Debug, PartialEq, Eq)]
+struct Prefix {
+    /// Below the anchor; `.` for the anchor itself.
+    path: Vec<u8>,
+    /// The whole glob was literal: it may name a file.
+    whole: bool,
+}
+
+/// Below the anchor and through no link. A literal glob that names no directory stands for the one it is in.
+fn open_directory(anchor: &OwnedFd, prefix: &Prefix) -> Result<OwnedFd, Errno> {
+    let opened = open_beneath(anchor, &prefix.path);
+    match opened {
+        Err(Errno::NOTDIR | Errno::NOENT) if prefix.whole => {
+            let end = prefix.path.iter().rposition(|byte| *byte == b'/');
+            let parent = end.map_or(b".".as_slice(), |end| &prefix.path[..end]);
+            open_beneath(anchor, parent)
+        }
+        other => other,
+    }
+}
+
+fn open_beneath(anchor: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    // The kernel gives up with EAGAIN when something on the way is renamed meanwhile. Somebody who renames without end must not
+    // hold us for ever.
+    for _ in 0..128 {
+        match rustix::fs::openat2(anchor, path, flags, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            other => return other,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+fn literal_prefix(glob: &[u8]) -> Result<Prefix, GlobFault> {
+    check_shape(glob)?;
+    let is_wild = |component: &[u8]| component.iter().any(|byte| b"*?[".contains(byte));
+    let components: Vec<&[u8]> =
+        glob.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();
+    let literal = components.iter().take_while(|component| !is_wild(component)).count();
+    let path = match literal {
+        0 => b".".to_vec(),
+        _ => components[..literal].join(&b'/'),
+    };
+    Ok(Prefix { path, whole: literal == components.len() })
+}
+
+fn check_shape(glob: &[u8]) -> Result<(), GlobFault> {
+    let is_drive = matches!(glob, [letter, b':', ..] if letter.is_ascii_alphabetic());
+    let fault = match glob {
+        [] => GlobFault::Empty,
+        [b'/', ..] => GlobFault::Absolute,
+        [b'~', ..] => GlobFault::Home,
+        [b'\\', b'\\', ..] => GlobFault::WindowsAbsolute,
+        _ if is_drive && matches!(glob.get(2), None | Some(b'/' | b'\\')) => GlobFault::WindowsAbsolute,
+        _ if glob.split(|byte| matches!(byte, b'/' | b'\\')).any(|part| part == b"..") => GlobFault::Parent,
+        _ if glob.contains(&b'\\') => GlobFault::Backslash,
+        _ if glob.contains(&b'{') || glob.contains(&b'}') => GlobFault::Braces,
+        _ => return check_components(glob),
+    };
+    Err(fault)
+}
+
+fn check_components(glob: &[u8]) -> Result<(), GlobFault> {
+    let (mut wild, mut double) = (false, false);
+    for component in glob.split(|byte| *byte == b'/') {
+        if component == b"**" {
+            if double {
+                return Err(GlobFault::TwoDoubleStars);
+            }
+            if wild {
+                return Err(GlobFault::WildcardBeforeDoubleStar);
+            }
+            double = true;
+            continue;
+        }
+        if component.windows(2).any(|pair| pair == b"**") {
+            return Err(GlobFault::GluedDoubleStar);
+        }
+        check_classes(component)?;
+        wild |= component.iter().any(|byte| b"*?[".contains(byte));
+    }
+    Ok(())
+}
+
+/// Each `[` has its `]` in the same component; one that follows `[` or `[!` at once is a member.
+fn check_classes(component: &[u8]) -> Result<(), GlobFault> {
+    let mut rest = component;
+    while let Some(open) = rest.iter().position(|byte| *byte == b'[') {
+        rest = &rest[open + 1..];
+        let negated = usize::from(matches!(rest.first(), Some(b'!' | b'^')));
+        let close = rest.iter().skip(negated + 1).position(|byte| *byte == b']').ok_or(GlobFault::UnclosedClass)?;
+        rest = &rest[negated + 1 + close + 1..];
+    }
+    Ok(())
+}
+
+/// The command, by way of this program's [`SUBCOMMAND`]: this program, started once more, restricts itself and becomes the
+/// command. Arguments, working directory and environment are kept, also variables that were removed or all cleared.
+///
+/// Whatever else a [`Command`] can hold cannot be read from it: streams, user, process group, `arg0` and hooks must be set on
+/// the command that is returned. The program must answer the subcommand with [`run_jail_exec`].
+///
+/// # Errors
+/// When the anchor is relative and the current directory cannot be told.
+pub fn wrap(command: Command, anchor: &Path, globs: &[impl AsRef<OsStr>]) -> io::Result<Command> {
+    wrap_with(Path::new("/proc/self/exe"), command, anchor, globs)
+}
+
+/// As [`wrap`], by way of another program that answers the subcommand.
+///
+/// # Errors
+/// When the anchor is relative and the current directory cannot be told.
+pub fn wrap_with(
+    jailer: &Path,
+    mut command: Command,
+    anchor: &Path,
+    globs: &[impl AsRef<OsStr>],
+) -> io::Result<Command> {
+    let mut jailed = Command::new(jailer);
+    // The command may start in another directory, from which a relative anchor would be another.
+    jailed.args([SUBCOMMAND, "--"]).arg(std::path::absolute(anchor)?).args(globs);
+    jailed.arg("--").arg(command.get_program()).args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        jailed.current_dir(directory);
+    }
+    // There is no way to ask whether everything was cleared. But a variable that is removed from a cleared environment is
+    // forgotten, and one that is removed from an inherited one is noted.
+    const PROBE: &str = "RINGFENCE_NO_SUCH_VARIABLE";
+    command.env_remove(PROBE);
+    if !command.get_envs().any(|(name, _)| name == PROBE) {
+        jailed.env_clear();
+    }
+    for (name, value) in command.get_envs().filter(|(name, _)| *name != PROBE) {
+        match value {
+            Some(value) => jailed.env(name, value),
+            None => jailed.env_remove(name),
+        };
+    }
+    Ok(jailed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(glob: &str, expected: Result<(&str, bool), GlobFault>) {
+        let expected = expected.map(|(path, whole)| Prefix { path: path.into(), whole });
+        assert_eq!(literal_prefix(glob.as_bytes()), expected, "{glob}");
+    }
+
+    /// The number alone is no promise: some kernels report one and take less.
+    #[test]
+    fn t6_the_floor_is_abi_3() {
+        let kernel = |abi, fs| judge(Supported { abi, fs, net: AccessNet::NONE, scoped: Scope::NONE });
+        assert!(matches!(kernel(0, AccessFs::NONE), Err(LandlockUnavailable::TooOld { found: 0 })));
+        assert!(matches!(kernel(2, AccessFs::ABI_2), Err(LandlockUnavailable::TooOld { found: 2 })));
+        assert_eq!(kernel(3, AccessFs::ABI_3).unwrap(), (Abi(3), AccessFs::ABI_3));
+        assert_eq!(kernel(7, AccessFs::ABI_5).unwrap(), (Abi(7), AccessFs::ABI_5));
+        assert_eq!(kernel(6, AccessFs::ABI_3).unwrap(), (Abi(6), AccessFs::ABI_3));
+        assert!(matches!(kernel(6, AccessFs::ABI_2), Err(LandlockUnavailable::Incomplete { found: 6 })));
+    }
+
+    #[test]
+    fn t7_the_literal_part_of_a_glob() {
+        check("src/*.rs", Ok(("src", false)));
+        check("src/**", Ok(("src", false)));
+        check("src/**/*.rs", Ok(("src", false)));
+        check("a/b/c/*", Ok(("a/b/c", false)));
+        check("a/b*/c", Ok(("a", false)));
+        check("a/?", Ok(("a", false)));
+        check("a/[bc]/d", Ok(("a", false)));
+        check("*", Ok((".", false)));
+        check("**", Ok((".", false)));
+        check("*.md", Ok((".", false)));
+        check("a", Ok(("a", true)));
+        check("a/b.txt", Ok(("a/b.txt", true)));
+        check("./a//b/", Ok(("a/b", true)));
+        check(".", Ok((".", true)));
+        check("-rf/*", Ok(("-rf", false)));
+        check("a\nb/*", Ok(("a\nb", false)));
+        check("...", Ok(("...", true)));
+        check("[]x]/a", Ok((".", false)));
+        check("x]", Ok(("x]", true)));
+    }
+
+    #[test]
+    fn t7_globs_that_lead_out() {
+        for (glob, fault) in [
+            ("/etc", GlobFault::Absolute),
+            ("/", GlobFault::Absolute),
+            ("//x", GlobFault::Absolute),
+            ("~", GlobFault::Home),
+            ("~/x", GlobFault::Home),
+            ("~root/x", GlobFault::Home),
+            ("..", GlobFault::Parent),
+            ("../x", GlobFault::Parent),
+            ("a/../b", GlobFault::Parent),
+            ("a/..", GlobFault::Parent),
+            ("a/*/../b", GlobFault::Parent),
+            (r"a\..\b", GlobFault::Parent),
+            (r"C:\x", GlobFault::WindowsAbsolute),
+            ("c:/x", GlobFault::WindowsAbsolute),
+            (r"\\host\x", GlobFault::WindowsAbsolute),
+        ] {
+            check(glob, Err(fault));
+            assert!(fault.is_escape(), "{glob}");
+        }
+    }
+
+    #[test]
+    fn t7_globs_that_say_nothing() {
+        for (glob, fault) in [
+            ("", GlobFault::Empty),
+            ("a/{b,c}", GlobFault::Braces),
+            ("a}", GlobFault::Braces),
+            ("**/a/**", GlobFault::TwoDoubleStars),
+            ("*/a/**", GlobFault::WildcardBeforeDoubleStar),
+            ("a?/**", GlobFault::WildcardBeforeDoubleStar),
+            ("a/**b", GlobFault::GluedDoubleStar),
+            ("a/b**", GlobFault::GluedDoubleStar),
+            ("a/***", GlobFault::GluedDoubleStar),
+            ("a/[b", GlobFault::UnclosedClass),
+            ("a/[]", GlobFault::UnclosedClass),
+            ("a/[!]", GlobFault::UnclosedClass),
+            ("a/[b/c]", GlobFault::UnclosedClass),
+            (r"a\*", GlobFault::Backslash),
+        ] {
+            check(glob, Err(fault));
+            assert!(!fault.is_escape(), "{glob}");
+        }
+    }
+}

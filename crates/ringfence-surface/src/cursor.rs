@@ -1,0 +1,88 @@
+//! Walking a tree with the rules in hand: each name costs one step, not a whole path.
+//!
+//! A layer that masks what exists asks about every entry below the roots. [`Cursor`] keeps what the rules know of a
+//! directory, so that an entry of it is answered from there.
+
+use crate::decide::{Access, Because};
+use crate::matcher::{Active, Covering, Hit};
+use crate::path::AbsPath;
+use crate::surface::{Rule, Surface};
+
+/// A directory, and every rule that covers it or may cover something below it.
+#[derive(Debug, Clone)]
+pub struct Cursor<'s> {
+    surface: &'s Surface,
+    active: Active,
+    /// What covers it, in the order of the rules.
+    covering: Covering,
+    depth: u32,
+}
+
+/// What the rules take away from an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing<'s> {
+    /// Nothing that its directory does not lose already.
+    Open,
+    /// It may not be written.
+    Protected(&'s Rule),
+    /// It may not be read.
+    Denied(&'s Rule),
+}
+
+impl Surface {
+    /// Begins a walk at a directory.
+    pub fn cursor(&self, at: &AbsPath) -> Cursor<'_> {
+        let (active, covering) = self.matcher.start();
+        let mut cursor = Cursor { surface: self, active, covering, depth: 0 };
+        for name in at.components() {
+            cursor = cursor.enter(name);
+        }
+        cursor
+    }
+}
+
+impl<'s> Cursor<'s> {
+    /// What the rules take away from the entry `name`.
+    pub fn standing(&self, name: &[u8]) -> Standing<'s> {
+        let (_, new) = self.step(name);
+        let takes_away = |hit: &Hit| self.surface.parts.rules[hit.id as usize].effect.takes_away();
+        if !new.hits.iter().any(takes_away) {
+            return Standing::Open;
+        }
+        let covering = self.merged(new);
+        let decided = |access| match self.surface.judge(&covering, access).because {
+            Because::Rule(rule) if rule.effect.takes_away() => Some(rule),
+            _ => None,
+        };
+        match (decided(Access::Read), decided(Access::Write)) {
+            (Some(rule), _) => Standing::Denied(rule),
+            (None, Some(rule)) => Standing::Protected(rule),
+            (None, None) => Standing::Open,
+        }
+    }
+
+    /// Goes into the directory `name`.
+    #[must_use]
+    pub fn enter(&self, name: &[u8]) -> Self {
+        let (active, new) = self.step(name);
+        Self { surface: self.surface, active, covering: self.merged(new), depth: self.depth + 1 }
+    }
+
+    /// One component further down: what is active there, and what covers it beside what covers this directory.
+    fn step(&self, name: &[u8]) -> (Active, Covering) {
+        let (mut active, mut new) = (Active::default(), Covering { hits: Vec::new(), root: self.covering.root });
+        self.surface.matcher.step_into(&self.active, name, self.depth + 1, &mut active, &mut new);
+        (active, new)
+    }
+
+    fn merged(&self, new: Covering) -> Covering {
+        let mut hits = [self.covering.hits.as_slice(), &new.hits].concat();
+        hits.sort_unstable_by_key(|hit| hit.id);
+        Covering { hits, root: new.root }
+    }
+
+    /// Can any rule speak of something below? If not, the walk can end here.
+    pub fn is_exhausted(&self) -> bool {
+        self.active.is_empty()
+    }
+}

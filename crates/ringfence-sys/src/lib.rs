@@ -1,0 +1,16 @@
+//! Where we ask the kernel: one file for each facility, under the kernel's own names.
+//!
+//! The only crate with `unsafe`. Nothing here decides anything; every function is one call or one short script of calls,
+//! and returns what the kernel said.
+
+#![cfg(target_os = "linux")]
+#![expect(unsafe_code, reason = "the one crate that may: every block says why it is sound")]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod bpf;
+pub mod landlock;
+pub mod mount;
+pub mod ns;
+pub mod process;
+pub mod pty;
+pub mod seccomp;

@@ -1,0 +1,247 @@
+//! Processes: making one, becoming another program, giving up rights.
+//!
+//! What runs in a new process before it becomes another program allocates nothing and takes no locks: see [`clone_process`].
+
+use std::ffi::{CStr, CString, c_char};
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+
+use rustix::process::Pid;
+
+/// Which namespaces a new process gets, as the kernel's own bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespaces(u64);
+
+impl Namespaces {
+    /// A plain child.
+    pub const NONE: Self = Self(0);
+    /// Mounts, processes, IPC, host name, network and cgroups.
+    pub const FENCE: Self = Self(
+        (libc::CLONE_NEWNS
+            | libc::CLONE_NEWPID
+            | libc::CLONE_NEWIPC
+            | libc::CLONE_NEWUTS
+            | libc::CLONE_NEWNET
+            | libc::CLONE_NEWCGROUP) as u64,
+    );
+
+    /// The same, owned by a user namespace of its own: what an ordinary user needs.
+    #[must_use]
+    pub const fn with_user(self) -> Self {
+        Self(self.0 | libc::CLONE_NEWUSER as u64)
+    }
+}
+
+/// A new process.
+#[derive(Debug)]
+pub struct Child {
+    /// Its number, seen from here.
+    pub pid: Pid,
+    /// A handle that no other process can take over.
+    pub pidfd: OwnedFd,
+}
+
+/// Makes a process in new namespaces that runs `main` and ends with the code it returns.
+///
+/// `main` runs in a copy of this process: it must not allocate, print or panic. Locks held elsewhere would be held forever
+/// in the copy, so this is refused in a process with several threads.
+///
+/// # Errors
+/// When there are several threads, or when clone3 fails; `ENOSPC` and `EPERM` mean that namespaces are not to be had here.
+pub fn clone_process(namespaces: Namespaces, main: impl FnOnce() -> u8) -> io::Result<Child> {
+    if has_threads()? {
+        return Err(io::Error::other("a process with several threads cannot be copied safely"));
+    }
+    let mut pidfd: RawFd = -1;
+    // SAFETY: clone_args is a plain struct of integers, for which zero is a value.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = namespaces.0 | libc::CLONE_PIDFD as u64;
+    args.pidfd = &raw mut pidfd as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    // SAFETY: without a stack the child goes on here on a copy of ours, as after fork; there is one thread, so no lock is held.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<libc::clone_args>()) };
+    match i32::try_from(pid) {
+        Ok(0) => {
+            let code = main();
+            // SAFETY: ends the copy at once; the buffers and exit handlers belong to the original.
+            unsafe { libc::_exit(i32::from(code)) }
+        }
+        Ok(pid) if pid > 0 => {
+            // SAFETY: clone3 with CLONE_PIDFD stored a descriptor there that nobody else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("clone3 returned no process"))?;
+            Ok(Child { pid, pidfd })
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn has_threads() -> io::Result<bool> {
+    Ok(std::fs::read_dir("/proc/self/task").map(|tasks| tasks.count() > 1).unwrap_or(false))
+}
+
+/// A program and what it is started with, ready for the kernel.
+#[derive(Debug)]
+pub struct Program {
+    /// The files to try, in order.
+    candidates: Vec<CString>,
+    /// Keeps the strings alive that the pointers below lead to.
+    _strings: Vec<CString>,
+    arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+}
+
+impl Program {
+    /// Lays everything out before the fork.
+    pub fn new(candidates: Vec<CString>, arguments: Vec<CString>, environment: Vec<CString>) -> Self {
+        let pointers = |strings: &[CString]| {
+            strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<*const c_char>>()
+        };
+        let (argv, envp) = (pointers(&arguments), pointers(&environment));
+        let strings = arguments.into_iter().chain(environment).collect();
+        Self { candidates, _strings: strings, arguments: argv, environment: envp }
+    }
+
+    /// Becomes the first candidate that can be executed. Returns only on failure: `EACCES` if one was there but could not be
+    /// executed, else the last error. Allocates nothing.
+    pub fn exec(&self) -> io::Error {
+        let mut worst = libc::ENOENT;
+        for candidate in &self.candidates {
+            // SAFETY: the path ends in NUL; both arrays end in a null pointer and lead to strings that `self` keeps alive.
+            unsafe { libc::execve(candidate.as_ptr(), self.arguments.as_ptr(), self.environment.as_ptr()) };
+            let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOENT);
+            if !matches!(errno, libc::ENOENT | libc::ENOTDIR) {
+                worst = errno;
+            }
+        }
+        io::Error::from_raw_os_error(worst)
+    }
+}
+
+/// Closes every descriptor from `first` on when the process becomes another program. Allocates nothing.
+///
+/// # Errors
+/// When the kernel has no close_range with this flag (before 5.11).
+pub fn close_on_exec_from(first: u32) -> io::Result<()> {
+    // SAFETY: takes three integers; marking descriptors changes no memory.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives up every capability, also those that a program could bring. Allocates nothing.
+///
+/// # Errors
+/// When the kernel refuses one of the calls.
+pub fn drop_capabilities() -> io::Result<()> {
+    // The kernel says EINVAL at the first number it does not know.
+    for capability in 0..64 {
+        // SAFETY: prctl with these arguments reads only integers.
+        let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        if dropped != 0 {
+            let cause = io::Error::last_os_error();
+            if cause.raw_os_error() == Some(libc::EINVAL) {
+                break;
+            }
+            return Err(cause);
+        }
+    }
+    // SAFETY: prctl with these arguments reads only integers.
+    let cleared = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };
+    if cleared != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let none = rustix::thread::CapabilitySets {
+        effective: rustix::thread::CapabilitySet::empty(),
+        permitted: rustix::thread::CapabilitySet::empty(),
+        inheritable: rustix::thread::CapabilitySet::empty(),
+    };
+    Ok(rustix::thread::set_capabilities(None, none)?)
+}
+
+/// Becomes another user and group, with no further groups. Allocates nothing.
+///
+/// # Errors
+/// When the caller may not.
+pub fn become_user(uid: u32, gid: u32) -> io::Result<()> {
+    // SAFETY: a length of zero makes the kernel read no memory.
+    if unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: takes three integers.
+    if unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: takes three integers.
+    if unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Writes to a file that is there, in one call. Allocates nothing.
+///
+/// # Errors
+/// When it cannot be opened, or does not take all of it at once.
+pub fn write_file(path: &CStr, bytes: &[u8]) -> io::Result<()> {
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    let written = rustix::io::write(&file, bytes)?;
+    if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// The signal that ends this process when its parent does. Allocates nothing.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?)
+}
+
+/// Has every signal at its default, and none blocked: what a program expects to start with. Allocates nothing.
+pub fn reset_signals() {
+    for signal in 1..=64 {
+        // SAFETY: SIG_DFL is a value that needs no code of ours; signals that cannot be set are refused, which is fine.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: sigset_t is a plain bit set, for which zero is the empty one.
+    let none: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is valid for the call and no old set is asked for.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
+}
+
+/// Puts a descriptor in the place of another. Allocates nothing.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn put_at(from: BorrowedFd<'_>, place: RawFd) -> io::Result<()> {
+    if from.as_raw_fd() == place {
+        return Ok(());
+    }
+    // SAFETY: both are numbers; what stood at `place` belongs to nobody else in the copied process.
+    if unsafe { libc::dup2(from.as_raw_fd(), place) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes a plain child of a process that [`clone_process`] made: it has one thread, so nothing is checked, and nothing is
+/// allocated.
+///
+/// # Errors
+/// What fork says.
+pub fn fork_in_copy(main: impl FnOnce() -> u8) -> io::Result<Pid> {
+    // SAFETY: the caller is a process with one thread, so the copy holds no lock that nobody would release.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    match i32::try_from(pid) {
+        Ok(0) => {
+            let code = main();
+            // SAFETY: ends the copy at once; the buffers and exit handlers belong to the original.
+            unsafe { libc::_exit(i32::from(code)) }
+        }
+        Ok(pid) if pid > 0 => Pid::from_raw(pid).ok_or_else(|| io::Error::other("clone returned no process")),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Closes a descriptor that this copy of a process has and does not use. Allocates nothing.
+pub fn close(fd: RawFd) {
+    // SAFETY: only closes a number; in the copied process nothing else refers to it.
+    unsafe { libc::close(fd) };
+}

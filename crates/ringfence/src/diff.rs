@@ -1,0 +1,141 @@
+//! What changed between two texts, line by line.
+
+use ringfence_surface::Shown;
+
+/// More lines than this are counted only.
+pub(crate) const MOST_LINES: usize = 200;
+/// More of a line than this is not shown.
+const MOST_WIDTH: usize = 160;
+/// Above this many pairs of lines, what is between the first and the last difference is shown as one.
+const MOST_PAIRS: usize = 4_000_000;
+
+/// One line of a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change<'t> {
+    Removed(&'t str),
+    Added(&'t str),
+}
+
+/// The lines that are gone (`-`) and those that are new (`+`), safe for a terminal, and how many more there are.
+pub(crate) fn changes(old: &str, new: &str) -> Vec<String> {
+    let changes = compare(&lines(old), &lines(new));
+    let mut shown: Vec<String> = changes.iter().take(MOST_LINES).map(Change::shown).collect();
+    if changes.len() > shown.len() {
+        shown.push(format!("  and {} more lines", changes.len() - shown.len()));
+    }
+    shown
+}
+
+/// Split at line ends only: a carriage return that was added is a change.
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+impl Change<'_> {
+    fn shown(&self) -> String {
+        let (mark, line) = match self {
+            Self::Removed(line) => ('-', line),
+            Self::Added(line) => ('+', line),
+        };
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let mut cut: String = line.chars().take(MOST_WIDTH).collect();
+        let rest = if cut.len() < line.len() { "..." } else { "" };
+        cut = Shown(cut.as_bytes()).to_string();
+        format!("{mark} {cut}{rest}")
+    }
+}
+
+fn compare<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Change<'t>> {
+    let front = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old, new) = (&old[front..], &new[front..]);
+    let back = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (old, new) = (&old[..old.len() - back], &new[..new.len() - back]);
+    if old.len().saturating_mul(new.len()) > MOST_PAIRS {
+        let removed = old.iter().copied().map(Change::Removed);
+        return removed.chain(new.iter().copied().map(Change::Added)).collect();
+    }
+    walk(old, new, &common(old, new))
+}
+
+/// How many lines the ends of both texts have in common: `table[a][b]` for `old[a..]` and `new[b..]`.
+fn common(old: &[&str], new: &[&str]) -> Vec<Vec<u32>> {
+    let mut table = vec![vec![0; new.len() + 1]; old.len() + 1];
+    for a in (0..old.len()).rev() {
+        for b in (0..new.len()).rev() {
+            table[a][b] = if old[a] == new[b] { table[a + 1][b + 1] + 1 } else { table[a + 1][b].max(table[a][b + 1]) };
+        }
+    }
+    table
+}
+
+fn walk<'t>(old: &[&'t str], new: &[&'t str], common: &[Vec<u32>]) -> Vec<Change<'t>> {
+    let mut changes = Vec::new();
+    let (mut a, mut b) = (0, 0);
+    while a < old.len() || b < new.len() {
+        if a < old.len() && b < new.len() && old[a] == new[b] {
+            (a, b) = (a + 1, b + 1);
+        } else if b == new.len() || (a < old.len() && common[a + 1][b] >= common[a][b + 1]) {
+            changes.push(Change::Removed(old[a]));
+            a += 1;
+        } else {
+            changes.push(Change::Added(new[b]));
+            b += 1;
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(old: &str, new: &str, expected: &[&str]) {
+        assert_eq!(changes(old, new), expected, "{old:?} {new:?}");
+    }
+
+    #[test]
+    fn lines_gone_and_new() {
+        check("", "", &[]);
+        check("a\nb\n", "a\nb\n", &[]);
+        check("a\nb\nc\n", "a\nx\nc\n", &["- b", "+ x"]);
+        check("a\nc\n", "a\nb\nc\n", &["+ b"]);
+        check("a\nb\nc\n", "a\nc\n", &["- b"]);
+        check("", "a\nb\n", &["+ a", "+ b"]);
+        check("a\nb\nc\nd\n", "b\nx\nd\ne\n", &["- a", "- c", "+ x", "+ e"]);
+        check("a\na\n", "a\n", &["- a"]);
+        check("a", "a\n", &["- a", "+ a"]);
+        check("a\n", "a\r\n", &["- a", "+ a\\r"]);
+    }
+
+    #[test]
+    fn nothing_of_it_moves_the_cursor() {
+        check("", "\u{1b}[2Jx\n", &["+ \\u{1b}[2Jx"]);
+    }
+
+    #[test]
+    fn it_has_an_end() {
+        let many: String = (0..5_000).map(|n| format!("line {n}\n")).collect();
+        let found = changes("", &many);
+        assert_eq!((found.len(), found[200].as_str()), (201, "  and 4800 more lines"));
+        let others: String = (0..5_000).map(|n| format!("other {n}\n")).collect();
+        assert_eq!(changes(&many, &others).len(), 201);
+        assert!(changes("", &"x".repeat(1_000_000))[0].len() < 200);
+    }
+
+    /// Every text of up to five lines of two kinds, against every other.
+    #[test]
+    fn what_is_gone_and_what_is_new_account_for_the_whole() {
+        let texts: Vec<Vec<&str>> = (0..6_u32)
+            .flat_map(|length| (0..1_u32 << length).map(move |bits| (length, bits)))
+            .map(|(length, bits)| (0..length).map(|at| if bits >> at & 1 == 0 { "a" } else { "b" }).collect())
+            .collect();
+        for (old, new) in texts.iter().flat_map(|old| texts.iter().map(move |new| (old, new))) {
+            let changes = compare(old, new);
+            let removed = changes.iter().filter(|change| matches!(change, Change::Removed(_))).count();
+            let kept = (old.len() - removed, new.len() - (changes.len() - removed));
+            assert_eq!(kept.0, kept.1, "{old:?} {new:?} {changes:?}");
+            assert_eq!(changes.is_empty(), old == new, "{old:?} {new:?}");
+        }
+    }
+}
