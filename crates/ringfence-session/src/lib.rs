@@ -1,7 +1,14 @@
-//! A plan becomes a running agent. What stands here so far: the jail of one command, by Landlock alone.
+//! A plan becomes a running agent.
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod environment;
 pub mod jail;
+pub mod native;
+pub mod shortfalls;
+mod standard;
+pub mod start;
+pub mod terminal;
+mod view;
 pub mod walk;

@@ -34,13 +34,13 @@ pub enum WalkError {
     },
 }
 
-/// What a walk found, and what no mount can guard.
+/// What a walk found.
 #[derive(Debug)]
 pub struct Walked {
     /// What mounts guard.
     pub findings: Findings,
-    /// Protected links: a mount would land where they lead, so their own name stays free.
-    pub unguarded: Vec<AbsPath>,
+    /// Guarded files that have another name somewhere, by which they are not guarded.
+    pub linked: Vec<AbsPath>,
     /// How many names were looked at.
     pub names: usize,
 }
@@ -51,7 +51,7 @@ pub struct Walked {
 /// [`WalkError`] when something could not be looked at; what cannot be looked at cannot be guarded.
 pub fn walk(surface: &Surface, mounts: &[MountOp]) -> Result<Walked, WalkError> {
     let findings = Findings { denied: Vec::new(), protected: Vec::new() };
-    let mut walked = Walked { findings, unguarded: Vec::new(), names: 0 };
+    let mut walked = Walked { findings, linked: Vec::new(), names: 0 };
     named_places(surface, mounts, &mut walked);
     let roots = outermost(surface);
     for root in roots.iter().filter(|root| is_visible(root, mounts)) {
@@ -101,10 +101,22 @@ fn outermost(surface: &Surface) -> Vec<AbsPath> {
 fn below(surface: &Surface, root: &AbsPath, walked: &mut Walked) -> Result<(), WalkError> {
     let mut ahead: Vec<(AbsPath, Cursor<'_>)> = vec![(root.clone(), surface.cursor(root))];
     while let Some((path, cursor)) = ahead.pop() {
-        for (name, kind) in list(&path)? {
+        let Some(names) = list(&path)? else {
+            // It cannot be listed, but a name in it can be opened by whoever knows it, and its owner can change that.
+            walked.findings.denied.push((path.clone(), Found::Directory));
+            continue;
+        };
+        for (name, kind) in names {
             walked.names += 1;
             if walked.names > MOST_NAMES {
                 return Err(WalkError::TooMany { root: root.clone() });
+            }
+            if is_git_pointer(&path, &name, kind) {
+                walked.findings.protected.push(path.child(&name));
+            }
+            // A socket carries the authority of whoever listens; those that a policy names are not relayed yet either.
+            if kind == FileType::Socket {
+                walked.findings.denied.push((path.child(&name), Found::File));
             }
             let standing = cursor.standing(&name);
             let is_denied = matches!(standing, Standing::Denied(_));
@@ -122,27 +134,44 @@ fn below(surface: &Surface, root: &AbsPath, walked: &mut Walked) -> Result<(), W
     Ok(())
 }
 
+/// Notes what must be guarded. A link is guarded by its own name: a mount lands on it and not where it leads.
 fn note(standing: Standing<'_>, path: AbsPath, kind: FileType, walked: &mut Walked) {
     let found = if kind == FileType::Directory { Found::Directory } else { Found::File };
-    match (standing, kind) {
-        (Standing::Open, _) => {}
-        // What a denied link leads to is denied where it stands, or it is not a secret.
-        (Standing::Denied(_), FileType::Symlink) => {}
-        (Standing::Protected(_), FileType::Symlink) => walked.unguarded.push(path),
-        (Standing::Denied(_), _) => walked.findings.denied.push((path, found)),
-        (Standing::Protected(_), _) => walked.findings.protected.push(path),
+    if standing == Standing::Open {
+        return;
+    }
+    let links = || rustix::fs::lstat(path.as_bytes()).is_ok_and(|status| status.st_nlink > 1);
+    if kind == FileType::RegularFile && links() {
+        walked.linked.push(path.clone());
+    }
+    match standing {
+        Standing::Denied(_) => walked.findings.denied.push((path, found)),
+        _ => walked.findings.protected.push(path),
     }
 }
 
-/// The names in a directory, with their kinds. What is no directory, or vanished meanwhile, has none.
-fn list(path: &AbsPath) -> Result<Vec<(Vec<u8>, FileType)>, WalkError> {
+/// Files that choose where git takes its settings from: `.git` as a file, and what ties a linked work tree to its repository.
+/// Where they exist they stay; new ones are made by `git worktree add`.
+fn is_git_pointer(dir: &AbsPath, name: &[u8], kind: FileType) -> bool {
+    let is_tie = matches!(name, b"commondir" | b"gitdir" | b"config.worktree");
+    let in_worktrees = dir.parent().is_some_and(|above| above.file_name() == Some(b"worktrees"));
+    kind == FileType::RegularFile && (name == b".git" || is_tie && in_worktrees)
+}
+
+/// What a directory holds.
+type Names = Vec<(Vec<u8>, FileType)>;
+
+/// The names in a directory, with their kinds; `None` where it may not be listed. What is no directory, or vanished meanwhile,
+/// has none.
+fn list(path: &AbsPath) -> Result<Option<Names>, WalkError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failed = |errno: rustix::io::Errno| WalkError::List { path: path.clone(), source: errno.into() };
     let dir = match rustix::fs::open(path.as_bytes(), flags, Mode::empty()) {
         Ok(dir) => dir,
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => return Ok(Vec::new()),
-        // What the caller may not list, the agent may not either: it runs with the same rights or fewer.
-        Err(rustix::io::Errno::ACCESS) => return Ok(Vec::new()),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
+            return Ok(Some(Vec::new()));
+        }
+        Err(rustix::io::Errno::ACCESS) => return Ok(None),
         Err(errno) => return Err(failed(errno)),
     };
     let mut names = Vec::new();
@@ -161,7 +190,7 @@ fn list(path: &AbsPath) -> Result<Vec<(Vec<u8>, FileType)>, WalkError> {
         };
         names.push((name.to_vec(), kind));
     }
-    Ok(names)
+    Ok(Some(names))
 }
 
 /// A path of ours as the system takes it.

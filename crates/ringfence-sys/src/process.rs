@@ -128,11 +128,12 @@ pub fn close_on_exec_from(first: u32) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives up every capability, also those that a program could bring. Allocates nothing.
+/// Gives up every capability that a program could bring. It takes one itself, so it comes before another identity does.
+/// Allocates nothing.
 ///
 /// # Errors
-/// When the kernel refuses one of the calls.
-pub fn drop_capabilities() -> io::Result<()> {
+/// When the caller has no right to, or the kernel refuses.
+pub fn drop_bounding_set() -> io::Result<()> {
     // The kernel says EINVAL at the first number it does not know.
     for capability in 0..64 {
         // SAFETY: prctl with these arguments reads only integers.
@@ -145,6 +146,14 @@ pub fn drop_capabilities() -> io::Result<()> {
             return Err(cause);
         }
     }
+    Ok(())
+}
+
+/// Gives up every capability that the process has. Allocates nothing.
+///
+/// # Errors
+/// When the kernel refuses one of the calls.
+pub fn drop_capabilities() -> io::Result<()> {
     // SAFETY: prctl with these arguments reads only integers.
     let cleared = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };
     if cleared != 0 {
@@ -244,4 +253,10 @@ pub fn fork_in_copy(main: impl FnOnce() -> u8) -> io::Result<Pid> {
 pub fn close(fd: RawFd) {
     // SAFETY: only closes a number; in the copied process nothing else refers to it.
     unsafe { libc::close(fd) };
+}
+
+/// One of the three standard descriptors, by number.
+pub fn standard(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: 0, 1 and 2 stay open for the life of a process that [`clone_process`] made; a closed one gives EBADF.
+    unsafe { BorrowedFd::borrow_raw(number) }
 }

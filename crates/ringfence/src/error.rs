@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ringfence_session::native::StartError;
+use ringfence_session::start::PrepareError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 
@@ -128,8 +130,26 @@ pub(crate) enum Failure {
         /// As typed.
         name: String,
     },
-    /// Nothing here can fence a process.
-    #[error("this build cannot fence a process yet, so it does not start one")]
+    /// A session could not be laid out.
+    #[error("cannot prepare the fence")]
+    Prepare {
+        /// Why.
+        source: PrepareError,
+    },
+    /// A session could not be started.
+    #[error("cannot start inside the fence")]
+    Start {
+        /// Why.
+        source: StartError,
+    },
+    /// Production needs every claim.
+    #[error("tier = \"production\", and not every claim holds")]
+    Shortfalls {
+        /// Those that do not, with the reason.
+        short: Vec<String>,
+    },
+    /// A session that governs itself has no fence, and its other layers are not built.
+    #[error("a self-governing session cannot be started yet")]
     NoBackend,
     /// Printing failed.
     #[error("cannot print")]
@@ -147,12 +167,19 @@ pub(crate) enum Failure {
 
 /// ringfence refused or failed; nothing was started.
 pub(crate) const REFUSED: u8 = 125;
+/// The command is there and cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// The command is not there.
+const NOT_FOUND: u8 = 127;
 /// The command line is wrong.
 const USAGE: u8 = 2;
 
 impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
+            Self::Start { source: StartError::NotFound { .. } } => NOT_FOUND,
+            Self::Start { source: StartError::NotExecutable { .. } } => NOT_EXECUTABLE,
+            Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             Self::Path { .. }
             | Self::BadPath { .. }
             | Self::Host { .. }
@@ -174,6 +201,10 @@ impl Failure {
             Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
+            Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
+            Self::Start { source: StartError::Clone { .. } } => {
+                "this host gives no namespaces: see docs/kernel-features.md".into()
+            }
             Self::NoBackend => {
                 "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
             }

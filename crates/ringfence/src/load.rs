@@ -57,6 +57,12 @@ impl<'m> Loader<'m> {
         &self.facts
     }
 
+    /// For a session, whose own directories are writable.
+    pub(crate) fn in_session(mut self, dir: &AbsPath) -> Self {
+        self.facts.session = Some(dir.clone());
+        self
+    }
+
     /// Loads every file that holds here and resolves them.
     pub(crate) fn resolve(mut self, args: &PolicyArgs) -> Result<Here, Failure> {
         let mut layers = self.own()?;

@@ -14,7 +14,7 @@ use crate::out;
 use crate::tell::{self, Detail};
 use crate::wire::verdict::WireAnswer;
 
-pub(crate) use answers::{Answer, asks_first};
+pub(crate) use answers::{Answer, Asked, asks_first};
 
 pub(crate) fn run(args: &ExplainArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let here = Loader::new(managed)?.resolve(&args.policy)?;
@@ -58,6 +58,16 @@ pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Who holds such an answer in `ringfence run`, and how far.
+pub(crate) fn layers(asked: Asked) -> &'static str {
+    match asked {
+        Asked::Read | Asked::Write => "mounts and Landlock, for what exists when the session starts",
+        Asked::Reach => "network namespace: nothing is reached yet, also what is allowed",
+        Asked::Connect => "mounts: no socket of the host is there yet, also one that is named",
+        Asked::Pass => "environment",
+    }
+}
+
 fn in_words(answer: &Answer) -> String {
     let mut lines = vec![
         format!("{}: {} {}", outcome_word(answer.outcome), answer.asked.word(), Shown(&answer.target)),
@@ -66,6 +76,6 @@ fn in_words(answer: &Answer) -> String {
     lines.extend(answer.source.as_ref().map(|source| format!("  from:   {source}")));
     lines.extend(answer.asks.as_ref().map(|source| format!("  asks:   {}", asks_first(source))));
     lines.extend(answer.remedy.as_ref().map(|remedy| format!("  remedy: {remedy}")));
-    lines.push("  layers: none: this build enforces nothing yet".to_owned());
+    lines.push(format!("  layers: {}", layers(answer.asked)));
     lines.join("\n") + "\n"
 }

@@ -1,24 +1,49 @@
-//! `ringfence run`: resolves the policy, says what is fenced, and until a backend exists refuses to start anything.
+//! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use ringfence_plan::compile;
+use ringfence_session::start::{Session, prepare};
+use ringfence_surface::policy::Tier;
 use ringfence_surface::{Effect, Governance, Role, Rule, Surface};
 
 use crate::cli::RunArgs;
 use crate::error::Failure;
+use crate::host::{Recorder, os_path};
 use crate::load::Loader;
 use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    let here = Loader::new(managed)?.resolve(&args.policy)?;
+    let loader = Loader::new(managed)?;
+    let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
+    let session = Session::create(&state).map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+    let here = loader.in_session(session.dir()).resolve(&args.policy)?;
     tell::resolved(&here.resolved, Detail::Short);
     for line in summary(&here.resolved.surface) {
         say(&line);
     }
-    // There is no path from here to an unfenced process: nothing is started without a layer that holds.
-    Err(Failure::NoBackend)
+    let surface = &here.resolved.surface;
+    if matches!(surface.governance(), Governance::SelfGoverning(_)) {
+        // Without an OS layer there is no fence, and nothing else of such a session is built yet.
+        return Err(Failure::NoBackend);
+    }
+    let plan = compile(surface, &here.facts);
+    let ready = prepare(surface, &here.facts, &plan, &session, &args.command, &mut Recorder::new());
+    let ready = ready.map_err(|source| Failure::Prepare { source })?;
+    let short = ready.shortfalls.iter().map(|short| format!("{}: {}", short.claim, short.reason));
+    if surface.tier() == Tier::Production && !ready.shortfalls.is_empty() {
+        return Err(Failure::Shortfalls { short: short.collect() });
+    }
+    for line in short {
+        say(&format!("ringfence: not held: {line}"));
+    }
+    if !surface.reach().hosts.is_empty() {
+        say("ringfence: the network is closed: hosts cannot be reached yet, also those that are allowed");
+    }
+    let code = ready.prepared.run().map_err(|source| Failure::Start { source })?;
+    Ok(ExitCode::from(code))
 }
 
 /// What is fenced, in three lines.

@@ -23,8 +23,8 @@ pub(crate) struct WireAnswer {
     asks: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
-    /// The layers that would hold it; none is built yet.
-    layers: Vec<&'static str>,
+    /// Who holds it in `ringfence run`, and how far.
+    layers: &'static str,
 }
 
 impl WireAnswer {
@@ -38,7 +38,7 @@ impl WireAnswer {
             source: answer.source.as_ref().map(WireSource::new),
             asks: answer.asks.as_ref().map(asks_first),
             remedy: answer.remedy.clone(),
-            layers: Vec::new(),
+            layers: crate::commands::explain::layers(answer.asked),
         }
     }
 }

@@ -8,6 +8,7 @@ mod init;
 mod jail_exec;
 mod plan;
 mod policy_files;
+mod run;
 mod small;
 mod trust;
 

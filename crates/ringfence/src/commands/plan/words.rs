@@ -148,7 +148,7 @@ impl Words<'_> {
     }
 
     fn claims(&self) -> Vec<String> {
-        vec![format!("claims    {}; no layer is built yet to carry them", self.plan.claims.len())]
+        vec![format!("claims    {}; `run` says at the start which it does not hold", self.plan.claims.len())]
     }
 }
 

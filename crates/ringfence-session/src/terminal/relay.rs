@@ -1,0 +1,360 @@
+//! The loop of the supervisor: bytes, sizes and signals between the user's terminal and the payload's.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ringfence_sys::pty::{self, Seat};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::termios::{LocalModes, OutputModes, SpecialCodeIndex, tcgetattr, tcgetpgrp, tcgetsid};
+
+use super::Terminal;
+use super::flow::Flow;
+use super::outer::{Hold, Raw};
+use super::signals::{Recipient, Signals, stop_here, wait_for};
+
+/// What is still read after the payload ended. The kernel holds less than 20 KiB between slave and master, so this is all
+/// that the payload wrote; a process that outlived it and floods the terminal is cut off here.
+const LAST_OUTPUT: usize = 256 * 1024;
+
+/// How soon to look again whether the user's terminal is ours: no event says that a background job came to the foreground.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+
+/// How soon to look again whether the payload read the end of file that the user typed, and the lines before it.
+const EOF_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Carries bytes, sizes and signals between the user's terminal and the payload's. Gives the former back when dropped.
+pub struct Relay<'s> {
+    terminal: Terminal,
+    signals: &'s Signals,
+    to_payload: Flow,
+    to_user: Flow,
+    /// What the user types.
+    input: Stream,
+    /// What the user sees.
+    output: Stream,
+    /// The payload's terminal.
+    inner: Stream,
+    pause: Pause,
+}
+
+impl<'s> Relay<'s> {
+    pub(super) fn new(terminal: Terminal, signals: &'s Signals) -> Self {
+        Self {
+            terminal,
+            signals,
+            to_payload: Flow::new(),
+            to_user: Flow::new(),
+            input: Stream::Open,
+            output: Stream::Open,
+            inner: Stream::Open,
+            pause: Pause::None,
+        }
+    }
+
+    /// Runs until `done` is readable or closed, and until all that was written before is on the user's terminal.
+    ///
+    /// A pidfd of the payload is a good `done`. A user's terminal that takes no bytes holds the end back, as it would hold
+    /// back the payload itself; TERM, INT, HUP or QUIT then give up what is left.
+    ///
+    /// # Errors
+    ///
+    /// When `poll`, the master or a forwarded signal fails. That the user's terminal is gone is no error: the payload gets
+    /// HUP, and its output goes nowhere.
+    pub fn run(mut self, done: BorrowedFd<'_>, to: Recipient<'_>) -> io::Result<()> {
+        loop {
+            let ready = self.wait(done)?;
+            if !ready.signals.is_empty() {
+                while let Some(signal) = self.signals.next()? {
+                    self.answer(signal, to)?;
+                }
+            }
+            if !ready.input.is_empty() {
+                self.read_user(ready.input, to)?;
+            }
+            if !ready.inner.is_empty() {
+                self.write_payload()?;
+                self.read_payload()?;
+            }
+            if !ready.output.is_empty() {
+                self.write_user();
+            }
+            if !ready.done.is_empty() {
+                return self.finish();
+            }
+        }
+    }
+
+    /// Sleeps until something can be done.
+    fn wait(&mut self, done: BorrowedFd<'_>) -> io::Result<Ready> {
+        // Without a pipeline to share it with, the user's terminal is raw whenever we are in the foreground.
+        let alone = self.terminal.outer.hold() == Hold::Alone && self.input == Stream::Open;
+        if alone && self.terminal.outer.make_raw() == Raw::No {
+            self.pause = Pause::UntilOurs;
+        }
+        self.type_eof();
+        let timeout = match self.pause {
+            Pause::None => None,
+            Pause::UntilOurs => Some(&LOOK_AGAIN),
+            Pause::BeforeEof | Pause::AfterEof => Some(&EOF_AGAIN),
+        };
+        let reads = self.pause == Pause::None && self.to_payload.is_empty() && self.listens();
+        let mut inner = PollFlags::empty();
+        inner.set(PollFlags::IN, self.to_user.is_empty());
+        inner.set(PollFlags::OUT, !self.to_payload.is_empty());
+        let mut input = PollFlags::empty();
+        input.set(PollFlags::IN, reads);
+        let mut output = PollFlags::empty();
+        output.set(PollFlags::OUT, !self.to_user.is_empty());
+
+        let outer = &self.terminal.outer;
+        let mut fds = [
+            PollFd::from_borrowed_fd(done, PollFlags::IN),
+            PollFd::new(self.signals.fd(), PollFlags::IN),
+            self.slot(self.inner, &self.terminal.master, inner),
+            self.slot(self.input, outer.input(), input),
+            self.slot(self.output, outer.output(), output),
+        ];
+        wait_for(&mut fds, timeout)?;
+        let [done, signals, inner, input, output] = fds.map(|fd| fd.revents());
+        if self.pause == Pause::UntilOurs {
+            self.pause = Pause::None;
+        }
+        Ok(Ready { done, signals, inner, input, output })
+    }
+
+    /// A descriptor that nothing is wanted from is left out: poll reports a hang-up unasked, and would never sleep again.
+    fn slot<'fd>(&'fd self, stream: Stream, fd: &'fd OwnedFd, events: PollFlags) -> PollFd<'fd> {
+        match stream {
+            Stream::Open if !events.is_empty() => PollFd::new(fd, events),
+            // A signalfd neither hangs up nor fails, so asking it for nothing makes an empty slot.
+            _ => PollFd::new(self.signals.fd(), PollFlags::empty()),
+        }
+    }
+
+    fn answer(&mut self, signal: Signal, to: Recipient<'_>) -> io::Result<()> {
+        match signal {
+            Signal::WINCH => self.resize(),
+            Signal::CONT => {
+                // A shell that had stopped us has set its own modes since.
+                self.terminal.outer.let_go();
+                self.resize();
+                self.mirror();
+            }
+            Signal::TSTP => self.stop()?,
+            // Nobody is in the foreground before the child has made the PTY its terminal.
+            Signal::INT | Signal::QUIT if tcgetpgrp(&self.terminal.master).is_ok() => {
+                pty::tiocsig(self.terminal.master.as_fd(), signal)?;
+            }
+            _ => to.send(signal)?,
+        }
+        Ok(())
+    }
+
+    fn resize(&self) {
+        // It fails only when the user's terminal is gone, which reading from it will tell.
+        let _ = self.terminal.resize();
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        let master = &self.terminal.master;
+        let inner_shell = matches!((tcgetpgrp(master), tcgetsid(master)), (Ok(job), Ok(leader)) if job != leader);
+        if self.terminal.outer.hold() == Hold::Shared && inner_shell {
+            // The key was pressed outside for a job of an inner shell, which will notice.
+            return pty::tiocsig(master.as_fd(), Signal::TSTP);
+        }
+        self.terminal.outer.give_back();
+        stop_here()
+    }
+
+    /// In a pipeline, the user's terminal gets the modes that the payload gave to its own.
+    fn mirror(&mut self) {
+        if self.terminal.outer.hold() == Hold::Alone {
+            return;
+        }
+        // It fails only when the payload's terminal is gone.
+        let Ok(inner) = tcgetattr(&self.terminal.slave) else { return };
+        self.terminal.outer.follow(&inner);
+    }
+
+    fn listens(&self) -> bool {
+        let outer = &self.terminal.outer;
+        outer.hold() == Hold::Alone || self.terminal.seats.stdin == Seat::Terminal || outer.is_changed()
+    }
+
+    fn read_user(&mut self, events: PollFlags, to: Recipient<'_>) -> io::Result<()> {
+        let gone = events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
+        if !gone && !self.terminal.outer.is_ours() {
+            if self.terminal.outer.hold() == Hold::Alone {
+                self.terminal.outer.let_go();
+            }
+            self.pause = Pause::UntilOurs;
+            return Ok(());
+        }
+        match self.to_payload.fill(self.terminal.outer.input()) {
+            Ok(0) if gone => self.hang_up(to)?,
+            // Ctrl-D on an empty line of a terminal that does the line editing.
+            Ok(0) if self.terminal.outer.modes().local_modes.contains(LocalModes::ICANON) => {
+                self.pause = Pause::BeforeEof
+            }
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::IO) => self.hang_up(to)?,
+            // A terminal that was opened for writing only, and that we may not open again.
+            Err(_) => self.input = Stream::Closed,
+        }
+        Ok(())
+    }
+
+    fn hang_up(&mut self, to: Recipient<'_>) -> io::Result<()> {
+        self.input = Stream::Closed;
+        to.send(Signal::HUP)
+    }
+
+    /// Under EXTPROC the reader sees an end of file when this character is all that waits: lines that were typed before must
+    /// be read first, and lines that were typed after must wait.
+    fn type_eof(&mut self) {
+        let typed = matches!(self.pause, Pause::BeforeEof | Pause::AfterEof);
+        if !typed || !self.to_payload.is_empty() {
+            return;
+        }
+        // Not FIONREAD: what was just written may still be on its way from master to slave, and only poll waits for that.
+        let mut slave = [PollFd::new(&self.terminal.slave, PollFlags::IN)];
+        let all_read = wait_for(&mut slave, Some(&Timespec::default())).is_ok() && slave[0].revents().is_empty();
+        if all_read && self.pause == Pause::BeforeEof {
+            self.to_payload.put(self.terminal.outer.modes().special_codes[SpecialCodeIndex::VEOF]);
+            self.pause = Pause::AfterEof;
+        } else if all_read {
+            self.pause = Pause::None;
+        }
+    }
+
+    fn write_payload(&mut self) -> io::Result<()> {
+        match self.to_payload.pour(&self.terminal.master) {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(Errno::IO) => {
+                self.inner = Stream::Closed;
+                Ok(())
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Returns how many bytes were read.
+    fn read_payload(&mut self) -> io::Result<usize> {
+        if !self.to_user.is_empty() {
+            return Ok(0);
+        }
+        let length = match self.to_user.fill(&self.terminal.master) {
+            Ok(length) => length,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(0),
+            // We hold a slave, so this is not the payload closing its last one; the whole devpts is gone.
+            Err(Errno::IO) => 0,
+            Err(errno) => return Err(errno.into()),
+        };
+        if length == 0 {
+            self.inner = Stream::Closed;
+        }
+        if self.terminal.outer.hold() == Hold::Shared {
+            self.unpack();
+        }
+        if self.output == Stream::Closed {
+            self.to_user.clear();
+        }
+        Ok(length)
+    }
+
+    /// In a pipeline, what the master gives is a packet, and its line ends were made for a raw terminal.
+    fn unpack(&mut self) {
+        match self.to_user.take() {
+            Some(pty::TIOCPKT_DATA) => {
+                let makes_line_ends = OutputModes::OPOST | OutputModes::ONLCR;
+                if self.terminal.outer.modes().output_modes.contains(makes_line_ends) {
+                    self.to_user.drop_carriage_returns();
+                }
+            }
+            Some(events) => {
+                self.to_user.clear();
+                if events & pty::TIOCPKT_IOCTL != 0 {
+                    self.mirror();
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn write_user(&mut self) {
+        match self.to_user.pour(self.terminal.outer.output()) {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+            // The user's terminal is gone. The payload must not be held up by that.
+            Err(_) => {
+                self.output = Stream::Closed;
+                self.to_user.clear();
+            }
+        }
+    }
+
+    /// The payload ended: what it wrote is in the kernel's buffers, and a read of the master sees it (a read that finds
+    /// nothing first waits for the work that moves bytes from slave to master, since Linux 4.7).
+    fn finish(mut self) -> io::Result<()> {
+        let mut budget = LAST_OUTPUT;
+        loop {
+            while !self.to_user.is_empty() {
+                let mut fds = [
+                    PollFd::new(self.terminal.outer.output(), PollFlags::OUT),
+                    PollFd::new(self.signals.fd(), PollFlags::IN),
+                ];
+                wait_for(&mut fds, None)?;
+                let [output, signals] = fds.map(|fd| fd.revents());
+                if !output.is_empty() {
+                    self.write_user();
+                } else if !signals.is_empty() && self.is_told_to_end()? {
+                    return Ok(());
+                }
+            }
+            let length = self.read_payload()?;
+            budget = budget.saturating_sub(length);
+            if length == 0 || budget == 0 || self.output == Stream::Closed {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_told_to_end(&self) -> io::Result<bool> {
+        while let Some(signal) = self.signals.next()? {
+            if matches!(signal, Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What poll said of each descriptor.
+struct Ready {
+    done: PollFlags,
+    signals: PollFlags,
+    inner: PollFlags,
+    input: PollFlags,
+    output: PollFlags,
+}
+
+/// Whether a side still answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Open,
+    Closed,
+}
+
+/// Why what the user types is not read just now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// It is read.
+    None,
+    /// The terminal is another's: we are in the background, or another process of the pipeline changed its modes.
+    UntilOurs,
+    /// The user typed an end of file, and the payload has not read the lines before it.
+    BeforeEof,
+    /// The payload has not read the end of file.
+    AfterEof,
+}

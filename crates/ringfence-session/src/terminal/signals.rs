@@ -1,0 +1,116 @@
+//! The signals of a supervisor: blocked, read from a descriptor, and passed on to the payload.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ringfence_sys::pty::{self, SignalMask};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+
+/// The signals that a supervisor answers itself while a payload runs.
+const ANSWERED: [Signal; 7] =
+    [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::WINCH, Signal::CONT, Signal::TSTP];
+
+/// The signals of a supervisor, blocked and waiting to be answered. Made before the fork, so that none is lost.
+///
+/// A mask outlives fork and exec, so a child must restore [`Signals::mask_before`]; [`spawn_on`](super::spawn_on) lets it.
+pub struct Signals {
+    fd: OwnedFd,
+    before: SignalMask,
+}
+
+impl Signals {
+    /// Blocks TERM, INT, HUP, QUIT, WINCH, CONT and TSTP in the calling thread until this is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When there is no descriptor left for the `signalfd`.
+    pub fn block() -> io::Result<Self> {
+        let fd = pty::signalfd(&ANSWERED)?;
+        Ok(Self { fd, before: pty::block(&ANSWERED)? })
+    }
+
+    /// The mask that the payload should have.
+    #[must_use]
+    pub fn mask_before(&self) -> SignalMask {
+        self.before
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    pub(super) fn next(&self) -> io::Result<Option<Signal>> {
+        pty::next_signal(self.fd.as_fd())
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What came after the payload's end was meant for the payload: a second Ctrl-C must not kill the supervisor here.
+        while let Ok(Some(_)) = self.next() {}
+        // There is no error that could happen and nobody to tell.
+        let _ = self.before.restore();
+    }
+}
+
+/// Who gets the signals that are sent to the supervisor.
+#[derive(Debug, Clone, Copy)]
+pub enum Recipient<'fd> {
+    /// The process of this pidfd, for one that passes them on itself.
+    Process(BorrowedFd<'fd>),
+    /// Every process of this group. The leader must be a child that is not waited for yet, or the number may be another's.
+    Group(Pid),
+}
+
+impl Recipient<'_> {
+    pub(super) fn send(self, signal: Signal) -> io::Result<()> {
+        let sent = match self {
+            Self::Process(pidfd) => rustix::process::pidfd_send_signal(pidfd, signal),
+            Self::Group(leader) => rustix::process::kill_process_group(leader, signal),
+        };
+        match sent {
+            // It has ended, which is what we are about to hear anyway.
+            Err(Errno::SRCH) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
+
+/// Waits until `done` is readable or closed, and forwards TERM, INT, HUP and QUIT: for a payload without a terminal.
+///
+/// # Errors
+///
+/// When `poll` fails, or when a signal cannot be forwarded for another reason than that nobody is there.
+pub fn wait_with_signals(signals: &Signals, done: BorrowedFd<'_>, to: Recipient<'_>) -> io::Result<()> {
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(done, PollFlags::IN), PollFd::new(&signals.fd, PollFlags::IN)];
+        wait_for(&mut fds, None)?;
+        if !fds[0].revents().is_empty() {
+            return Ok(());
+        }
+        while let Some(signal) = signals.next()? {
+            match signal {
+                Signal::TSTP => stop_here()?,
+                Signal::WINCH | Signal::CONT => {}
+                _ => to.send(signal)?,
+            }
+        }
+    }
+}
+
+/// Stops this process as TSTP does when nobody answers it: not at all when no shell is there to continue it.
+pub(super) fn stop_here() -> io::Result<()> {
+    // Before it is let through, so that it acts inside `unblock`.
+    rustix::process::kill_process(rustix::process::getpid(), Signal::TSTP)?;
+    let mask = pty::unblock(&[Signal::TSTP])?;
+    mask.restore()
+}
+
+pub(super) fn wait_for(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> io::Result<()> {
+    match poll(fds, timeout) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
