@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod environment;
+mod idmap;
 pub mod jail;
 pub mod native;
 pub mod shortfalls;

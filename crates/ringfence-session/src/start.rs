@@ -14,6 +14,7 @@ use ringfence_sys::process::Program;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::environment::{self, Own};
+use crate::idmap::mapping;
 use crate::native::{self, Identity, Prepared};
 use crate::shortfalls::{SecondWall, shortfalls};
 use crate::standard::standards;
@@ -135,6 +136,8 @@ pub struct Ready {
     pub walked: Walked,
     /// What falls short.
     pub shortfalls: Vec<Shortfall>,
+    /// Why root's own project cannot be written inside, if it cannot.
+    pub unwritable: Option<io::Error>,
 }
 
 /// Lays everything out. `caller` is the caller's whole environment.
@@ -157,7 +160,9 @@ pub fn prepare(
     let identity = identity(surface.root());
     make_directories(surface, session, identity)?;
     let walked = walk::walk(surface, &plan.mounts)?;
-    let steps = view::script(&guarded(&plan.mounts, &walked.findings), session.dir(), look, false);
+    let idmap = idmap_for(surface.root(), identity);
+    let steps =
+        view::script(&guarded(&plan.mounts, &walked.findings), session.dir(), look, matches!(idmap, Ok(Some(_))));
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| PrepareError::Nul);
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let own = Own { session: session.dir(), name: &session.name };
@@ -169,7 +174,7 @@ pub fn prepare(
             root: c_string(session.dir().join("root").as_bytes())?,
             masks: c_string(session.dir().join("masks").as_bytes())?,
             steps,
-            idmap: None,
+            idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         },
         identity,
         workdir: c_string(surface.workdir().as_bytes())?,
@@ -181,7 +186,8 @@ pub fn prepare(
     };
     let wall = if prepared.landlock.is_some() { SecondWall::Stands } else { SecondWall::Missing };
     let shortfalls = shortfalls(surface, &walked, wall);
-    Ok(Ready { prepared, walked, shortfalls })
+    let unwritable = idmap.err();
+    Ok(Ready { prepared, walked, shortfalls, unwritable })
 }
 
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.
@@ -203,8 +209,15 @@ fn identity(root: &AbsPath) -> Identity {
     Identity::Other { uid, gid: if gid == 0 { NOBODY } else { gid } }
 }
 
-/// Who works for root in root's own project. (Files there stay out of its reach: see the shortfalls.)
+/// Who works for root in root's own project.
 const NOBODY: u32 = 65_534;
+
+/// Where root's own project is worked on by somebody else, it is shown as theirs.
+fn idmap_for(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> {
+    let Identity::Other { uid, gid } = identity else { return Ok(None) };
+    let owner = fs::metadata(os_path(root)).map(|m| (m.uid(), m.gid()))?;
+    if owner.0 == uid { Ok(None) } else { mapping(root, owner, (uid, gid)).map(Some) }
+}
 
 /// The session's own directories and the caches, owned by whoever will write them.
 fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {

@@ -1,6 +1,6 @@
 //! The facts of this host. Everything that is asked is recorded, so that the record answers the same again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
@@ -15,7 +15,7 @@ use crate::error::Failure;
 
 /// A live host that remembers what it was asked.
 pub(crate) struct Recorder {
-    paths: BTreeMap<AbsPath, PathFact>,
+    paths: HashMap<AbsPath, PathFact>,
     git: BTreeMap<AbsPath, Option<GitFact>>,
     git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
 }
@@ -119,12 +119,12 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 
 impl Recorder {
     pub(crate) fn new() -> Self {
-        Self { paths: BTreeMap::new(), git: BTreeMap::new(), git_runs: BTreeMap::new() }
+        Self { paths: HashMap::new(), git: BTreeMap::new(), git_runs: BTreeMap::new() }
     }
 
     /// Hands the record over.
     pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
-        facts.paths = self.paths;
+        facts.paths = self.paths.into_iter().collect();
         facts.git = self.git.into_iter().filter_map(|(path, fact)| Some((path, fact?))).collect();
         facts.git_runs = self.git_runs;
         facts

@@ -74,16 +74,20 @@ fn the_modes_are_copied_from_the_outer_terminal() {
 }
 
 #[test]
-fn ctrl_c_reaches_the_foreground_job_only() {
+fn ctrl_c_and_a_signal_that_stands_for_it_reach_the_foreground_job_only() {
     each(|who| {
         let mut screen = Screen::start(who.pty_run(&["bash", "--norc", "-i"]));
-        screen.wait_for("$ ");
-        screen.types("sh -c 'echo run$((40+2)); exec sleep 1000'\n");
-        screen.wait_for("run42");
-        screen.types("\x03");
-        screen.wait_for("$ ");
-        screen.types("echo status=$?.\n");
-        screen.wait_for("status=130.");
+        let by_key = |screen: &Screen| screen.types("\x03");
+        let by_signal = |screen: &Screen| screen.signal(Signal::INT);
+        for interrupt in [&by_key as &dyn Fn(&Screen), &by_signal] {
+            screen.wait_for("$ ");
+            screen.types("sh -c 'echo run$((40+2)); exec sleep 1000'\n");
+            screen.wait_for("run42");
+            interrupt(&screen);
+            screen.wait_for("$ ");
+            screen.types("echo status=$?.\n");
+            screen.wait_for("status=130.");
+        }
         screen.types("exit 7\n");
         assert_eq!(screen.end().code, 7);
     });
@@ -300,14 +304,17 @@ fn a_payload_that_closes_its_terminal_and_opens_it_again_is_heard() {
 #[test]
 fn closing_the_window_hangs_up_the_payload() {
     each(|who| {
-        let directory = shared_directory();
-        let file = directory.path().join("told");
-        let script = "trap 'echo told > \"$1\"; exit' HUP; echo rea''dy; sleep 1000 & wait";
-        let mut screen = Screen::start(who.pty_run(&["sh", "-c", script, "sh", file.to_str().expect("a name")]));
-        screen.wait_for("ready");
-        let mut child = screen.close();
-        child.0.wait().expect("wait");
-        assert_eq!(std::fs::read_to_string(&file).expect("the payload was told"), "told\n");
+        // With a session on the terminal the kernel sends HUP to the supervisor; without one, only reading tells.
+        for start in [Screen::start, Screen::start_without_session] {
+            let directory = shared_directory();
+            let file = directory.path().join("told");
+            let script = "trap 'echo told > \"$1\"; exit' HUP; echo rea''dy; sleep 1000 & wait";
+            let mut screen = start(who.pty_run(&["sh", "-c", script, "sh", file.to_str().expect("a name")]));
+            screen.wait_for("ready");
+            let mut child = screen.close();
+            child.0.wait().expect("wait");
+            assert_eq!(std::fs::read_to_string(&file).expect("the payload was told"), "told\n");
+        }
     });
 }
 

@@ -195,6 +195,50 @@ fn a_pager_after_the_payload_gets_its_keys() {
 }
 
 #[test]
+fn a_key_for_another_of_the_pipeline_is_left_to_it() {
+    each(|who| {
+        let directory = shared_directory();
+        let file = directory.path().join("go");
+        let mut outer = Screen::start(who.outer_shell());
+        outer.wait_for("$ ");
+        // The other takes the terminal, but looks late: the supervisor has all the time to be faster.
+        let taker = "stty -icanon -echo < /dev/tty; echo ta\"\"ken; until [ -e $1 ]; do sleep 0.05; done";
+        let taker = format!("{taker}; echo key=$(dd bs=1 count=1 < /dev/tty 2> /dev/null).; stty sane < /dev/tty");
+        outer.types(&format!("$PTY_RUN sleep 1000 | sh -c '{taker}' sh {}\n", file.display()));
+        outer.wait_for("taken\r\n");
+        outer.types("k");
+        outer.idle(Duration::from_millis(500));
+        std::fs::write(&file, "").expect("write");
+        outer.wait_for("key=k.");
+        outer.wait_until("sane", |screen| screen.modes().local_modes.contains(LocalModes::ISIG | LocalModes::ICANON));
+        outer.types("\x03");
+        outer.wait_for("$ ");
+        outer.types("exit\n");
+        outer.end();
+    });
+}
+
+#[test]
+fn the_modes_of_a_pager_that_was_faster_are_not_those_of_the_payload() {
+    each(|who| {
+        let directory = shared_directory();
+        let file = directory.path().join("out");
+        let mut outer = Screen::start(who.outer_shell());
+        outer.wait_for("$ ");
+        outer.types(&format!(
+            "stty -icanon -echo; $PTY_RUN stty -a > {}; stty sane; echo aft$((1+1))\n",
+            file.display()
+        ));
+        outer.wait_for("aft2");
+        let modes = std::fs::read_to_string(&file).expect("the output");
+        assert!(modes.contains(" icanon ") && modes.contains(" echo "), "{modes}");
+        outer.wait_for("$ ");
+        outer.types("exit\n");
+        outer.end();
+    });
+}
+
+#[test]
 fn a_payload_behind_a_pipe_reads_its_pipe_and_may_ask_the_user() {
     each(|who| {
         let script = "cat; read -rsn1 key < /dev/tty; echo key=$key.";

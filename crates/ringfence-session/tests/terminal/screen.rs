@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ringfence_sys::pty::{Seat, Seats, block, seat_on};
+use ringfence_sys::pty::{Seat, Seats, block, seat_apart, seat_on};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -129,14 +129,22 @@ impl Screen {
 
     /// The same, with only some of its descriptors on the terminal.
     pub(crate) fn start_with(mut command: Command, seats: Seats) -> Self {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = rustix::pty::openpt(flags).expect("openpt");
-        rustix::pty::unlockpt(&master).expect("unlockpt");
-        let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).expect("TIOCGPTPEER");
-        rustix::io::ioctl_fionbio(&master, true).expect("FIONBIO");
-        resize(&master, 24, 80);
+        let (master, slave) = open_pair();
         let mask = block(&[]).expect("the mask");
         seat_on(&mut command, rustix::io::fcntl_dupfd_cloexec(&slave, 3).expect("dup"), seats, mask);
+        Self::watch(command, master, slave)
+    }
+
+    /// The same, but the terminal is that of no session: no job control, no signals from it.
+    pub(crate) fn start_without_session(mut command: Command) -> Self {
+        let (master, slave) = open_pair();
+        let again = || rustix::io::fcntl_dupfd_cloexec(&slave, 3).expect("dup");
+        command.stdin(again()).stdout(again()).stderr(again());
+        seat_apart(&mut command, block(&[]).expect("the mask"));
+        Self::watch(command, master, slave)
+    }
+
+    fn watch(mut command: Command, master: OwnedFd, slave: OwnedFd) -> Self {
         let child = Kept(command.spawn().expect("spawn"));
         Self { master, slave, child, seen: Vec::new(), at: 0 }
     }
@@ -309,6 +317,16 @@ pub(crate) fn shared_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("chmod");
     directory
+}
+
+fn open_pair() -> (OwnedFd, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = rustix::pty::openpt(flags).expect("openpt");
+    rustix::pty::unlockpt(&master).expect("unlockpt");
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).expect("TIOCGPTPEER");
+    rustix::io::ioctl_fionbio(&master, true).expect("FIONBIO");
+    resize(&master, 24, 80);
+    (master, slave)
 }
 
 fn resize(master: impl AsFd, rows: u16, columns: u16) {

@@ -30,7 +30,7 @@ const FILES: u32 = 100;
 
 /// Every rule that denies or protects.
 pub(super) fn rules(cx: &mut Cx<'_>, grants: &[Grant], asked: &reach::Asked) -> Vec<Rule> {
-    let mut taken = Taken { homes: homes(cx.facts), cx, rules: Vec::new() };
+    let mut taken = Taken { homes: homes(cx), cx, rules: Vec::new() };
     taken.escapes(grants);
     taken.secrets(grants, asked);
     taken.protected(grants);
@@ -45,19 +45,34 @@ pub(super) fn rules(cx: &mut Cx<'_>, grants: &[Grant], asked: &reach::Asked) -> 
     taken.rules
 }
 
-/// The variables once for each home: a secret is one in every home that is known.
-fn homes(facts: &HostFacts) -> Vec<Variables> {
-    let with_home = |home: AbsPath| {
-        let mut vars = facts.environment.clone();
-        vars.insert(b"HOME".to_vec(), home.as_bytes().to_vec());
-        vars
+/// A home directory that secrets are looked for in, and the variables that lead there.
+struct Home {
+    path: AbsPath,
+    vars: Variables,
+}
+
+/// Every home that is known, as it is called and as it leads: a secret is one in each of them.
+fn homes(cx: &mut Cx<'_>) -> Vec<Home> {
+    let mut paths = Vec::new();
+    for home in cx.facts.all_homes() {
+        let leads_to = cx.follow(&AbsPath::root(), home.as_bytes()).map(|found| found.path);
+        for path in [Some(home), leads_to.ok()].into_iter().flatten() {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    let with_home = |path: AbsPath| {
+        let mut vars = cx.facts.environment.clone();
+        vars.insert(b"HOME".to_vec(), path.as_bytes().to_vec());
+        Home { path, vars }
     };
-    facts.all_homes().into_iter().map(with_home).collect()
+    paths.into_iter().map(with_home).collect()
 }
 
 struct Taken<'c, 'a> {
     cx: &'c mut Cx<'a>,
-    homes: Vec<Variables>,
+    homes: Vec<Home>,
     rules: Vec<Rule>,
 }
 
@@ -193,13 +208,15 @@ impl Taken<'_, '_> {
         let root = AbsPath::root();
         for row in rows {
             let source = Source::Table { name: table, reason: row.reason };
-            if !row.pattern.starts_with("~/") && !row.pattern.starts_with("$HOME/") {
+            let Some(below) = row.pattern.strip_prefix("~/") else {
                 self.text(row.pattern.into(), effect, source, list, &root);
                 continue;
-            }
+            };
+            // From the home on: what lies above it has been followed once.
             let homes = std::mem::take(&mut self.homes);
-            for vars in &homes {
-                self.text_with(row.pattern.into(), effect, source.clone(), list, &root, vars);
+            for home in &homes {
+                let rule = PathRule::built_in(below.into(), TemplateKind::Socket);
+                self.rule(&rule, row.pattern.into(), effect, source.clone(), list, (&home.path, &home.vars));
             }
             self.homes = homes;
         }
@@ -207,20 +224,21 @@ impl Taken<'_, '_> {
 
     fn text(&mut self, text: Cow<'static, str>, effect: Effect, source: Source, list: u32, dir: &AbsPath) {
         let facts = self.cx.facts;
-        self.text_with(text, effect, source, list, dir, &facts.environment);
+        let rule = PathRule::built_in(text.clone(), TemplateKind::Socket);
+        self.rule(&rule, text, effect, source, list, (dir, &facts.environment));
     }
 
-    fn text_with(
+    /// One rule, shown as `text`, seen from a directory with some variables.
+    fn rule(
         &mut self,
+        rule: &PathRule,
         text: Cow<'static, str>,
         effect: Effect,
         source: Source,
         list: u32,
-        dir: &AbsPath,
-        vars: &Variables,
+        (dir, vars): (&AbsPath, &Variables),
     ) {
-        let rule = PathRule::built_in(text.clone(), TemplateKind::Socket);
-        match self.patterns(&rule, dir, vars) {
+        match self.patterns(rule, dir, vars) {
             Ok((pattern, None)) => self.push(effect, pattern, text, source, list),
             Ok((pattern, Some(other))) => {
                 self.push(effect, pattern, text.clone(), source.clone(), list);
@@ -241,8 +259,8 @@ impl Taken<'_, '_> {
             }
             // An administrator's rule holds in every home that is known, whatever the caller's `$HOME` says.
             let homes = std::mem::take(&mut self.homes);
-            for vars in &homes {
-                self.file_rule(rule, effect, layer, number, vars);
+            for home in &homes {
+                self.file_rule(rule, effect, layer, number, &home.vars);
             }
             self.homes = homes;
         }

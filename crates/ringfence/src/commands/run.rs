@@ -39,6 +39,9 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     for line in short {
         say(&format!("ringfence: not held: {line}"));
     }
+    if let Some(cause) = &ready.unwritable {
+        say(&format!("ringfence: the project belongs to root and cannot be written inside: {cause}"));
+    }
     if !surface.reach().hosts.is_empty() {
         say("ringfence: the network is closed: hosts cannot be reached yet, also those that are allowed");
     }

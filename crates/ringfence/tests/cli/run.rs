@@ -110,7 +110,7 @@ fn each(test: impl Fn(&Fence)) {
     everybody.iter().for_each(|who| test(&Fence::new(*who)));
 }
 
-/// A7: what is denied cannot be read, by any name or way.
+/// A4 A7: what is denied cannot be read, by any name or way, and no secret comes along in the environment.
 #[test]
 fn a7_what_is_denied_cannot_be_read() {
     each(|fence| {
@@ -228,7 +228,7 @@ fn the_network_is_closed() {
     });
 }
 
-/// What ordinary work needs, works.
+/// A4: what ordinary work needs, works; home and temporary files are the session's own, and markers are set.
 #[test]
 fn ordinary_work() {
     each(|fence| {
@@ -434,4 +434,21 @@ fn the_host_view_is_refused() {
         }
         assert_eq!(command.output().unwrap().status.code(), Some(125));
     });
+}
+
+/// Root's own project is worked on by somebody else, and stays root's.
+#[test]
+fn roots_own_project_stays_roots() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = World::open_to_all(env!("CARGO_BIN_EXE_ringfence"));
+    world.write("project/src/lib.rs", "code\n");
+    fs::set_permissions(world.path("project/src/lib.rs"), Permissions::from_mode(0o600)).unwrap();
+    let script =
+        "test $(id -u) != 0 && cat src/lib.rs && echo new > src/new && echo more >> src/lib.rs && ls -ln src/new";
+    let run = world.ringfence(&["run", "--", "/bin/sh", "-c", script]).expect_code(0);
+    assert!(run.stdout.contains("code"), "{}", run.stdout);
+    let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(world.path("project/src/new")).unwrap());
+    assert_eq!(owner, 0);
 }
