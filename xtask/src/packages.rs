@@ -11,6 +11,8 @@ use crate::steps::{Failure, Outcome, must_succeed};
 enum Sign {
     /// A program that PATH finds.
     Program(&'static str),
+    /// A file: the system's own program, which is there inside the fence too, and not one that only a home directory has.
+    File(&'static str),
 }
 
 /// A package by its Debian name.
@@ -22,8 +24,12 @@ struct Package {
 }
 
 /// Everything that has to be installed beside a Rust toolchain. A check that needs another program adds its row here.
-const PACKAGES: &[Package] =
-    &[Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" }];
+const PACKAGES: &[Package] = &[
+    Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" },
+    Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
+    Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },
+    Package { name: "util-linux", sign: Sign::File("/usr/bin/setpriv"), why: "tests run as an ordinary user too" },
+];
 
 /// Installs what is missing when that is possible without asking anybody, and says what and why.
 pub(crate) fn install_missing() -> Result<Outcome, Failure> {
@@ -62,6 +68,7 @@ fn install_arguments(packages: &[Package]) -> Vec<&'static str> {
 fn is_there(sign: Sign, path: &OsStr) -> bool {
     match sign {
         Sign::Program(name) => std::env::split_paths(path).any(|directory| directory.join(name).is_file()),
+        Sign::File(path) => std::path::Path::new(path).is_file(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The terminal of a session: the payload gets a PTY of its own, and the supervisor carries bytes, sizes and signals between
 //! it and the terminal of the user (claim A16).
 //!
-//! The payload never holds a descriptor of the user's terminal, and that terminal is not the one of its session: it can
-//! neither type into it (`TIOCSTI`), nor read what the user types to somebody else, nor change its modes. A standard
+//! The payload never holds a descriptor of the user's terminal, and that terminal is not the one of its session: it cannot
+//! type into it (`TIOCSTI`), and nothing of it is left when the session ends. What it prints is not filtered. A standard
 //! descriptor that is not a terminal is handed on untouched, so files and pipes are binary-clean and cost nothing.
 //!
 //! | stdin, stdout | the payload | the user's terminal |
@@ -14,9 +14,11 @@
 //! **In a pipeline** (`ringfence run -- cmd | less`, `> log`, `x=$(ringfence run -- fzf)`) raw mode would take the terminal away
 //! from `less`. So the user's terminal keeps doing the line editing, echo and signal keys, and the PTY is set to `EXTPROC`
 //! ("somebody else does that"). When the payload changes the modes of its PTY (a password prompt, a pager) the same change is
-//! made outside, which is what it would have done there itself. Typed lines go to the payload only while the modes outside
-//! are as we left them: whoever changed them is reading. When stdin is not a terminal (`cat | ringfence run -- cmd`) they go
-//! to the payload only after it changed its modes: a bare `read < /dev/tty` waits in vain there.
+//! made outside, which is what it would have done there itself; so it can take the keys from `less`, as it could without us.
+//! A payload that clears `EXTPROC` (`stty sane`) does its own echo, and then the terminal outside is raw. Typed lines go to the
+//! payload only while the modes outside are as we left them: whoever changed them is reading. When stdin is not a terminal
+//! (`cat | ringfence run -- cmd`) they go to the payload only after it changed its modes: a bare `read < /dev/tty` waits in
+//! vain there.
 //!
 //! **Signals.** TERM and HUP to the supervisor go to the payload; INT and QUIT go to the foreground job of the PTY, which
 //! is whom the key would reach. The relay goes on until the payload ends, and only then gives the terminal back; SIGKILL is
