@@ -45,11 +45,12 @@ pub fn number(name: &str) -> Option<u32> {
 }
 
 macro_rules! numbers {
-    ($($name:ident: $number:expr,)*) => { &[$((stringify!($name), $number as u32)),*] };
+    ($($(#[$only:meta])* $name:ident: $number:expr,)*) => { &[$($(#[$only])* (stringify!($name), $number as u32)),*] };
 }
 
-/// The calls that filters speak of, sorted. Those with a number here have no name in the C library on some systems.
-#[cfg(target_arch = "x86_64")]
+/// The calls that filters speak of, sorted. Those with a number here have no name in the C library on some systems; those that
+/// reach hardware by ports exist on one architecture only.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static NUMBERS: &[(&str, u32)] = numbers! {
     acct: libc::SYS_acct,
     add_key: libc::SYS_add_key,
@@ -70,75 +71,13 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     io_uring_register: libc::SYS_io_uring_register,
     io_uring_setup: libc::SYS_io_uring_setup,
     ioctl: libc::SYS_ioctl,
+    #[cfg(target_arch = "x86_64")]
     ioperm: libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
     iopl: libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
     kexec_file_load: libc::SYS_kexec_file_load,
-    kexec_load: libc::SYS_kexec_load,
-    keyctl: libc::SYS_keyctl,
-    landlock_add_rule: libc::SYS_landlock_add_rule,
-    landlock_create_ruleset: libc::SYS_landlock_create_ruleset,
-    landlock_restrict_self: libc::SYS_landlock_restrict_self,
-    lookup_dcookie: libc::SYS_lookup_dcookie,
-    mount: libc::SYS_mount,
-    mount_setattr: libc::SYS_mount_setattr,
-    move_mount: libc::SYS_move_mount,
-    mq_open: libc::SYS_mq_open,
-    msgget: libc::SYS_msgget,
-    msgrcv: libc::SYS_msgrcv,
-    msgsnd: libc::SYS_msgsnd,
-    open_by_handle_at: libc::SYS_open_by_handle_at,
-    open_tree: libc::SYS_open_tree,
-    open_tree_attr: 467,
-    perf_event_open: libc::SYS_perf_event_open,
-    personality: libc::SYS_personality,
-    pivot_root: libc::SYS_pivot_root,
-    quotactl: libc::SYS_quotactl,
-    quotactl_fd: libc::SYS_quotactl_fd,
-    reboot: libc::SYS_reboot,
-    request_key: libc::SYS_request_key,
-    semget: libc::SYS_semget,
-    semop: libc::SYS_semop,
-    semtimedop: libc::SYS_semtimedop,
-    sendmmsg: libc::SYS_sendmmsg,
-    sendmsg: libc::SYS_sendmsg,
-    sendto: libc::SYS_sendto,
-    setns: libc::SYS_setns,
-    settimeofday: libc::SYS_settimeofday,
-    shmat: libc::SYS_shmat,
-    shmget: libc::SYS_shmget,
-    socket: libc::SYS_socket,
-    socketpair: libc::SYS_socketpair,
-    swapoff: libc::SYS_swapoff,
-    swapon: libc::SYS_swapon,
-    syslog: libc::SYS_syslog,
-    umount2: libc::SYS_umount2,
-    unshare: libc::SYS_unshare,
-    uselib: libc::SYS_uselib,
-    userfaultfd: libc::SYS_userfaultfd,
-};
-
-/// As above; the calls that reach hardware by ports do not exist here.
-#[cfg(target_arch = "aarch64")]
-static NUMBERS: &[(&str, u32)] = numbers! {
-    acct: libc::SYS_acct,
-    add_key: libc::SYS_add_key,
-    bpf: libc::SYS_bpf,
-    chroot: libc::SYS_chroot,
-    clock_settime: libc::SYS_clock_settime,
-    clone: libc::SYS_clone,
-    clone3: libc::SYS_clone3,
-    delete_module: libc::SYS_delete_module,
-    finit_module: libc::SYS_finit_module,
-    fsconfig: libc::SYS_fsconfig,
-    fsmount: libc::SYS_fsmount,
-    fsopen: libc::SYS_fsopen,
-    fspick: libc::SYS_fspick,
-    getppid: libc::SYS_getppid,
-    init_module: libc::SYS_init_module,
-    io_uring_enter: libc::SYS_io_uring_enter,
-    io_uring_register: libc::SYS_io_uring_register,
-    io_uring_setup: libc::SYS_io_uring_setup,
-    ioctl: libc::SYS_ioctl,
+    #[cfg(target_arch = "aarch64")]
     kexec_file_load: 294,
     kexec_load: libc::SYS_kexec_load,
     keyctl: libc::SYS_keyctl,
@@ -180,6 +119,8 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     syslog: libc::SYS_syslog,
     umount2: libc::SYS_umount2,
     unshare: libc::SYS_unshare,
+    #[cfg(target_arch = "x86_64")]
+    uselib: libc::SYS_uselib,
     userfaultfd: libc::SYS_userfaultfd,
 };
 
