@@ -27,6 +27,8 @@ pub enum Ground {
 /// What a rule gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rights {
+    /// Listing directories.
+    List,
     /// Reading, listing, executing.
     Read,
     /// Reading, writing and control of a device.
@@ -84,6 +86,11 @@ pub struct LandlockPlan {
     pub scopes: Vec<Scope>,
     /// What the domain does not give although the Surface does.
     pub withheld: Vec<Withheld>,
+}
+
+/// Which claims a domain carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fares {
     /// The claims about paths that this domain holds by itself: their contents, and their names. That metadata is outside is
     /// said once, at the claim that nothing else is writable.
     pub carried: Vec<Claim>,
@@ -101,20 +108,23 @@ pub fn landlock(surface: &Surface, ground: Ground) -> LandlockPlan {
         Ground::NestedView => (Vec::new(), Vec::new()),
         Ground::View | Ground::Host => rules(surface, ground),
     };
-    let mut plan = LandlockPlan {
+    LandlockPlan {
         files: if ground == Ground::NestedView { Files::Open } else { Files::Restricted },
         rules,
         scopes: vec![Scope::Signal, Scope::AbstractUnixSocket],
         withheld,
-        carried: Vec::new(),
-        shortfalls: Vec::new(),
-    };
+    }
+}
+
+/// Which claims the domain for a Surface carries by itself.
+pub fn fares(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> Fares {
+    let mut fares = Fares { carried: Vec::new(), shortfalls: Vec::new() };
     // A self-governing session asks nothing of the operating system.
     if *surface.governance() == Governance::Fenced {
-        whole_claims(surface, ground, &mut plan);
-        path_claims(surface, &mut plan);
+        whole_claims(surface, ground, &mut fares);
+        path_claims(surface, ground, plan, &mut fares);
     }
-    plan
+    fares
 }
 
 fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>) {
@@ -153,7 +163,7 @@ fn one_rule(rule: &Rule, ground: Ground) -> Result<(&AbsPath, Rights), &'static 
 /// Rights add up from above, so a rule that gives no more than one above it says nothing.
 fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>) -> bool {
     path.ancestors().skip(1).filter_map(|above| rights.get(&above)).any(|above| match given {
-        Rights::Read => *above != Rights::Device,
+        Rights::List | Rights::Read => matches!(*above, Rights::Read | Rights::All),
         Rights::Device | Rights::All => *above == Rights::All,
     })
 }
@@ -161,8 +171,8 @@ fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>)
 const LEFT_TO_THE_VIEW: &str = "files are left to the view, since other sandboxes may be started inside";
 
 /// The claims that speak of everything.
-fn whole_claims(surface: &Surface, ground: Ground, plan: &mut LandlockPlan) {
-    let mut short = |claim, reason| plan.shortfalls.push(shortfall(claim, reason));
+fn whole_claims(surface: &Surface, ground: Ground, fares: &mut Fares) {
+    let mut short = |claim, reason| fares.shortfalls.push(shortfall(claim, reason));
     if surface.view() == View::Surface {
         short(
             Claim::NothingElseIsReadable,
@@ -188,10 +198,12 @@ fn whole_claims(surface: &Surface, ground: Ground, plan: &mut LandlockPlan) {
 }
 
 /// The claims that speak of single paths.
-fn path_claims(surface: &Surface, plan: &mut LandlockPlan) {
+fn path_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &mut Fares) {
     for rule in surface.rules().iter().filter(|rule| rule.sense == Sense::Rule) {
         let pattern = rule.pattern.to_string();
         let (claim, touched) = match rule.effect {
+            // Whoever builds this domain leaves out what exists: see `complement`.
+            Effect::Escape | Effect::Deny if ground == Ground::Host => (Claim::Denied { pattern }, false),
             Effect::Escape | Effect::Deny => {
                 (Claim::Denied { pattern }, touches(&rule.pattern, &plan.rules, Rights::Read))
             }
@@ -199,12 +211,12 @@ fn path_claims(surface: &Surface, plan: &mut LandlockPlan) {
             _ => continue,
         };
         match (plan.files, touched) {
-            (Files::Open, _) => plan.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
+            (Files::Open, _) => fares.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
             (Files::Restricted, true) => {
                 let reason = "rights add up from the directories above and cannot be taken away below";
-                plan.shortfalls.push(shortfall(claim, reason));
+                fares.shortfalls.push(shortfall(claim, reason));
             }
-            (Files::Restricted, false) => plan.carried.push(claim),
+            (Files::Restricted, false) => fares.carried.push(claim),
         }
     }
 }
@@ -265,11 +277,16 @@ mod tests {
         plan.rules.iter().find(|rule| rule.path == abs(path)).map(|rule| rule.rights)
     }
 
-    fn short(plan: &LandlockPlan, claim: &str) -> Option<String> {
+    fn judged(policy: &str, ground: Ground) -> Fares {
+        let surface = surface(policy);
+        fares(&surface, ground, &landlock(&surface, ground))
+    }
+
+    fn short(plan: &Fares, claim: &str) -> Option<String> {
         plan.shortfalls.iter().find(|short| short.claim.to_string() == claim).map(|short| short.reason.clone())
     }
 
-    fn carries(plan: &LandlockPlan, claim: &str) -> bool {
+    fn carries(plan: &Fares, claim: &str) -> bool {
         plan.carried.iter().any(|carried| carried.to_string() == claim)
     }
 
@@ -332,14 +349,16 @@ mod tests {
     #[test]
     fn a_nested_view_has_scopes_only() {
         let plan = landlock(&surface(POLICY), Ground::NestedView);
-        assert_eq!((plan.files, plan.rules.len(), plan.carried.len()), (Files::Open, 0, 0));
+        assert_eq!((plan.files, plan.rules.len()), (Files::Open, 0));
         assert_eq!(plan.scopes.len(), 2);
-        assert!(short(&plan, "nothing else is writable").is_some_and(|why| why.contains("view")));
+        let fares = judged(POLICY, Ground::NestedView);
+        assert!(fares.carried.is_empty());
+        assert!(short(&fares, "nothing else is writable").is_some_and(|why| why.contains("view")));
     }
 
     #[test]
     fn what_it_cannot_say_is_said() {
-        let view = landlock(&surface(POLICY), Ground::View);
+        let view = judged(POLICY, Ground::View);
         assert!(short(&view, "nothing else is readable").is_some());
         assert!(short(&view, "nothing else is writable").is_some_and(|why| why.contains("mode, owner")));
         assert!(short(&view, "no network").is_some_and(|why| why.contains("unix sockets by path")));
@@ -347,8 +366,9 @@ mod tests {
         assert!(short(&view, "protect /home/u/proj/infra").is_some());
         assert!(short(&view, "protect **/.envrc").is_some());
         assert!(carries(&view, "protect /srv/www"));
-        let host = landlock(&surface(POLICY), Ground::Host);
-        assert!(short(&host, "deny /home/u/proj/secret").is_some());
+        let host = judged(POLICY, Ground::Host);
+        assert!(carries(&host, "deny /home/u/proj/secret"));
+        assert!(short(&host, "protect /home/u/proj/infra").is_some());
         assert!(carries(&host, "deny /srv/keys"));
         assert!(carries(&host, "protect /srv/www"));
         assert!(short(&host, "only named variables").is_none() && !carries(&host, "only named variables"));
@@ -359,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_self_governing_session_asks_nothing() {
-        let plan = landlock(&surface("[workspace]\nself_governing = true\n"), Ground::View);
+        let plan = judged("[workspace]\nself_governing = true\n", Ground::View);
         assert_eq!((plan.carried.len(), plan.shortfalls.len()), (0, 0));
     }
 }

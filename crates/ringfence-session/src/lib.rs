@@ -3,13 +3,19 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod bwrap;
+mod cgroup;
+mod descendants;
 mod environment;
 mod idmap;
+pub mod inside;
 pub mod jail;
-pub mod native;
-pub mod shortfalls;
+pub mod launch;
+mod payload;
 mod standard;
 pub mod start;
+mod steps;
 pub mod terminal;
 mod view;
 pub mod walk;
+mod wall;

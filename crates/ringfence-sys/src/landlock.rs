@@ -20,6 +20,11 @@ macro_rules! bits {
             $($(#[$bit_doc])* pub const $name: Self = Self($bit);)*
 
             /// The kernel's bits.
+            pub const fn from_bits(bits: u64) -> Self {
+                Self(bits)
+            }
+
+            /// As the kernel has them.
             pub const fn bits(self) -> u64 {
                 self.0
             }

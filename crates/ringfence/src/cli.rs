@@ -11,7 +11,10 @@ Exit codes:
   0    done; explain: allowed; check: every file can be used
   1    explain: denied; check: a file cannot be read, or cannot be used here
   2    the command line is wrong
-  125  ringfence refused or failed, and nothing was started";
+  125  ringfence refused or failed, and nothing was started
+  126  run: the command cannot be executed
+  127  run: the command is not there
+  otherwise run ends with the command's own code, or with 128 and the signal that ended it";
 
 /// Decide which files and hosts a spawned coding agent may touch.
 ///
@@ -38,6 +41,9 @@ pub(crate) enum Command {
     Man(ManArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
+    /// What bubblewrap starts: becomes the command inside the view that it made
+    #[command(hide = true)]
+    Inside(InsideArgs),
 }
 
 /// Which policy, and for whom.
@@ -82,9 +88,32 @@ impl PolicyArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// Build the fence in this way only; without it, in the strongest way that this host allows
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<Backend>,
+    /// Started by root: run the command as this user (a name, or UID:GID)
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// In tier production: start although this claim does not hold, by its name in the receipt
+    #[arg(long = "allow-shortfall", value_name = "CLAIM")]
+    pub(crate) allow_shortfall: Vec<String>,
+    /// Say claim by claim what holds, and keep it as JSON
+    #[arg(long)]
+    pub(crate) receipt: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How a fence is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Backend {
+    /// Namespaces and mounts of our own, with Landlock and seccomp
+    Native,
+    /// The same mounts, made by bubblewrap
+    Bwrap,
+    /// Landlock and seccomp on the host's own files
+    Landlock,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written
@@ -212,4 +241,12 @@ pub(crate) struct JailExecArgs {
     /// `-- ANCHOR GLOB... -- CMD ARGS...`, taken as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<OsString>,
+}
+
+/// Become the command that two inherited descriptors describe
+#[derive(Debug, Args)]
+pub(crate) struct InsideArgs {
+    /// Where the orders are, and where to report to
+    #[arg(value_name = "FD", num_args = 2)]
+    pub(crate) descriptors: Vec<OsString>,
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ringfence_session::native::StartError;
+use ringfence_session::launch::StartError;
 use ringfence_session::start::PrepareError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
@@ -142,6 +142,22 @@ pub(crate) enum Failure {
         /// Why.
         source: StartError,
     },
+    /// No way to build a fence is left.
+    #[error("this host can carry no fence")]
+    NoRung {
+        /// Those before the last, with the reason.
+        tried: Vec<String>,
+        /// The last.
+        last: Box<Failure>,
+    },
+    /// A user on the command line.
+    #[error("cannot run as `{name}`: {why}")]
+    User {
+        /// As typed.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
     /// Production needs every claim.
     #[error("tier = \"production\", and not every claim holds")]
     Shortfalls {
@@ -184,6 +200,7 @@ impl Failure {
             | Self::BadPath { .. }
             | Self::Host { .. }
             | Self::VariableName { .. }
+            | Self::User { .. }
             | Self::Unknown { .. }
             | Self::NoCommand { .. } => USAGE,
             _ => REFUSED,
@@ -202,8 +219,11 @@ impl Failure {
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
             Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
-            Self::Start { source: StartError::Clone { .. } } => {
-                "this host gives no namespaces: see docs/kernel-features.md".into()
+            Self::Start { source: StartError::Clone { .. } } | Self::NoRung { .. } => {
+                "`ringfence doctor` says what this host lacks, and what helps".into()
+            }
+            Self::Shortfalls { .. } => {
+                "`--allow-shortfall NAME` accepts one of them, by the name in brackets or its text".into()
             }
             Self::NoBackend => {
                 "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
@@ -211,6 +231,21 @@ impl Failure {
             Self::Facts { .. } => "`ringfence plan --facts` prints those of this host".into(),
             _ => return None,
         })
+    }
+
+    /// Is the host itself in the way, so that another way to build the fence may do?
+    pub(crate) fn is_the_hosts(&self) -> bool {
+        match self {
+            Self::Prepare { source } => source.is_the_hosts(),
+            Self::Start { source } => source.is_the_hosts(),
+            _ => false,
+        }
+    }
+
+    /// The causes without what was attempted.
+    pub(crate) fn in_one_line(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 
     /// The failure as something said about a policy; itself again when it is about something else.
@@ -232,6 +267,15 @@ impl Failure {
                 if said.iter().any(|diagnostic| diagnostic.place.is_some()) {
                     say(&format!("error: {self}"));
                 }
+            }
+            Self::NoRung { tried, last } => {
+                say(&format!("error: {self}"));
+                tried.iter().for_each(|line| say(&format!("  {line}")));
+                last.tell_causes();
+            }
+            Self::Shortfalls { short } => {
+                say(&format!("error: {self}"));
+                short.iter().for_each(|line| say(&format!("  not held: {line}")));
             }
             _ => self.tell_causes(),
         }

@@ -69,6 +69,36 @@ fn account_homes() -> Vec<AbsPath> {
     homes
 }
 
+/// The user that `--user` names: an account, or `UID:GID`. Root is nobody that an agent runs as.
+pub(crate) fn user(name: &str) -> Result<(u32, u32), Failure> {
+    let unusable = |why| Failure::User { name: name.to_owned(), why };
+    let numbers = name.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    let (uid, gid): (u32, u32) = match numbers {
+        Some(numbers) => numbers,
+        None => {
+            let passwd = read_bounded(Path::new("/etc/passwd"), 16 << 20).unwrap_or_default();
+            account(&passwd, name).ok_or(unusable("there is no such account in /etc/passwd"))?
+        }
+    };
+    if uid == 0 || gid == 0 {
+        return Err(unusable("an agent never runs as root or in root's group"));
+    }
+    if !rustix::process::geteuid().is_root() && rustix::process::geteuid().as_raw() != uid {
+        return Err(unusable("only root can run a command as somebody else"));
+    }
+    Ok((uid, gid))
+}
+
+/// User and group of an account, by name or by number.
+fn account(passwd: &[u8], name: &str) -> Option<(u32, u32)> {
+    let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u32>().ok();
+    passwd.split(|b| *b == b'\n').find_map(|line| {
+        let fields: Vec<&[u8]> = line.split(|b| *b == b':').collect();
+        let [account, _, uid, gid, ..] = fields.as_slice() else { return None };
+        (*account == name.as_bytes() || *uid == name.as_bytes()).then_some((number(uid)?, number(gid)?))
+    })
+}
+
 fn mounts() -> Vec<MountFact> {
     let Ok(table) = fs::read("/proc/self/mountinfo") else { return Vec::new() };
     table.split(|b| *b == b'\n').filter_map(mount_fact).collect()

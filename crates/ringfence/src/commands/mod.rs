@@ -7,6 +7,7 @@ mod init;
 mod jail_exec;
 mod man;
 mod plan;
+mod receipt;
 mod run;
 mod schema;
 mod trust;
@@ -35,5 +36,6 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::JailExec(_) => Ok(jail_exec::run()),
+        Command::Inside(args) => Ok(ExitCode::from(ringfence_session::inside::run(&args.descriptors))),
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod facts;
 pub(crate) mod plan;
+pub(crate) mod receipt;
 pub(crate) mod trusted;
 pub(crate) mod verdict;
 

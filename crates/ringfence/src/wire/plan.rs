@@ -101,7 +101,7 @@ impl WirePlan {
                 .iter()
                 .map(|s| WireSkipped { pattern: s.pattern.clone(), source: s.source.clone(), why: s.why.words() })
                 .collect(),
-            claims: plan.claims.iter().map(ToString::to_string).collect(),
+            claims: ringfence_plan::claims(surface).iter().map(ToString::to_string).collect(),
             omissions: resolved.omissions.iter().map(WireOmission::new).collect(),
             diagnostics: resolved.diagnostics.iter().map(WireDiagnostic::new).collect(),
         }

@@ -148,7 +148,10 @@ impl Words<'_> {
     }
 
     fn claims(&self) -> Vec<String> {
-        vec![format!("claims    {}; `run` says at the start which it does not hold", self.plan.claims.len())]
+        vec![format!(
+            "claims    {}; `run` says at the start which it does not hold",
+            ringfence_plan::claims(self.surface).len()
+        )]
     }
 }
 
