@@ -119,9 +119,9 @@ fn whole_claims(surface: &Surface) -> Vec<Claim> {
         return claims;
     }
     if surface.view() == View::Surface {
-        claims.push(Claim::NothingElseIsReadable);
+        claims.extend([Claim::NothingElseIsReadable, Claim::NothingElseIsSeen]);
     }
-    claims.extend([Claim::NothingElseIsWritable, Claim::SecondWall]);
+    claims.extend([Claim::NothingElseIsWritable, Claim::MetadataStays, Claim::SecondWall, Claim::FenceStays]);
     let has = |wanted: &[Effect]| {
         surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
     };
@@ -130,8 +130,8 @@ fn whole_claims(surface: &Surface) -> Vec<Claim> {
     claims.extend(protects.then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
     let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
-    claims.push(Claim::OnlyTheseHosts { hosts });
-    claims.push(Claim::TreeEndsWithSession);
+    claims.extend([Claim::OnlyTheseHosts { hosts }, Claim::NoHostSockets]);
+    claims.extend([Claim::OutsidersOutOfReach, Claim::TreeEndsWithSession]);
     let caps = surface.caps();
     claims.extend(caps.memory.as_ref().map(|cap| Claim::Memory { bytes: cap.value }));
     claims.extend(caps.pids.as_ref().map(|cap| Claim::Processes { count: cap.value }));
@@ -159,7 +159,9 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
     match claim {
         Claim::CleanEnvironment => Kept::By(vec![LayerName::Environment]),
         Claim::NothingElseIsReadable
+        | Claim::NothingElseIsSeen
         | Claim::NothingElseIsWritable
+        | Claim::MetadataStays
         | Claim::Denied { .. }
         | Claim::Protected { .. } => by_walls(claim, standing.rung, domain),
         Claim::SecondWall => match (is_view, standing.landlock) {
@@ -167,6 +169,7 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             (true, None) => short(LayerName::Landlock, "Landlock is not to be had here: the mounts stand alone"),
             (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         },
+        Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
         Claim::DeniedLater => {
             short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
         }
@@ -182,6 +185,20 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         }
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
+        Claim::NoHostSockets if is_view => short(
+            LayerName::Mounts,
+            "a socket that exists at the start is hidden; one that the host makes later is reached",
+        ),
+        Claim::NoHostSockets => Kept::By(vec![LayerName::Seccomp]),
+        Claim::OutsidersOutOfReach => {
+            let walls = [(is_view, LayerName::Processes), (standing.keeps_signals, LayerName::Landlock)];
+            let held: Vec<LayerName> = walls.into_iter().filter_map(|(holds, layer)| holds.then_some(layer)).collect();
+            if held.is_empty() {
+                short(LayerName::Landlock, "this kernel does not keep signals inside")
+            } else {
+                Kept::By(held)
+            }
+        }
         Claim::TreeEndsWithSession if is_view || standing.keeps_signals => Kept::By(vec![LayerName::Processes]),
         Claim::TreeEndsWithSession => {
             short(LayerName::Landlock, "this kernel does not keep signals inside: whoever watches could be killed")
