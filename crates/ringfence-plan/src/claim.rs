@@ -40,8 +40,10 @@ pub enum Claim {
     FenceStays,
     /// No process outside is signalled, traced or shared memory with.
     OutsidersOutOfReach,
-    /// No unix socket of the host is reached.
+    /// No unix socket of the host that is there at the start is reached.
     NoHostSockets,
+    /// No unix socket that the host makes later is reached.
+    NoLaterSockets,
     /// No host can be reached but these.
     OnlyTheseHosts {
         /// In their own spelling.
@@ -85,6 +87,7 @@ impl fmt::Display for Claim {
             Self::FenceStays => f.write_str("the fence cannot be changed from inside"),
             Self::OutsidersOutOfReach => f.write_str("no process outside is reached"),
             Self::NoHostSockets => f.write_str("no unix socket of the host is reached"),
+            Self::NoLaterSockets => f.write_str("no unix socket that the host makes later is reached"),
             Self::OnlyTheseHosts { hosts } if hosts.is_empty() => f.write_str("no network"),
             Self::OnlyTheseHosts { hosts } => write!(f, "no network but {}", hosts.join(", ")),
             Self::CleanEnvironment => f.write_str("only named variables"),
@@ -111,6 +114,7 @@ impl Claim {
             Self::FenceStays => "fence",
             Self::OutsidersOutOfReach => "outsiders",
             Self::NoHostSockets => "sockets",
+            Self::NoLaterSockets => "sockets-later",
             Self::OnlyTheseHosts { .. } => "network",
             Self::CleanEnvironment => "environment",
             Self::TreeEndsWithSession => "tree",

@@ -63,7 +63,7 @@ pub struct Standing<'a> {
     pub memory: Result<LayerName, &'static str>,
     /// Who holds the limit on processes, or why nobody does.
     pub pids: Result<LayerName, &'static str>,
-    /// What whoever builds the fence found out beside these.
+    /// What whoever builds the fence found out: these claims are not held, whatever would hold them otherwise.
     pub found: &'a [Shortfall],
     /// What this fence does not give although the Surface does.
     pub withheld: &'a [Withheld],
@@ -86,7 +86,8 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
     let mut judge = |claim: Claim| {
-        let kept = kept(&claim, standing, domain.as_ref());
+        let found = standing.found.iter().find(|short| short.claim == claim);
+        let kept = found.map_or_else(|| kept(&claim, standing, domain.as_ref()), |short| Kept::Not(short.clone()));
         if wanted == Lines::All || matches!(kept, Kept::Not(_)) {
             lines.push(ReceiptLine { claim, kept });
         }
@@ -97,8 +98,11 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     }
     if is_fenced(surface) {
         standing.linked.iter().map(|path| Claim::OneName { path: path.to_string() }).for_each(&mut judge);
-        let found = standing.found.iter().map(|short| (short.claim.clone(), Kept::Not(short.clone())));
-        lines.extend(found.map(|(claim, kept)| ReceiptLine { claim, kept }));
+        for short in standing.found {
+            if !lines.iter().any(|line| line.claim == short.claim) {
+                lines.push(ReceiptLine { claim: short.claim.clone(), kept: Kept::Not(short.clone()) });
+            }
+        }
     }
     Receipt { rung: standing.rung, lines, withheld: standing.withheld.to_vec() }
 }
@@ -130,7 +134,7 @@ fn whole_claims(surface: &Surface) -> Vec<Claim> {
     claims.extend(protects.then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
     let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
-    claims.extend([Claim::OnlyTheseHosts { hosts }, Claim::NoHostSockets]);
+    claims.extend([Claim::OnlyTheseHosts { hosts }, Claim::NoHostSockets, Claim::NoLaterSockets]);
     claims.extend([Claim::OutsidersOutOfReach, Claim::TreeEndsWithSession]);
     let caps = surface.caps();
     claims.extend(caps.memory.as_ref().map(|cap| Claim::Memory { bytes: cap.value }));
@@ -185,11 +189,11 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         }
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
-        Claim::NoHostSockets if is_view => short(
-            LayerName::Mounts,
-            "a socket that exists at the start is hidden; one that the host makes later is reached",
-        ),
-        Claim::NoHostSockets => Kept::By(vec![LayerName::Seccomp]),
+        Claim::NoHostSockets => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Seccomp }]),
+        Claim::NoLaterSockets if is_view => {
+            short(LayerName::Mounts, "what is hidden is what exists at the start; a socket made later can be reached")
+        }
+        Claim::NoLaterSockets => Kept::By(vec![LayerName::Seccomp]),
         Claim::OutsidersOutOfReach => {
             let walls = [(is_view, LayerName::Processes), (standing.keeps_signals, LayerName::Landlock)];
             let held: Vec<LayerName> = walls.into_iter().filter_map(|(holds, layer)| holds.then_some(layer)).collect();

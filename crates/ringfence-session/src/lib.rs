@@ -11,6 +11,7 @@ mod idmap;
 pub mod inside;
 pub mod jail;
 pub mod launch;
+mod links;
 mod payload;
 mod standard;
 pub mod start;

@@ -22,6 +22,7 @@ use crate::cgroup::{Group, Wanted};
 use crate::environment::{self, Own};
 use crate::idmap::mapping;
 use crate::launch::{self, Identity, Prepared, Shape};
+use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::standard::standards;
 use crate::view::{self, View as MountView};
@@ -210,7 +211,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
-    let walked = walk::walk(surface, &plan.mounts)?;
+    let mut walked = walk::walk(surface, &plan.mounts)?;
+    walked.linked.extend(links::second_names(&walked.findings));
+    let (guards, found) = match rung {
+        Rung::Bwrap => links::without_links(surface, &walked.findings),
+        Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
+    };
     let (landlock, withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &walked, session),
@@ -252,13 +258,13 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
                 (None, Some(_)) => Ok(LayerName::Processes),
                 (None, None) => Err(no_count),
             },
-            found: &[],
+            found: &found,
             withheld: &withheld,
         };
         receipt(surface, &standing, order.lines)
     };
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let ops = || guarded(&plan.mounts, &walked.findings);
+    let ops = || guarded(&plan.mounts, &guards);
     let shape = match rung {
         Rung::Native => Shape::Native(MountView {
             root: c_string(session.dir().join("root").as_bytes())?,

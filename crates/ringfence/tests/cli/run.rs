@@ -333,7 +333,7 @@ fn a13_what_does_not_hold() {
         let output = accept(&["denied-later", "protected-later"]);
         assert_eq!(output.status.code(), Some(125));
         assert!(text(&output.stderr).contains("[replaced]") && !text(&output.stderr).contains("[denied-later]"));
-        let output = accept(&["denied-later", "protect names that appear later", "replaced", "sockets"]);
+        let output = accept(&["denied-later", "protect names that appear later", "replaced", "sockets-later"]);
         assert_eq!(output.stdout, b"started\n", "{}", text(&output.stderr));
     });
 }
