@@ -323,15 +323,15 @@ fn group(order: &Order<'_>) -> Option<Group> {
 /// A limit on processes by the user's own count, where no control group has one.
 fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
     let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
-    // Those of ours that are counted: the one that waits, and bubblewrap's own.
-    let ours = if order.rung == Rung::Bwrap { 2 } else { 1 };
-    let most = u64::from(most) + ours;
+    let most = u64::from(most);
+    // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
+    // makes for itself there is nobody else.
     match (order.rung, identity) {
         (Rung::LandlockOnly, _) => None,
         (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
             Some(Pids { most, needs_namespace: Some((uid, gid)) })
         }
-        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most, needs_namespace: None }),
+        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
     }
 }
 
