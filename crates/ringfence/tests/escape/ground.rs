@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use ringfence_testkit::World;
 use serde_json::{Value, json};
 
-use super::row::{List, MadeBy, Row, Sign, Thing};
+use super::row::{Attack, List, MadeBy, Row, Sign, Thing};
 
 /// The ordinary user.
 pub(crate) const NOBODY: u32 = 65534;
@@ -215,8 +215,7 @@ impl Ground {
     }
 
     /// What the driver is told.
-    pub(crate) fn orders(&self, numbers_of_rows: &[usize]) -> Value {
-        use super::row::Attack;
+    pub(crate) fn orders(&self, numbers_of_rows: &[usize], mounts: Mounts) -> Value {
         let row = |number: &usize| {
             let number = *number;
             let (kind, text) = match self.rows[number].attack {
@@ -239,6 +238,7 @@ impl Ground {
             "rows": numbers_of_rows.iter().map(row).collect::<Vec<_>>(),
             "project": self.world.path("project"),
             "outsider": self.found,
+            "isolate": mounts == Mounts::OfEachRow,
             "numbers": numbers(),
         })
     }
@@ -289,6 +289,15 @@ impl Drop for Ground {
     }
 }
 
+/// Who sees what an attack mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mounts {
+    /// Everybody: the driver has no right to give each its own.
+    Shared,
+    /// Only the row itself.
+    OfEachRow,
+}
+
 /// What the driver says of one attack.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
@@ -321,7 +330,9 @@ fn numbers() -> Value {
         "fsopen",
         "getppid",
         "io_uring_setup",
+        "ioprio_set",
         "keyctl",
+        "migrate_pages",
         "mount_setattr",
         "move_mount",
         "open_tree",

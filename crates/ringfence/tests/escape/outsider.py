@@ -23,6 +23,7 @@ heard = open(wanted["heard"], "ab", buffering=0)
 libc.prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
 
 memory = ctypes.create_string_buffer(SECRET)
+scratch = ctypes.create_string_buffer(b"scratch")
 file = os.memfd_create("secret")
 os.write(file, SECRET)
 directory = os.open(wanted["directory"], os.O_RDONLY | os.O_DIRECTORY)
@@ -108,6 +109,7 @@ found = {
     "pid": os.getpid(),
     "address": ctypes.addressof(memory),
     "length": len(SECRET),
+    "scratch": ctypes.addressof(scratch),
     "file": file,
     "tcp4": listen(socket.AF_INET, ("127.0.0.1", 0))[1],
     "tcp6": listen(socket.AF_INET6, ("::1", 0))[1],
@@ -118,6 +120,10 @@ found = {
     "memory": shared_memory(),
     "messages": messages(),
     "queue": named_queue("/" + nonce),
+    "spare_memory": shared_memory(),
+    "spare_messages": messages(),
+    "spare_queue": named_queue("/spare-" + nonce),
+    "counter": libc.semget(0, 1, 0o1600),
     "key": key(nonce),
 }
 listen(socket.AF_UNIX, "\0" + nonce)
@@ -130,6 +136,10 @@ print(json.dumps(found), flush=True)
 for path in sys.stdin:
     listen(socket.AF_UNIX, path.strip())
     print("listening", flush=True)
-libc.shmctl(found["memory"], 0, None)
-libc.msgctl(found["messages"], 0, None)
-libc.mq_unlink(found["queue"].encode())
+for name in ("memory", "spare_memory"):
+    libc.shmctl(found[name], 0, None)
+for name in ("messages", "spare_messages"):
+    libc.msgctl(found[name], 0, None)
+for name in ("queue", "spare_queue"):
+    libc.mq_unlink(found[name].encode())
+libc.semctl(found["counter"], 0, 0)

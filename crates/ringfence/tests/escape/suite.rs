@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use super::ground::{Ground, Told, Who, as_owner, is_root};
+use super::ground::{Ground, Mounts, Told, Who, is_root};
 use super::row::{Control, Line, Row, Short};
 
 /// How long a batch may take. It takes a second or two; a machine under load takes longer.
@@ -138,7 +138,7 @@ impl Topic {
 
     fn run(&self, ground: &Ground, numbers: &[usize], mut command: Vec<String>) -> Run {
         if let Some(opened) = self.opened {
-            let orders = ground.orders(numbers).to_string();
+            let orders = ground.orders(numbers, Mounts::Shared).to_string();
             let text = format!("{opened}\nos.execv(sys.argv[2], sys.argv[2:])\n");
             let opener = ["/usr/bin/python3", "-I", "-c", &text, &orders].map(str::to_owned);
             // The user that a wrapper becomes has these open, so the wrapper comes first.
@@ -157,9 +157,10 @@ pub(crate) fn report_skip(what: &str) {
 }
 
 const SETPRIV: &str = "/usr/bin/setpriv";
+const UNSHARE: &str = "/usr/bin/unshare";
 
 /// Becomes the owner of the project.
-fn setpriv() -> Vec<String> {
+pub(crate) fn setpriv() -> Vec<String> {
     if is_root() {
         [SETPRIV, "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"].map(str::to_owned).to_vec()
     } else {
@@ -169,7 +170,7 @@ fn setpriv() -> Vec<String> {
 
 /// What comes before a command that is run without a fence.
 fn without(control: Control) -> Vec<String> {
-    let unshare = ["/usr/bin/unshare", "--user", "--map-root-user", "--mount", "--net", "--ipc", "--pid", "--fork"];
+    let unshare = [UNSHARE, "--user", "--map-root-user", "--mount", "--net", "--ipc", "--uts", "--pid", "--fork"];
     match control {
         Control::Bare => setpriv(),
         Control::Root => Vec::new(),
@@ -181,9 +182,13 @@ fn without(control: Control) -> Vec<String> {
 
 /// What comes before a command that is run in a fence.
 pub(crate) fn fence(ground: &Ground, backend: Backend, who: Who) -> Vec<String> {
+    fence_with(ground, backend, who, &["--policy", "ringfence.toml"])
+}
+
+/// The same, with these flags.
+pub(crate) fn fence_with(ground: &Ground, backend: Backend, who: Who, policy: &[&str]) -> Vec<String> {
     let binary = ground.world.binary().to_str().unwrap();
-    let policy = ["--policy", "ringfence.toml"];
-    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], &policy, &["--"]].concat();
+    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], policy, &["--"]].concat();
     let words = words.into_iter().map(str::to_owned);
     let user = if who == Who::Root { Vec::new() } else { setpriv() };
     user.into_iter().chain(words).collect()
@@ -200,7 +205,8 @@ impl Run {
     /// Runs the driver, and acts outside when an attack asks for it.
     fn of(rows: &[Row], ground: &Ground, numbers: &[usize], command: &[String]) -> Self {
         let mut process = Process::start(ground, command);
-        writeln!(process.input(), "{}", ground.orders(numbers)).unwrap();
+        let mounts = if command.iter().any(|word| word == UNSHARE) { Mounts::OfEachRow } else { Mounts::Shared };
+        writeln!(process.input(), "{}", ground.orders(numbers, mounts)).unwrap();
         let mut told = BTreeMap::new();
         let mut done = false;
         while let Some(line) = process.line() {
@@ -315,6 +321,13 @@ impl Receipt {
         Some(self.holds(ground, number, row.line)? & other?)
     }
 
+    /// What it says of the only claim of a kind.
+    pub(crate) fn holds_kind(&self, kind: &str) -> bool {
+        let said: Vec<bool> = self.lines().filter(|(name, _, _)| *name == kind).map(|(_, _, holds)| holds).collect();
+        assert_eq!(said.len(), 1, "{kind}");
+        said[0]
+    }
+
     /// What it says of a claim; nothing if there is no such line, or if two do not agree.
     fn holds(&self, ground: &Ground, number: usize, line: Line) -> Option<bool> {
         let words = match line {
@@ -334,9 +347,16 @@ impl Receipt {
     }
 }
 
-/// Runs a command without a terminal as the owner, outside of every fence.
-pub(crate) fn bare(ground: &Ground, script: &str) -> std::process::Output {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]).current_dir(ground.world.path("project")).env_clear().envs(ground.variables());
-    as_owner(&mut command).stdin(Stdio::null()).output().unwrap()
+/// Runs a whole command and returns its output.
+pub(crate) fn output(ground: &Ground, command: &[String], more: &[&str]) -> Output {
+    let mut process = Command::new(&command[0]);
+    process.args(&command[1..]).args(more).current_dir(ground.world.path("project")).env_clear();
+    process.envs(ground.variables()).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs a test for every way to build a fence, started by everybody.
+pub(crate) fn every_fence(test: impl Fn(Backend, Who)) {
+    for backend in Backend::ALL {
+        Who::everybody().iter().for_each(|who| test(backend, *who));
+    }
 }
