@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 
 use ringfence_plan::{
     Entry, LandlockPlan, LandlockRule, LayerName, Lines, Plan, Receipt, Rights, Rung, Standing, Withheld, complement,
@@ -79,9 +79,15 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // What cannot be removed now is collected at a later start.
-        let _ = fs::remove_dir_all(os_path(&self.dir));
+        remove(&self.dir);
     }
+}
+
+/// Removes a session's directory. What cannot be removed now is collected at a later start.
+fn remove(dir: &AbsPath) {
+    // What masks are made of cannot be listed, not even to be removed.
+    let _ = fs::set_permissions(os_path(&dir.join("masks/directory")), fs::Permissions::from_mode(0o700));
+    let _ = fs::remove_dir_all(os_path(dir));
 }
 
 /// Takes a session's lock; `None` where somebody holds it.
@@ -101,7 +107,7 @@ fn collect(sessions: &AbsPath) {
         let dir = sessions.child(entry.file_name().as_bytes());
         // One that is being made has no lock yet, and is left alone.
         if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = fs::remove_dir_all(os_path(&dir));
+            remove(&dir);
         }
     }
 }
