@@ -35,7 +35,7 @@ pub(super) static TOPIC: Topic = Topic {
             "no key is asked for",
             "
             try:
-                call('add_key', b'user', b'evil', b'x', 1, -3)
+                call('add_key', b'user', b'evil', b'x', 1, -2)
             except OSError:
                 pass
             call('request_key', b'user', b'evil', None, 0)
@@ -55,7 +55,8 @@ pub(super) static TOPIC: Topic = Topic {
         )
         .as_root(),
         way("no page fault is held up", "call('userfaultfd', 1)"),
-        way("the kernel's log is not read", "call('syslog', 3, ctypes.create_string_buffer(4096), 4096)").as_root(),
+        way("the kernel's log is not read by a call", "call('syslog', 3, ctypes.create_string_buffer(4096), 4096)")
+            .as_root(),
         way("memory is not made executable for what is run next", "c('personality', 0x0400000)"),
         way("nobody becomes root", "os.setresuid(0, 0, 0)").as_root(),
         way(
