@@ -52,7 +52,8 @@ impl Group {
         if !wanted.controllers().all(|needed| handed_down.split_whitespace().any(|word| word == needed)) {
             return None;
         }
-        let path = above.join(&format!("ringfence-{name}"));
+        sweep(above);
+        let path = above.join(&format!("{PREFIX}{name}"));
         fs::create_dir(os_path(&path)).ok()?;
         let group =
             rustix::fs::open(path.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
@@ -83,6 +84,22 @@ impl Group {
         use ringfence_sys::process::{Namespaces, clone_into};
         let Ok(child) = clone_into(Namespaces::NONE, Some(self.as_fd()), || 0) else { return false };
         rustix::process::waitpid(Some(child.pid), rustix::process::WaitOptions::empty()).is_ok()
+    }
+}
+
+/// How the groups of sessions begin.
+const PREFIX: &str = "ringfence-";
+
+/// Removes groups whose supervisor was killed. One with processes in it cannot be removed; one that is being made is young.
+fn sweep(above: &AbsPath) {
+    let is_old = |entry: &fs::DirEntry| {
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
+        age.is_ok_and(|age| age.is_ok_and(|age| age.as_secs() > 60))
+    };
+    let is_ours = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+    let entries = fs::read_dir(os_path(above)).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| is_ours(entry) && is_old(entry)).take(32) {
+        let _ = fs::remove_dir(entry.path());
     }
 }
 

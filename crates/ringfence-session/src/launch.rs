@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
+use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
 use crate::descendants;
@@ -158,7 +159,12 @@ impl Prepared {
         };
         let (errors_read, errors) = self.reports;
         let child = {
-            let first = First { shape: &self.shape, identity: self.identity, payload: &self.payload };
+            let first = First {
+                shape: &self.shape,
+                arguments: Arguments::find(),
+                identity: self.identity,
+                payload: &self.payload,
+            };
             let seat = terminal.as_ref().map(|t| (t.slave(), t.seats()));
             let (ends, watch) = (Ends { errors, alive }, alive_write.as_raw_fd());
             let group = self.group.as_ref().map(Group::as_fd);
@@ -209,6 +215,8 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
 /// The first new process.
 struct First<'p> {
     shape: &'p Shape,
+    /// Where the kernel reads this program's own arguments, which would show inside.
+    arguments: Option<Arguments>,
     identity: Identity,
     payload: &'p Payload,
 }
@@ -219,6 +227,9 @@ impl First<'_> {
         let Ends { errors, alive } = ends;
         // Ours would keep the supervisor's end open.
         process::close(watch);
+        if let (Shape::Native(_), Some(place)) = (self.shape, self.arguments) {
+            place.wipe();
+        }
         if let Err(failed) = self.enter(&alive) {
             return report(&errors, failed);
         }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod arguments;
 mod bwrap;
 mod cgroup;
 mod descendants;

@@ -413,6 +413,16 @@ fn a_receipt() {
     });
 }
 
+/// What the first process inside was called with names paths of the host.
+#[test]
+fn the_first_process_tells_nothing() {
+    each(|fence| {
+        let output = fence.run(&["--env", "OUTSIDE"], "cat /proc/1/cmdline /proc/1/environ | tr '\\0' ' '");
+        assert!(!text(&output.stdout).contains("run"), "{}", text(&output.stdout));
+        assert!(text(&output.stderr).contains("/proc/1/environ: Permission denied"), "{}", text(&output.stderr));
+    });
+}
+
 /// Descriptors of the caller do not come along.
 #[test]
 fn descriptors_stay_outside() {
