@@ -7,6 +7,7 @@ mod environment;
 mod idmap;
 pub mod jail;
 pub mod native;
+pub mod probe;
 pub mod shortfalls;
 mod standard;
 pub mod start;

@@ -373,7 +373,7 @@ fn report(errors: &OwnedFd, failed: Failed) -> u8 {
 }
 
 /// The caller's own identity, unchanged: git keeps user numbers in its index and would read every file again for another.
-fn maps(uid: u32, gid: u32) -> io::Result<()> {
+pub(crate) fn maps(uid: u32, gid: u32) -> io::Result<()> {
     let mut line = [0; 32];
     process::write_file(c"/proc/self/setgroups", b"deny")?;
     process::write_file(c"/proc/self/uid_map", identity_line(uid, &mut line))?;

@@ -1,0 +1,16 @@
+//! What this host can enforce, found out by doing it on nothing.
+//!
+//! A version number is no promise: a distribution may carry a feature earlier or switch it off, and some hosts permit the first
+//! call and refuse a later one. So each probe makes the calls that a session would make, in a process of its own where they
+//! leave something behind. When a probe has returned, everything is as before.
+//!
+//! The probes that fork need a process with one thread, as starting a session does.
+
+mod attempt;
+mod cause;
+mod native;
+mod signs;
+
+pub use cause::Cause;
+pub use native::{Blocked, Step, native};
+pub use signs::{Caller, Signs, Surroundings};
