@@ -7,10 +7,20 @@
 //! The probes that fork need a process with one thread, as starting a session does.
 
 mod attempt;
+mod bwrap;
 mod cause;
+mod cgroup;
+mod features;
 mod native;
+mod program;
 mod signs;
 
+pub use bwrap::{Bwrap, NoBwrap, bwrap, bwrap_in};
 pub use cause::Cause;
+pub use cgroup::{Cgroup, cgroup};
+pub use features::{
+    Engine, Landlock, Seccomp, close_range, engines, idmap, landlock, openat2_beneath, overlay, pidfd, pty, seccomp,
+};
 pub use native::{Blocked, Step, native};
+pub use program::SYSTEM_DIRECTORIES;
 pub use signs::{Caller, Signs, Surroundings};
