@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ringfence_session::doctor::FixError;
 use ringfence_session::native::StartError;
 use ringfence_session::start::PrepareError;
 use ringfence_surface::text::Diagnostic;
@@ -151,6 +152,15 @@ pub(crate) enum Failure {
     /// A session that governs itself has no fence, and its other layers are not built.
     #[error("a self-governing session cannot be started yet")]
     NoBackend,
+    /// A remedy would be carried out, and nobody is there to say yes.
+    #[error("there is no terminal to ask on")]
+    NobodyToAsk,
+    /// A remedy could not be carried out.
+    #[error("cannot put it right")]
+    Fix {
+        /// Why.
+        source: FixError,
+    },
     /// Printing failed.
     #[error("cannot print")]
     Output {
@@ -203,11 +213,12 @@ impl Failure {
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
             Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
             Self::Start { source: StartError::Clone { .. } } => {
-                "this host gives no namespaces: see docs/kernel-features.md".into()
+                "this host gives no namespaces: `ringfence doctor` says why, and what can be done".into()
             }
             Self::NoBackend => {
                 "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
             }
+            Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             Self::Facts { .. } => "`ringfence plan --facts` prints those of this host".into(),
             _ => return None,
         })

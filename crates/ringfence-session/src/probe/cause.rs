@@ -66,7 +66,7 @@ impl fmt::Display for Cause {
             Self::UsedUp => f.write_str("a limit on namespaces is used up, or they are nested too deep"),
             Self::UsernsClone => f.write_str("kernel.unprivileged_userns_clone is 0"),
             Self::AppArmor => {
-                f.write_str("AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)")
+                f.write_str("AppArmor restricts user namespaces: kernel.apparmor_restrict_unprivileged_userns is 1")
             }
             Self::SeLinux => f.write_str("SELinux may refuse it"),
             Self::Filter => f.write_str("a seccomp filter around this process refuses it, as container engines do"),

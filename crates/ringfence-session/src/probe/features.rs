@@ -1,9 +1,9 @@
 //! Single features of the kernel, each tried.
 
+use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
-use std::{ffi::OsStr, path::PathBuf};
 
 use ringfence_plan::{Errno as PlanErrno, SyscallAction, SyscallRule};
 use ringfence_surface::{AbsPath, Shown};
@@ -17,7 +17,7 @@ use rustix::process::PidfdFlags;
 use rustix::pty::OpenptFlags;
 
 use super::attempt::{Stop, attempt, errno};
-use super::program::{self, SYSTEM_DIRECTORIES};
+use super::program;
 use crate::idmap;
 
 /// What the kernel said to an attempt that did not come to its end.
@@ -193,9 +193,8 @@ pub struct Engine {
 
 /// The container engines of this system.
 pub fn engines() -> Vec<Engine> {
-    let directories: Vec<&Path> = SYSTEM_DIRECTORIES.iter().map(Path::new).collect();
     let engine = |name: &'static str| {
-        let path = program::find(name, &directories).ok()?;
+        let path = program::system_program(name)?;
         let version = program::run(&path, &[OsStr::new("--version")], Duration::from_secs(2)).ok();
         let version = version.filter(|ran| ran.status.success()).and_then(|ran| version_in(&ran.said));
         Some(Engine { name, path, version })

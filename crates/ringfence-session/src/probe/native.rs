@@ -21,7 +21,7 @@ use crate::native;
 
 /// A native session is not to be had here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {}; {cause}", step.call(), said(self))]
+#[error("{}", said(self))]
 pub struct Blocked {
     /// The step that failed.
     pub step: Step,
@@ -31,12 +31,13 @@ pub struct Blocked {
     pub cause: Cause,
 }
 
-/// The error in words, unless something else happened.
-fn said(blocked: &Blocked) -> String {
-    match blocked.cause {
-        Cause::Killed => "the process was ended".into(),
-        Cause::TimedOut => "no answer in time".into(),
-        _ => std::io::Error::from(blocked.errno).to_string(),
+/// The cause first: it is what whoever reads this can act on.
+fn said(Blocked { step, errno, cause }: &Blocked) -> String {
+    let error = std::io::Error::from(*errno);
+    match cause {
+        Cause::Killed | Cause::TimedOut => format!("{step} did not come back: {cause}"),
+        Cause::Unknown => format!("{step}: {error}, and {cause}"),
+        _ => format!("{cause} ({step}: {error})"),
     }
 }
 

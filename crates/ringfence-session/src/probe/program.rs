@@ -54,19 +54,32 @@ pub(super) fn find(name: &str, directories: &[&Path]) -> Result<PathBuf, NoProgr
     Err(untrusted.map_or(NoProgram::Absent, NoProgram::Untrusted))
 }
 
+/// The system's own program of this name, without links; nothing where there is none that only the administrator can change.
+pub fn system_program(name: &str) -> Option<PathBuf> {
+    find(name, &SYSTEM_DIRECTORIES.iter().map(Path::new).collect::<Vec<_>>()).ok()
+}
+
 /// The administrator owns the file and its directory, and nobody else may write to them.
 pub(crate) fn is_trusted(path: &Path) -> bool {
-    let owner = administrator();
-    let holds = |path: &Path| fs::metadata(path).is_ok_and(|found| found.uid() == owner && found.mode() & 0o022 == 0);
+    let maps = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok().and_then(|text| text.trim().parse().ok());
+    let is_administrator = |uid| is_administrator(uid, &maps, overflow.unwrap_or(65_534));
+    let holds =
+        |path: &Path| fs::metadata(path).is_ok_and(|found| is_administrator(found.uid()) && found.mode() & 0o022 == 0);
     holds(path) && path.parent().is_some_and(holds)
 }
 
-/// The number under which the administrator's files show. In a user namespace without root it is the number of nobody.
-fn administrator() -> u32 {
-    let maps = fs::read_to_string("/proc/self/uid_map").unwrap_or_else(|_| "0 0 1".into());
-    let has_root = maps.lines().any(|line| line.split_whitespace().next() == Some("0"));
-    let overflow = || fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok();
-    if has_root { 0 } else { overflow().unwrap_or(65_534) }
+/// Root, or in a user namespace somebody outside of it: what belongs to users who are not in the namespace shows as owned by the
+/// overflow number. Where that number is somebody inside too, nobody can tell, and it is not trusted.
+fn is_administrator(uid: u32, maps: &str, overflow: u32) -> bool {
+    let numbers = |line: &str| line.split_whitespace().filter_map(|word| word.parse::<u64>().ok()).collect::<Vec<_>>();
+    let is_inside = |uid: u32| {
+        maps.lines().map(numbers).any(|line| match line[..] {
+            [first, _, count] => (first..first.saturating_add(count)).contains(&u64::from(uid)),
+            _ => false,
+        })
+    };
+    uid == 0 || (uid == overflow && !maps.is_empty() && !is_inside(uid))
 }
 
 /// How a program ended.
@@ -173,6 +186,16 @@ mod tests {
             assert_eq!(sh(script, limit).unwrap_err().kind(), io::ErrorKind::TimedOut, "{script}");
             assert!(start.elapsed() < Duration::from_secs(20), "{script}");
         }
+    }
+
+    #[test]
+    fn whose_files_are_the_administrators() {
+        let (whole, own, root_only) = ("0 0 4294967295\n", "1000 1000 1\n", "         0       1000          1\n");
+        let check = |uid, maps| is_administrator(uid, maps, 65_534);
+        assert!(check(0, whole) && check(0, own) && check(0, ""));
+        assert!(!check(1000, whole) && !check(1000, own) && !check(65_534, whole) && !check(65_534, ""));
+        assert!(check(65_534, own) && check(65_534, root_only));
+        assert!(!check(65_534, "65534 65534 1\n"));
     }
 
     /// A program is taken only from where nobody but the administrator can have put it.

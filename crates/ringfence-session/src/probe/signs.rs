@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::fs::StatVfsMountFlags;
+
 /// The kinds of namespaces that a native session has, as `/proc/self/ns` names them.
 const KINDS: &[&str] = &["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"];
 
@@ -20,7 +22,7 @@ pub enum Caller {
 pub enum Surroundings {
     /// Nothing that shows.
     Host,
-    /// A container.
+    /// A container: the kernel's settings are read-only.
     Container,
     /// Another session of ringfence.
     Ringfence,
@@ -77,12 +79,13 @@ impl Signs {
     }
 }
 
-/// A variable and files that container engines leave; anybody can, so these are for words only.
+/// Container engines cover the kernel's settings with a read-only mount, whatever else they do. Where they do not, as for a
+/// privileged container, a session is as good as on the host.
 fn surroundings() -> Surroundings {
-    let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let settings = rustix::fs::statvfs(c"/proc/sys");
     if std::env::var_os("RINGFENCE").is_some_and(|value| value == "1") {
         Surroundings::Ringfence
-    } else if has("container") || ["/.dockerenv", "/run/.containerenv"].iter().any(|path| Path::new(path).exists()) {
+    } else if settings.is_ok_and(|settings| settings.f_flag.contains(StatVfsMountFlags::RDONLY)) {
         Surroundings::Container
     } else {
         Surroundings::Host

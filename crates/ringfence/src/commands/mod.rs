@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 mod init;
 mod jail_exec;
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Check(args) => check::run(&args, managed),
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)
