@@ -4,8 +4,11 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+#[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
+#[cfg(target_os = "linux")]
 use ringfence_session::native::StartError;
+#[cfg(target_os = "linux")]
 use ringfence_session::start::PrepareError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
@@ -131,36 +134,46 @@ pub(crate) enum Failure {
         /// As typed.
         name: String,
     },
+    #[cfg(target_os = "linux")]
     /// A session could not be laid out.
     #[error("cannot prepare the fence")]
     Prepare {
         /// Why.
         source: PrepareError,
     },
+    #[cfg(target_os = "linux")]
     /// A session could not be started.
     #[error("cannot start inside the fence")]
     Start {
         /// Why.
         source: StartError,
     },
+    #[cfg(target_os = "linux")]
     /// Production needs every claim.
     #[error("tier = \"production\", and not every claim holds")]
     Shortfalls {
         /// Those that do not, with the reason.
         short: Vec<String>,
     },
+    #[cfg(target_os = "linux")]
     /// A session that governs itself has no fence, and its other layers are not built.
     #[error("a self-governing session cannot be started yet")]
     NoBackend,
+    #[cfg(target_os = "linux")]
     /// A remedy would be carried out, and nobody is there to say yes.
     #[error("there is no terminal to ask on")]
     NobodyToAsk,
+    #[cfg(target_os = "linux")]
     /// A remedy could not be carried out.
     #[error("cannot put it right")]
     Fix {
         /// Why.
         source: FixError,
     },
+    /// There is no fence on this system.
+    #[cfg(any(test, not(target_os = "linux")))]
+    #[error("only Linux has what the fence is made of, so no command is started on this system")]
+    NotLinux,
     /// Printing failed.
     #[error("cannot print")]
     Output {
@@ -178,17 +191,22 @@ pub(crate) enum Failure {
 /// ringfence refused or failed; nothing was started.
 pub(crate) const REFUSED: u8 = 125;
 /// The command is there and cannot be executed.
+#[cfg(target_os = "linux")]
 const NOT_EXECUTABLE: u8 = 126;
 /// The command is not there.
+#[cfg(target_os = "linux")]
 const NOT_FOUND: u8 = 127;
 /// The command line is wrong.
 const USAGE: u8 = 2;
 
 impl Failure {
-    fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NotFound { .. } } => NOT_FOUND,
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NotExecutable { .. } } => NOT_EXECUTABLE,
+            #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             Self::Path { .. }
             | Self::BadPath { .. }
@@ -211,14 +229,20 @@ impl Failure {
             Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
+            #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::Clone { .. } } => {
                 "this host gives no namespaces: `ringfence doctor` says why, and what can be done".into()
             }
+            #[cfg(target_os = "linux")]
             Self::NoBackend => {
                 "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
             }
+            #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
+            #[cfg(any(test, not(target_os = "linux")))]
+            Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             Self::Facts { .. } => "`ringfence plan --facts` prints those of this host".into(),
             _ => return None,
         })

@@ -1,6 +1,8 @@
 //! Where text goes: answers to stdout, everything about them to stderr. A reader that has gone away is no error.
 
-use std::io::{self, BufRead as _, Read as _, Write};
+use std::io::{self, Write};
+#[cfg(target_os = "linux")]
+use std::io::{BufRead as _, Read as _};
 
 use ringfence_surface::Shown;
 
@@ -22,6 +24,7 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Asks for a yes. No answer is a no.
+#[cfg(target_os = "linux")]
 pub(crate) fn ask(question: &str) -> bool {
     let mut stderr = io::stderr().lock();
     let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
@@ -32,6 +35,7 @@ pub(crate) fn ask(question: &str) -> bool {
 }
 
 /// Longer than any answer.
+#[cfg(target_os = "linux")]
 const ANSWER: u64 = 100;
 
 /// Prints a value as JSON.

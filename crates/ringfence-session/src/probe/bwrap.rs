@@ -98,3 +98,55 @@ pub fn bwrap_in(directories: &[&Path]) -> Result<Bwrap, NoBwrap> {
         _ => Err(NoBwrap::Fails { path, said: Shown(first).to_string() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A directory with a program of this name, as only root can make one that counts.
+    fn fake(script: &str) -> (tempfile::TempDir, Result<Bwrap, NoBwrap>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(dir.path()).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        fs::write(path.join("bwrap"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(path.join("bwrap"), Permissions::from_mode(0o755)).unwrap();
+        (dir, bwrap_in(&[&path]))
+    }
+
+    /// A9: that it is there says nothing; it has to make a sandbox and run something in it.
+    #[test]
+    fn a9_a_bubblewrap_that_does_not_work() {
+        let empty = tempfile::tempdir().unwrap();
+        assert_eq!(bwrap_in(&[empty.path()]), Err(NoBwrap::Absent));
+        assert_eq!(bwrap_in(&[]), Err(NoBwrap::Absent));
+        let denied = "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1";
+        for (script, expected) in [
+            (denied, "bwrap: setting up uid map: Permission denied"),
+            ("exit 3", "exit status: 3"),
+            ("echo bubblewrap 0.11.0; exit 1", "bubblewrap 0.11.0"),
+            ("echo something else", "something else"),
+        ] {
+            let (_dir, found) = fake(script);
+            match found {
+                Err(NoBwrap::Fails { said, .. }) => assert_eq!(said, expected),
+                // Whoever owns it could have put anything there.
+                Err(NoBwrap::Untrusted { .. }) if !rustix::process::geteuid().is_root() => {}
+                other => panic!("{script}: {other:?}"),
+            }
+        }
+        let (_dir, found) = fake("test \"$1\" = --unshare-all && echo bubblewrap 0.11.0");
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(found.unwrap().version, "0.11.0");
+        }
+    }
+
+    /// A9: the system's own, if it is there, is found without PATH and works where the tests run.
+    #[test]
+    fn a9_the_systems_own_bubblewrap() {
+        let found = bwrap().unwrap();
+        assert!(found.path.ends_with("bwrap") && found.version.starts_with(|c: char| c.is_ascii_digit()), "{found:?}");
+    }
+}

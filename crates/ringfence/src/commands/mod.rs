@@ -2,12 +2,16 @@
 
 mod check;
 mod completions;
-pub(crate) mod doctor;
+#[cfg(target_os = "linux")]
+mod doctor;
+#[cfg(any(test, not(target_os = "linux")))]
+mod elsewhere;
 pub(crate) mod explain;
 mod init;
 mod jail_exec;
 mod man;
 mod plan;
+#[cfg(target_os = "linux")]
 mod run;
 mod schema;
 mod trust;
@@ -19,6 +23,8 @@ use ringfence_surface::policy::PolicyFile;
 
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
+#[cfg(not(target_os = "linux"))]
+use elsewhere::{doctor, run};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {

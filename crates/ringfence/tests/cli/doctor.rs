@@ -111,6 +111,7 @@ fn a15_a_host_that_can() {
             assert_eq!(state(&answer, "native", feature), "works", "{who:?}: {feature}");
         }
         assert_eq!(state(&answer, "landlock", "files"), "works");
+        assert_eq!(state(&answer, "bwrap", "bubblewrap"), "works");
         assert!(answer["host"]["landlock"]["abi"].as_u64().unwrap() >= 3);
         let words = doctor(&world, *who, &[]).output().unwrap();
         let words = text(&words.stdout);
