@@ -139,12 +139,14 @@ fn a15_apparmor_restricts_user_namespaces() {
     let steps = format!(
         "Needed apparmor: give ringfence an AppArmor profile that permits `userns`\n  \
          /etc/apparmor.d/ringfence: {profile}\n  \
-         $ apparmor_parser --replace /etc/apparmor.d/ringfence"
+         $ apparmor_parser --replace /etc/apparmor.d/ringfence\n  \
+         caution: what ringfence starts is under the same profile; a session refuses it namespaces of its own, \
+         `jail-exec` does not"
     );
     check(&ubuntu(), verdict, &steps);
     let mut own = ubuntu();
     own.program_is_trusted = false;
-    assert!(script(&own).contains("caution: /usr/local/bin/ringfence can be changed by others than root"));
+    assert!(script(&own).contains("; and others than root can change /usr/local/bin/ringfence: better install"));
     // A star in a profile means any program.
     for path in ["/home/u/a*b/ringfence", "/home/u/{a,b}/ringfence", "/home/u/a b", "/home/u/\u{e9}", "ringfence"] {
         own.program = Some(path.into());

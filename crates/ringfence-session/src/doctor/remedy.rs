@@ -136,13 +136,14 @@ fn apparmor(title: String, host: &Host) -> Remedy {
     );
     let steps =
         vec![Action::Write { path: PROFILE.into(), text }, Action::run("apparmor_parser", &["--replace", PROFILE])];
-    let caution = (!host.program_is_trusted).then(|| {
-        format!(
-            "{program} can be changed by others than root, and whatever stands there may make user namespaces; \
-             better install it in /usr/local/bin first"
-        )
-    });
-    Remedy { name: "apparmor", title, need: Need::Needed, way: Way::Steps(steps), caution }
+    // A profile of this kind goes on to what the program starts. A session's filter refuses namespaces; `jail-exec` has none.
+    let mut caution = "what ringfence starts is under the same profile; a session refuses it namespaces of its own, \
+                       `jail-exec` does not"
+        .to_owned();
+    if !host.program_is_trusted {
+        caution += &format!("; and others than root can change {program}: better install it in /usr/local/bin first");
+    }
+    Remedy { name: "apparmor", title, need: Need::Needed, way: Way::Steps(steps), caution: Some(caution) }
 }
 
 /// A path that means itself in a profile; nothing for one that would mean more.
