@@ -236,14 +236,12 @@ fn native(host: &Host) -> Vec<Feature> {
     let devpts = "mount devpts at /dev/pts";
     add("a terminal", "interactive commands work as outside", tried(host.pty), Costs::Claim, devpts);
     if let Some(idmap) = host.idmap {
-        let remedy = "put the project on a file system with id-mapped mounts (ext4, xfs, btrfs), or let a user own it";
-        add(
-            "root's own projects",
-            "files that root owns are worked on, and stay root's",
-            tried(idmap),
-            Costs::Claim,
-            remedy,
-        );
+        let remedy = match idmap {
+            Err(Errno::INVAL) => "put the project on ext4, xfs or btrfs, or let a user own it",
+            _ => "let a user own the project",
+        };
+        let carries = "files that root owns are worked on, and stay root's";
+        add("root's own projects", carries, tried(idmap), Costs::Claim, remedy);
     }
     add("a memory limit", "`limits.memory` holds", limit(host, "memory"), Costs::Claim, &delegation(host));
     // Without the controller the kernel's count of the user's processes takes its place.
