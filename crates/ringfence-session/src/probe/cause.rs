@@ -97,7 +97,7 @@ impl Cause {
             Self::AppArmor => "give ringfence an AppArmor profile that permits `userns`",
             Self::SeLinux => "look for the refusal with `ausearch -m avc`, and permit it in the SELinux policy",
             Self::Filter => "start the container with a seccomp profile that permits namespaces and mounts",
-            Self::InsideRingfence => "start it outside, or allow sandboxes within in the outer session's policy",
+            Self::InsideRingfence => "start it outside of that session",
             Self::NoCapability => "start as an ordinary user, or give the container CAP_SYS_ADMIN",
             Self::NoOtherUser => "start as an ordinary user, or give the user namespace more than one user",
             Self::CoveredProc => "start the container with an uncovered /proc (Docker: systempaths=unconfined)",
