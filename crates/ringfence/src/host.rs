@@ -69,6 +69,7 @@ fn account_homes() -> Vec<AbsPath> {
     homes
 }
 
+#[cfg(target_os = "linux")]
 /// The user that `--user` names: an account, or `UID:GID`. Root is nobody that an agent runs as.
 pub(crate) fn user(name: &str) -> Result<(u32, u32), Failure> {
     let unusable = |why| Failure::User { name: name.to_owned(), why };
@@ -89,6 +90,7 @@ pub(crate) fn user(name: &str) -> Result<(u32, u32), Failure> {
     Ok((uid, gid))
 }
 
+#[cfg(target_os = "linux")]
 /// User and group of an account, by name or by number.
 fn account(passwd: &[u8], name: &str) -> Option<(u32, u32)> {
     let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u32>().ok();

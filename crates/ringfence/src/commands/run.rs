@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::launch::Ended;
+use ringfence_session::probe;
 use ringfence_session::start::{Order, Session, prepare};
 use ringfence_surface::policy::Tier;
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
@@ -44,9 +45,12 @@ impl Ladder<'_> {
         let mut tried = Vec::new();
         loop {
             let attempt = if tried.is_empty() { Attempt::First } else { Attempt::Another };
-            let failure = match self.attempt(rung, attempt) {
-                Err(failure) if failure.is_the_hosts() => failure,
-                other => return other,
+            let (failure, why) = match self.attempt(rung, attempt) {
+                Err(failure) => match hosts_refusal(rung, &failure) {
+                    Some(why) => (failure, why),
+                    None => return Err(failure),
+                },
+                done => return done,
             };
             let next = rung.next().filter(|_| self.args.backend.is_none());
             let Some(next) = next else {
@@ -56,8 +60,8 @@ impl Ladder<'_> {
                     Failure::NoRung { tried, last: Box::new(failure) }
                 });
             };
-            say(&format!("ringfence: {rung} cannot be had on this host ({}); trying {next}", failure.in_one_line()));
-            tried.push(format!("{rung}: {}", failure.in_one_line()));
+            say(&format!("ringfence: {rung} cannot be had on this host ({why}); trying {next}"));
+            tried.push(format!("{rung}: {why}"));
             rung = next;
         }
     }
@@ -127,6 +131,18 @@ impl Ladder<'_> {
         receipt::grouped(receipt.shortfalls()).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
         receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
         Ok(())
+    }
+}
+
+/// Why this host cannot carry a rung, if that is why the start failed. A start that failed where the same steps succeed on
+/// nothing has a fault of its own, and a weaker fence would only hide it.
+fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
+    if !failure.is_the_hosts() {
+        return None;
+    }
+    match rung {
+        Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
+        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
     }
 }
 

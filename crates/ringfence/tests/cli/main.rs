@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod check;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod explain;
 mod init;
 #[cfg(target_os = "linux")]
