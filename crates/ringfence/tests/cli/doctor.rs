@@ -81,7 +81,7 @@ fn state<'a>(answer: &'a Value, rung: &str, feature: &str) -> &'a str {
 }
 
 /// Starts a command on a kernel that answers these calls so.
-fn on_a_kernel_that_answers(calls: &[(&'static str, Errno)], command: Command) -> Output {
+pub(crate) fn on_a_kernel_that_answers(calls: &[(&'static str, Errno)], command: Command) -> Output {
     let rule = |(name, errno): &(&'static str, Errno)| SyscallRule {
         name,
         when: &[],

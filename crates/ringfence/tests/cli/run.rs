@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use ringfence_plan::Errno;
 use ringfence_testkit::World;
 
 const NOBODY: u32 = 65534;
@@ -420,6 +421,47 @@ fn the_first_process_tells_nothing() {
         let output = fence.run(&["--env", "OUTSIDE"], "cat /proc/1/cmdline /proc/1/environ | tr '\\0' ' '");
         assert!(!text(&output.stdout).contains("run"), "{}", text(&output.stdout));
         assert!(text(&output.stderr).contains("/proc/1/environ: Permission denied"), "{}", text(&output.stderr));
+    });
+}
+
+/// K4 A9 and the peers' eleventh: where namespaces are refused the next way is tried and its losses are said; where nothing can
+/// hold, nothing starts; a fence that was asked for by name is not replaced by another; production takes no short rung.
+#[test]
+fn k4_the_ladder() {
+    use crate::doctor::on_a_kernel_that_answers as on;
+    let namespaces = [("unshare", Errno::EPERM), ("mount", Errno::EPERM)];
+    let nothing = [&namespaces[..], &[("landlock_create_ruleset", Errno::ENOSYS)]].concat();
+    each(|fence| {
+        let cat = |flags: &[&str]| {
+            let mut command = fence.with(flags);
+            command.args(["/bin/sh", "-c", "cat .env; echo ran"]);
+            command
+        };
+        let output = on(&namespaces, cat(&[]));
+        let said = text(&output.stderr);
+        assert_eq!(output.stdout, b"ran\n", "{said}");
+        assert!(said.contains("native cannot be had on this host") && said.contains("trying bwrap"), "{said}");
+        assert!(said.contains("trying landlock") && said.contains("[second-wall]"), "{said}");
+
+        let output = on(&nothing, cat(&[]));
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()), "{said}");
+        assert!(
+            said.contains("this host can carry no fence") && said.contains("this kernel has no Landlock"),
+            "{said}"
+        );
+        assert!(said.contains("ringfence doctor"), "{said}");
+
+        let output = on(&namespaces, cat(&["--backend", "native"]));
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()));
+
+        fs::write(fence.world.path("project/ringfence.toml"), "version = 1\n[workspace]\ntier = \"production\"\n")
+            .unwrap();
+        let accepted = ["denied-later", "protected-later", "replaced"].map(|name| ["--allow-shortfall", name]).concat();
+        let output = on(&namespaces, cat(&accepted));
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()), "{said}");
+        assert!(said.contains("not held: a second wall behind the first [second-wall]"), "{said}");
     });
 }
 
