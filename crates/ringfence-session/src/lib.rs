@@ -6,10 +6,14 @@
 mod environment;
 mod idmap;
 pub mod jail;
+mod named;
 pub mod native;
+mod place;
+mod script;
 pub mod shortfalls;
 mod standard;
 pub mod start;
 pub mod terminal;
 mod view;
+mod visible;
 pub mod walk;

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::standard::Standard;
 use crate::terminal::{Recipient, Signals, Terminal, wait_with_signals};
-use crate::view::{self, Failed, View};
+use crate::view::{Failed, View};
 
 /// Who runs the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,11 +173,7 @@ fn words(step: u32, view: &View) -> String {
         LANDLOCK => "landlock_restrict_self".into(),
         STANDARD => "opening a standard descriptor again inside the fence (it is protected or denied there)".into(),
         SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
-        view::PROPAGATION => "mount(/, MS_REC|MS_PRIVATE)".into(),
-        view::NEW_ROOT => "mounting the new root".into(),
-        view::MASKS => "mounting what masks are made of".into(),
-        view::PIVOT => "pivot_root".into(),
-        number => view.steps.get(number as usize).map_or_else(|| "?".into(), view::Step::words),
+        number => view.words(number),
     }
 }
 

@@ -33,6 +33,7 @@ pub fn shortfalls(surface: &Surface, walked: &Walked, wall: SecondWall) -> Vec<S
         let claim = Claim::Denied { pattern: "files that the host replaces meanwhile".into() };
         add(claim, LayerName::Mounts, "a guard falls off when an editor outside saves the file anew");
     }
+    walked.shortfalls.iter().for_each(|short| add(short.claim.clone(), short.layer, &short.reason));
     for path in &walked.linked {
         add(protected(path), LayerName::Mounts, "it has another name (a hard link), by which it is not guarded");
     }

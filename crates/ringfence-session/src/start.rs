@@ -8,7 +8,6 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 
 use ringfence_plan::{Plan, Shortfall, guarded};
-use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::Program;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -16,9 +15,11 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use crate::environment::{self, Own};
 use crate::idmap::mapping;
 use crate::native::{self, Identity, Prepared};
+use crate::script::{self, ScriptError};
 use crate::shortfalls::{SecondWall, shortfalls};
 use crate::standard::standards;
 use crate::view;
+use crate::visible::{is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 
 /// A session's own directory. It goes away with the value.
@@ -48,7 +49,7 @@ impl Session {
                 other => other?,
             }
             let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
-            for inner in ["home", "tmp", "root", "masks"] {
+            for inner in ["home", "tmp"] {
                 fs::DirBuilder::new().mode(0o700).create(os_path(&dir.join(inner)))?;
             }
             return Ok(Self { dir, name, _lock: lock });
@@ -111,9 +112,9 @@ pub enum PrepareError {
     /// The command holds a NUL.
     #[error("the command holds a NUL byte")]
     Nul,
-    /// The broad view.
-    #[error("view = \"host\" cannot be started yet")]
-    HostView,
+    /// The view could not be laid out.
+    #[error("cannot lay out the view")]
+    Script(#[from] ScriptError),
     /// A standard descriptor that may not come along.
     #[error("a standard descriptor cannot come along")]
     Standard {
@@ -153,16 +154,18 @@ pub fn prepare(
     look: &mut dyn Look,
 ) -> Result<Ready, PrepareError> {
     let program = command.first().ok_or(PrepareError::NoCommand)?;
-    if surface.view() == View::Host {
-        return Err(PrepareError::HostView);
-    }
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
     let identity = identity(surface.root());
     make_directories(surface, session, identity)?;
-    let walked = walk::walk(surface, &plan.mounts)?;
+    let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    if let Identity::Other { uid, gid } = identity {
+        mounts = with_ways(&mounts, uid, gid);
+        homes.retain(|home| is_reachable(home, uid, gid));
+    }
+    let walked = walk::walk(surface, &mounts, &homes)?;
     let idmap = idmap_for(surface.root(), identity);
-    let steps =
-        view::script(&guarded(&plan.mounts, &walked.findings), session.dir(), look, matches!(idmap, Ok(Some(_))));
+    let mounts = guarded(&mounts, &walked.findings);
+    let script = script::script(&mounts, session.dir(), &walked.seen, look, matches!(idmap, Ok(Some(_))))?;
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| PrepareError::Nul);
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let own = Own { session: session.dir(), name: &session.name };
@@ -171,9 +174,7 @@ pub fn prepare(
     let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
     let prepared = Prepared {
         view: view::View {
-            root: c_string(session.dir().join("root").as_bytes())?,
-            masks: c_string(session.dir().join("masks").as_bytes())?,
-            steps,
+            script,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         },
         identity,
