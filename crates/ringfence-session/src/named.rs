@@ -110,12 +110,12 @@ impl<'s> Walk<'s> {
         if let Some(known) = listings.get(dir) {
             return known.clone().ok_or(Cut);
         }
-        let names = self.list(dir, left);
+        let names = self.read(dir, left);
         listings.insert(dir.clone(), names.clone());
         names.ok_or(Cut)
     }
 
-    fn list(&mut self, dir: &AbsPath, left: &mut usize) -> Option<Rc<Names>> {
+    fn read(&mut self, dir: &AbsPath, left: &mut usize) -> Option<Rc<Names>> {
         let path = relative(dir);
         let mut names = Names::new();
         let opened = match open_beneath(&self.top, &path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {

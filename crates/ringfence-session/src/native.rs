@@ -58,6 +58,12 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
+    /// Somebody moves things about in what is being fenced.
+    #[error("{step}: something else was put there while the session started")]
+    Replaced {
+        /// Where.
+        step: String,
+    },
     /// The program is not there.
     #[error("{program}: not found inside the fence")]
     NotFound {
@@ -244,6 +250,7 @@ impl Prepared {
         Err(match (step, source.kind()) {
             (EXEC, io::ErrorKind::NotFound) => StartError::NotFound { program },
             (EXEC, _) => StartError::NotExecutable { program, source },
+            (step, _) if self.view.is_replaced(step, &source) => StartError::Replaced { step: words(step, &self.view) },
             (step, _) => StartError::Step { step: words(step, &self.view), source },
         })
     }

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
 use ringfence_surface::AbsPath;
-use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
 /// What stands at a place.
@@ -22,6 +22,14 @@ impl Id {
     /// From what the kernel says of it.
     pub(crate) fn of(status: &Stat) -> Self {
         Self { device: status.st_dev, inode: status.st_ino }
+    }
+
+    /// Of what a descriptor leads to, with the number of the mount that it was opened through.
+    pub(crate) fn with_mount(place: &OwnedFd) -> rustix::io::Result<(u64, Self)> {
+        let flags = StatxFlags::INO | StatxFlags::MNT_ID;
+        let status = rustix::fs::statx(place, c"", AtFlags::EMPTY_PATH, flags)?;
+        let device = rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor);
+        Ok((status.stx_mnt_id, Self { device, inode: status.stx_ino }))
     }
 }
 

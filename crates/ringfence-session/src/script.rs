@@ -303,7 +303,7 @@ impl Layout<'_> {
         match path.as_bytes() {
             b"/proc" => {
                 let flags = tame | MountFlags::NOEXEC | MountFlags::RDONLY;
-                self.new(path, c"proc", flags, c"");
+                self.fresh(path, c"proc", flags, c"");
             }
             b"/tmp" | b"/var/tmp" => {
                 let source = self.session.join("tmp");
@@ -314,13 +314,13 @@ impl Layout<'_> {
                 self.grounds.insert(path.clone(), Ground::Own(0o755));
             }
             b"/dev" => {
-                self.new(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=0755");
+                self.fresh(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=0755");
                 self.seals.push(relative(path));
             }
-            b"/dev/shm" => self.new(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=1777"),
+            b"/dev/shm" => self.fresh(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=1777"),
             b"/dev/pts" => {
                 let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-                self.new(path, c"devpts", flags, c"newinstance,ptmxmode=0666,mode=620");
+                self.fresh(path, c"devpts", flags, c"newinstance,ptmxmode=0666,mode=620");
             }
             b"/dev/ptmx" => {
                 self.steps.push(Step::Symlink { target: c"pts/ptmx".into(), path: relative(path) });
@@ -335,7 +335,7 @@ impl Layout<'_> {
         Ok(())
     }
 
-    fn new(&mut self, path: &AbsPath, kind: &'static CStr, flags: MountFlags, data: &'static CStr) {
+    fn fresh(&mut self, path: &AbsPath, kind: &'static CStr, flags: MountFlags, data: &'static CStr) {
         self.mkdir(path);
         self.steps.push(Step::Mount { kind, to: Self::own(path), flags, data });
         self.grounds.insert(path.clone(), Ground::Own(0o755));

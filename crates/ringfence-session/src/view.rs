@@ -41,7 +41,7 @@ pub(crate) const MASKS: u32 = u32::MAX - 2;
 pub(crate) const PIVOT: u32 = u32::MAX - 3;
 
 /// What another process put in the place of what was seen.
-pub(crate) const REPLACED: Errno = Errno::STALE;
+const REPLACED: Errno = Errno::STALE;
 
 /// The descriptors that a script is carried out with.
 struct Ends<'e> {
@@ -63,6 +63,12 @@ impl View {
             PIVOT => "pivot_root".into(),
             number => self.script.steps.get(number as usize).map_or_else(|| "?".into(), Step::words),
         }
+    }
+
+    /// Does the error of a step mean that something else stands there than was seen: another thing, a link, nothing?
+    pub(crate) fn is_replaced(&self, step: u32, error: &io::Error) -> bool {
+        let is_of_the_script = self.script.steps.get(step as usize).is_some();
+        is_of_the_script && matches!(errno(error), REPLACED | Errno::LOOP | Errno::NOENT)
     }
 
     /// Makes the view and moves into it. Runs in the new process, in its own mount namespace, with the rights over it.

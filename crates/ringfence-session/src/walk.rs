@@ -6,8 +6,9 @@
 //!
 //! A directory that is mounted in two places is walked in both: a guard holds at one place only.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, CString, OsStr};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -41,6 +42,12 @@ pub enum WalkError {
     TooMany {
         /// Where.
         root: AbsPath,
+    },
+    /// Somebody moves directories about while they are looked at.
+    #[error("{path} is moved or replaced while it is looked at")]
+    Changing {
+        /// Which.
+        path: AbsPath,
     },
 }
 
@@ -92,12 +99,29 @@ impl WhyHidden {
     }
 }
 
+/// How often a walk begins anew because directories were moved meanwhile.
+const MOST_WALKS: u32 = 5;
+
+/// How often one directory is listed again because something in it vanished: builds make and remove directories all the time.
+const MOST_LISTINGS: u32 = 8;
+
 /// Walks everything the session works on, and looks at each place that a rule names outright. `homes` are searched as well
 /// where the whole host is shown.
 ///
 /// # Errors
 /// [`WalkError`] when something could not be looked at; what cannot be looked at cannot be guarded.
 pub fn walk(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
+    let mut walks = 0;
+    loop {
+        walks += 1;
+        match walk_once(surface, mounts, homes) {
+            Err(WalkError::Changing { .. }) if walks < MOST_WALKS => {}
+            other => return other,
+        }
+    }
+}
+
+fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
     let failed = |errno: Errno| WalkError::List { path: AbsPath::root(), source: errno.into() };
     let visible = Visible::new(mounts);
     let roots = outermost(surface, &visible);
@@ -107,6 +131,8 @@ pub fn walk(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<
         top: open_root().map_err(failed)?,
         buffer: vec![MaybeUninit::uninit(); 1 << 16],
         directories: Vec::new(),
+        entered: HashMap::new(),
+        hasher: RandomState::new(),
         walked: Walked {
             findings: Findings { denied: Vec::new(), protected: Vec::new() },
             linked: Vec::new(),
@@ -123,14 +149,23 @@ pub fn walk(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<
     }
     walk.named(&roots);
     walk.whole_host(&roots, homes)?;
-    let mut walked = walk.walked;
-    let findings = &mut walked.findings;
-    findings.denied.sort();
-    findings.denied.dedup();
-    findings.protected.sort();
-    findings.protected.dedup();
-    without_inner(findings);
-    Ok(walked)
+    Ok(walk.walked.in_order())
+}
+
+impl Walked {
+    /// Everything once, sorted.
+    fn in_order(mut self) -> Self {
+        for paths in [&mut self.findings.protected, &mut self.linked] {
+            paths.sort();
+            paths.dedup();
+        }
+        self.findings.denied.sort();
+        self.findings.denied.dedup();
+        self.hidden.sort();
+        self.hidden.dedup();
+        without_inner(&mut self.findings);
+        self
+    }
 }
 
 /// What lies inside something denied needs no guard of its own.
@@ -143,7 +178,8 @@ fn without_inner(findings: &mut Findings) {
 
 /// The roots that lie in no other; the host's own root is not walked, its secrets are named outright.
 fn outermost(surface: &Surface, visible: &Visible<'_>) -> Vec<AbsPath> {
-    let roots: Vec<&AbsPath> = surface.roots().filter(|root| !root.is_root()).collect();
+    // A directory may be a root in more than one way.
+    let roots: BTreeSet<&AbsPath> = surface.roots().filter(|root| !root.is_root()).collect();
     let is_outermost = |root: &&&AbsPath| !roots.iter().any(|other| *other != **root && root.is_within(other));
     let is_shown = |root: &&&AbsPath| matches!(visible.ground(root), Some(Ground::Host { .. }));
     roots.iter().filter(is_outermost).filter(is_shown).map(|root| (*root).clone()).collect()
@@ -158,6 +194,10 @@ pub(crate) struct Walk<'s> {
     buffer: Vec<MaybeUninit<u8>>,
     /// Every directory that was entered, and the one above it: those above something guarded are remembered.
     directories: Vec<Entered>,
+    /// The mount and identity of each of them, with what its path hashes to: no directory is met under two names of one
+    /// mount, unless somebody moved it on the way.
+    entered: HashMap<(u64, Id), u64>,
+    hasher: RandomState,
     pub(crate) walked: Walked,
 }
 
@@ -180,6 +220,18 @@ struct Ahead<'s> {
     path: AbsPath,
     cursor: Cursor<'s>,
     above: Option<usize>,
+    /// How often it was listed before.
+    listed: u32,
+}
+
+/// What became of a directory that was to be entered.
+enum Opened {
+    /// It is open, and was not entered before.
+    Dir(OwnedFd, Id),
+    /// It was walked already, or cannot be listed and is hidden.
+    Done,
+    /// It is not there any more.
+    Vanished,
 }
 
 impl<'s> Walk<'s> {
@@ -187,14 +239,27 @@ impl<'s> Walk<'s> {
     pub(crate) fn below(&mut self, root: &AbsPath, most: usize) -> Result<Reached, WalkError> {
         let cursor = self.surface.cursor(root);
         let Some(base) = self.root(root)? else { return Ok(Reached::All) };
-        let from = root.as_bytes().len();
         let most = self.walked.names.saturating_add(most);
-        let mut ahead = vec![Ahead { path: root.clone(), cursor, above: None }];
+        let mut ahead = vec![Ahead { path: root.clone(), cursor, above: None, listed: 0 }];
+        // Directories to be listed again, since something vanished from them.
+        let mut again: HashMap<AbsPath, u32> = HashMap::new();
         while let Some(next) = ahead.pop() {
-            // Below the root's own descriptor: whoever renames a directory above it changes nothing here.
-            let below = next.path.as_bytes()[from..].strip_prefix(b"/").unwrap_or(b".");
-            let below = CString::new(below).unwrap_or_default();
-            self.enter(&base, &below, next, &mut ahead)?;
+            match self.open(&base, root, &next)? {
+                Opened::Dir(dir, id) => self.list(dir, id, next, &mut ahead)?,
+                Opened::Done => {}
+                Opened::Vanished => {
+                    let parent = next.path.parent().filter(|parent| parent.is_within(root));
+                    let Some(parent) = parent else { return Err(WalkError::Changing { path: next.path }) };
+                    let listed = again.entry(parent.clone()).or_insert(0);
+                    *listed += 1;
+                    if *listed > MOST_LISTINGS {
+                        return Err(WalkError::Changing { path: parent });
+                    }
+                    let (cursor, listed) = (self.surface.cursor(&parent), *listed);
+                    let above = next.above.and_then(|number| self.directories.get(number)?.above);
+                    ahead.push(Ahead { path: parent, cursor, above, listed });
+                }
+            }
             if self.walked.names > most {
                 return Ok(Reached::Cut);
             }
@@ -216,27 +281,50 @@ impl<'s> Walk<'s> {
         Ok(None)
     }
 
-    fn enter(
-        &mut self,
-        base: &OwnedFd,
-        below: &CStr,
-        next: Ahead<'s>,
-        ahead: &mut Vec<Ahead<'s>>,
-    ) -> Result<(), WalkError> {
-        let Ahead { path, cursor, above } = next;
-        let Some((dir, id)) = self.open(base, below, &path, above)? else { return Ok(()) };
+    /// Opens a directory to list it, below the root's own descriptor: whoever renames a directory above changes nothing here.
+    fn open(&mut self, base: &OwnedFd, root: &AbsPath, next: &Ahead<'s>) -> Result<Opened, WalkError> {
+        let path = &next.path;
+        let failed = |errno: Errno| WalkError::List { path: path.clone(), source: errno.into() };
+        let below = path.as_bytes()[root.as_bytes().len()..].strip_prefix(b"/").unwrap_or(b".");
+        let below = CString::new(below).unwrap_or_default();
+        let dir = match open_beneath(base, &below, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
+            Ok(dir) => dir,
+            Err(Errno::NOENT) => return Ok(Opened::Vanished),
+            // Something else stands there, or on the way there, than was listed.
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(WalkError::Changing { path: path.clone() }),
+            Err(errno) => {
+                self.unlistable(path, errno)?;
+                let status = open_place(base, &below).and_then(rustix::fs::fstat);
+                self.walked.seen.insert(path.clone(), Id::of(&status.map_err(failed)?));
+                if let (Some(parent), Some(above)) = (path.parent(), next.above) {
+                    self.remember(&parent, above);
+                }
+                return Ok(Opened::Done);
+            }
+        };
+        let (mount, id) = Id::with_mount(&dir).map_err(failed)?;
+        let hash = self.hasher.hash_one(path.as_bytes());
+        match self.entered.insert((mount, id), hash) {
+            Some(before) if before != hash => Err(WalkError::Changing { path: path.clone() }),
+            Some(_) if next.listed == 0 => Ok(Opened::Done),
+            _ => Ok(Opened::Dir(dir, id)),
+        }
+    }
+
+    fn list(&mut self, dir: OwnedFd, id: Id, next: Ahead<'s>, ahead: &mut Vec<Ahead<'s>>) -> Result<(), WalkError> {
+        let Ahead { path, cursor, above, .. } = next;
         self.directories.push(Entered { above, id, is_noted: false });
         let here = Here { path: &path, cursor: &cursor, number: self.directories.len() - 1, dir: &dir };
         let waiting = ahead.len();
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut listing = RawDir::new(&dir, &mut buffer);
-        let mut fits = true;
+        let mut is_hidden = false;
         while let Some(entry) = listing.next() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(errno) => {
-                    fits = false;
                     self.unlistable(&path, errno)?;
+                    is_hidden = true;
                     break;
                 }
             };
@@ -245,45 +333,18 @@ impl<'s> Walk<'s> {
                 continue;
             }
             self.walked.names += 1;
-            fits = self.name(&here, name, entry.file_type(), ahead);
-            if !fits {
+            if !self.name(&here, name, entry.file_type(), ahead) {
                 self.hide(&path, WhyHidden::TooLong);
+                is_hidden = true;
                 break;
             }
         }
-        if !fits {
+        if is_hidden {
             ahead.truncate(waiting);
             self.remember(&path, here.number);
         }
         self.buffer = buffer;
         Ok(())
-    }
-
-    /// Opens a directory to list it. What vanished meanwhile, or is none any more, has nothing below it.
-    fn open(
-        &mut self,
-        base: &OwnedFd,
-        below: &CStr,
-        path: &AbsPath,
-        above: Option<usize>,
-    ) -> Result<Option<(OwnedFd, Id)>, WalkError> {
-        let failed = |errno: Errno| WalkError::List { path: path.clone(), source: errno.into() };
-        match open_beneath(base, below, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
-            Ok(dir) => {
-                let status = rustix::fs::fstat(&dir).map_err(failed)?;
-                Ok(Some((dir, Id::of(&status))))
-            }
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            Err(errno) => {
-                self.unlistable(path, errno)?;
-                let status = open_place(base, below).and_then(rustix::fs::fstat);
-                self.walked.seen.insert(path.clone(), Id::of(&status.map_err(failed)?));
-                if let (Some(parent), Some(above)) = (path.parent(), above) {
-                    self.remember(&parent, above);
-                }
-                Ok(None)
-            }
-        }
     }
 
     /// A directory that cannot be listed is hidden: a name in it can be opened by whoever knows it, and its owner can change
@@ -339,7 +400,7 @@ impl<'s> Walk<'s> {
         if is_entered {
             let inner = here.cursor.enter(bytes);
             if !inner.is_exhausted() {
-                ahead.push(Ahead { path, cursor: inner, above: Some(here.number) });
+                ahead.push(Ahead { path, cursor: inner, above: Some(here.number), listed: 0 });
             }
         }
         true

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use ringfence_session::native::StartError;
 use ringfence_session::start::PrepareError;
+use ringfence_session::walk::WalkError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 
@@ -204,6 +205,10 @@ impl Failure {
             Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
             Self::Start { source: StartError::Clone { .. } } => {
                 "this host gives no namespaces: see docs/kernel-features.md".into()
+            }
+            Self::Start { source: StartError::Replaced { .. } }
+            | Self::Prepare { source: PrepareError::Walk(WalkError::Changing { .. }) } => {
+                "start it again when nothing moves files about there".into()
             }
             Self::NoBackend => {
                 "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()

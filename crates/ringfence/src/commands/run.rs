@@ -39,6 +39,9 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     for line in short {
         say(&format!("ringfence: not held: {line}"));
     }
+    for hidden in &ready.walked.hidden {
+        say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
+    }
     if let Some(cause) = &ready.unwritable {
         say(&format!("ringfence: the project belongs to root and cannot be written inside: {cause}"));
     }

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 mod host;
+mod race;
+mod walk;
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
