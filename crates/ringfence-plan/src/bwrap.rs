@@ -72,6 +72,11 @@ pub fn bwrap(mounts: &[MountOp], places: &Places, starter: Starter) -> Result<Ve
         }
         words.mount(op, places);
     }
+    for op in mounts {
+        if let MountOp::Hollow { path } = op {
+            words.add("--remount-ro", &[path.as_bytes()]);
+        }
+    }
     words.add("--remount-ro", &[b"/"]);
     // Whoever becomes the command goes to its directory; root without its rights might not get there.
     words.add("--chdir", &[b"/"]);
@@ -125,6 +130,7 @@ impl Words {
             MountOp::Link { path, target } => self.add("--symlink", &[target, path.as_bytes()]),
             MountOp::Mask { path, kind: Found::File } => self.bind("--ro-bind", &places.mask_file, path),
             MountOp::Mask { path, kind: Found::Directory } => self.bind("--ro-bind", &places.mask_directory, path),
+            MountOp::Hollow { path } => self.add("--perms", &[b"0111", b"--tmpfs", path.as_bytes()]),
             MountOp::Private { path, .. } => self.private(path, places),
         }
     }

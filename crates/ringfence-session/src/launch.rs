@@ -19,7 +19,7 @@ use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
 use crate::descendants;
-use crate::payload::{Payload, SeatAt, map_oneself};
+use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
 use crate::steps::{ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, failed, next_report, report, words};
 use crate::terminal::{Clock, Recipient, Signals, Struck, Terminal, wait_with_signals};
 use crate::view::{Failed, View};
@@ -59,6 +59,12 @@ pub enum StartError {
         step: String,
         /// Why.
         source: io::Error,
+    },
+    /// Somebody moves things about in what is being fenced.
+    #[error("{step}: something else was put there while the session started")]
+    Replaced {
+        /// Where.
+        step: String,
     },
     /// The program is not there.
     #[error("{program}: not found inside the fence")]
@@ -206,6 +212,9 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
             (ARRIVED, _) => arrived = true,
             (EXEC, io::ErrorKind::NotFound) => return Err(StartError::NotFound { program }),
             (EXEC, _) => return Err(StartError::NotExecutable { program, source }),
+            (step, _) if view.is_some_and(|view| view.is_replaced(step, &source)) => {
+                return Err(StartError::Replaced { step: words(step, view) });
+            }
             (step, _) => return Err(StartError::Step { step: words(step, view), source }),
         }
     }
@@ -230,6 +239,9 @@ impl First<'_> {
         if let (Shape::Native(_), Some(place)) = (self.shape, self.arguments) {
             place.wipe();
         }
+        // The view's own cannot be written.
+        let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
+        let proc = if needs_proc { open_proc().ok() } else { None };
         if let Err(failed) = self.enter(&alive) {
             return report(&errors, failed);
         }
@@ -239,7 +251,7 @@ impl First<'_> {
         }
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls => self.payload.become_program(seat),
+            Shape::Native(_) | Shape::Walls => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
         };
         let payload = match process::fork_in_copy(|| report(&errors, program())) {
             Ok(pid) => pid,

@@ -11,7 +11,6 @@ use ringfence_plan::{
     Entry, LandlockPlan, LandlockRule, LayerName, Lines, Plan, Receipt, Rights, Rung, Standing, Withheld, complement,
     guarded, receipt,
 };
-use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
@@ -23,8 +22,10 @@ use crate::environment::{self, Own};
 use crate::idmap::mapping;
 use crate::launch::{self, Identity, Prepared, Shape};
 use crate::payload::{Payload, Pids};
+use crate::script::{self, ScriptError};
 use crate::standard::standards;
-use crate::view::{self, View as MountView};
+use crate::view::View;
+use crate::visible::{is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 
@@ -57,7 +58,7 @@ impl Session {
                 other => other?,
             }
             let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
-            for inner in ["home", "tmp", "root", "masks"] {
+            for inner in ["home", "tmp"] {
                 fs::DirBuilder::new().mode(0o700).create(os_path(&dir.join(inner)))?;
             }
             return Ok(Self { dir, name, _lock: lock });
@@ -125,9 +126,9 @@ pub enum PrepareError {
     /// The command holds a NUL.
     #[error("the command holds a NUL byte")]
     Nul,
-    /// The broad view.
-    #[error("view = \"host\" cannot be started yet")]
-    HostView,
+    /// The view could not be laid out.
+    #[error("cannot lay out the view")]
+    Script(#[from] ScriptError),
     /// A standard descriptor that may not come along.
     #[error("a standard descriptor cannot come along")]
     Standard {
@@ -198,10 +199,7 @@ pub struct Ready {
 /// # Errors
 /// [`PrepareError`]; nothing was started.
 pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
-    let Order { surface, plan, rung, session, .. } = *order;
-    if surface.view() == View::Host {
-        return Err(PrepareError::HostView);
-    }
+    let Order { surface, facts, plan, rung, session, .. } = *order;
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
     }
@@ -210,7 +208,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
-    let walked = walk::walk(surface, &plan.mounts)?;
+    let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    if let Identity::Other { uid, gid } = identity {
+        mounts = with_ways(&mounts, uid, gid);
+        homes.retain(|home| is_reachable(home, uid, gid));
+    }
+    let walked = walk::walk(surface, &mounts, &homes)?;
     let (landlock, withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &walked, session),
@@ -252,21 +255,19 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
                 (None, Some(_)) => Ok(LayerName::Processes),
                 (None, None) => Err(no_count),
             },
-            found: &[],
+            found: &walked.shortfalls,
             withheld: &withheld,
         };
         receipt(surface, &standing, order.lines)
     };
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let ops = || guarded(&plan.mounts, &walked.findings);
+    let mounts = guarded(&mounts, &walked.findings);
     let shape = match rung {
-        Rung::Native => Shape::Native(MountView {
-            root: c_string(session.dir().join("root").as_bytes())?,
-            masks: c_string(session.dir().join("masks").as_bytes())?,
-            steps: view::script(&ops(), session.dir(), look, matches!(idmap, Ok(Some(_)))),
+        Rung::Native => Shape::Native(View {
+            script: script::script(&mounts, session.dir(), &walked.seen, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
-        Rung::Bwrap => Shape::Bwrap(Bubble::new(&ops(), session.dir(), &payload, reports.1.as_fd())?),
+        Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
     let program_name = Shown(order.command[0].as_bytes()).to_string();

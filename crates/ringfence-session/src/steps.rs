@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use crate::view::{self, Failed, View};
+use crate::view::{Failed, View};
 
 /// Numbered from the end, so that they never meet those of the view.
 pub(crate) const MAPS: u32 = u32::MAX - 100;
@@ -43,11 +43,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
         BWRAP => "starting bubblewrap".into(),
         INSIDE => "reading what bubblewrap's payload should do".into(),
-        view::PROPAGATION => "mount(/, MS_REC|MS_PRIVATE)".into(),
-        view::NEW_ROOT => "mounting the new root".into(),
-        view::MASKS => "mounting what masks are made of".into(),
-        view::PIVOT => "pivot_root".into(),
-        number => view.and_then(|view| view.steps.get(number as usize)).map_or_else(|| "?".into(), view::Step::words),
+        number => view.map_or_else(|| "?".into(), |view| view.words(number)),
     }
 }
 

@@ -252,8 +252,16 @@ pub fn unshare_user() -> io::Result<()> {
 /// # Errors
 /// When it cannot be opened, or does not take all of it at once.
 pub fn write_file(path: &CStr, bytes: &[u8]) -> io::Result<()> {
+    write_file_at(rustix::fs::CWD, path, bytes)
+}
+
+/// The same, in a directory. Allocates nothing.
+///
+/// # Errors
+/// As [`write_file`].
+pub fn write_file_at(dir: BorrowedFd<'_>, path: &CStr, bytes: &[u8]) -> io::Result<()> {
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    let file = rustix::fs::openat(dir, path, flags, rustix::fs::Mode::empty())?;
     let written = rustix::io::write(&file, bytes)?;
     if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }

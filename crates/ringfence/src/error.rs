@@ -10,6 +10,8 @@ use ringfence_session::doctor::FixError;
 use ringfence_session::launch::StartError;
 #[cfg(target_os = "linux")]
 use ringfence_session::start::PrepareError;
+#[cfg(target_os = "linux")]
+use ringfence_session::walk::WalkError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 
@@ -254,6 +256,11 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::Clone { .. } } | Self::NoRung { .. } => {
                 "`ringfence doctor` says what this host lacks, and what helps".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::Replaced { .. } }
+            | Self::Prepare { source: PrepareError::Walk(WalkError::Changing { .. }) } => {
+                "start it again when nothing moves files about there".into()
             }
             #[cfg(target_os = "linux")]
             Self::Shortfalls { .. } => {

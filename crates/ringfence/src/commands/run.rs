@@ -109,6 +109,9 @@ impl Ladder<'_> {
         };
         let ready = prepare(&order, &mut Recorder::new()).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
+        for hidden in &ready.walked.hidden {
+            say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
+        }
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }

@@ -63,6 +63,7 @@ enum WireMount {
     Cover { path: Bytes },
     Mask { path: Bytes },
     Freeze { path: Bytes },
+    Hollow { path: Bytes },
 }
 
 #[derive(Debug, Serialize)]
@@ -174,5 +175,6 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Cover { path } => WireMount::Cover { path: Bytes::new(path.as_bytes()) },
         MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
         MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
+        MountOp::Hollow { path } => WireMount::Hollow { path: Bytes::new(path.as_bytes()) },
     }
 }

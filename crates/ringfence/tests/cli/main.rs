@@ -13,6 +13,8 @@ mod policy_files;
 mod run;
 mod small;
 mod trust;
+#[cfg(target_os = "linux")]
+mod view;
 
 use ringfence_testkit::World;
 

@@ -567,21 +567,6 @@ fn root_lends_no_group() {
     });
 }
 
-/// The broad view is not built, and is refused rather than guessed.
-#[test]
-fn the_host_view_is_refused() {
-    each(|fence| {
-        fs::write(fence.world.path("project/p.toml"), "version = 1\n[files]\nview = \"host\"\n").unwrap();
-        let mut command = Command::new(fence.world.binary());
-        command.args(["run", "--policy", "p.toml", "--", "true"]).current_dir(fence.world.path("project"));
-        command.env("HOME", fence.world.path("home")).stdin(Stdio::null());
-        if fence.who == Who::Nobody {
-            command.gid(NOBODY).uid(NOBODY);
-        }
-        assert_eq!(command.output().unwrap().status.code(), Some(125));
-    });
-}
-
 /// Whoever starts it, the caller's own project can be worked on, by somebody who is not root, and stays the caller's.
 #[test]
 fn the_callers_own_project_stays_the_callers() {
