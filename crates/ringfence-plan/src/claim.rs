@@ -119,8 +119,9 @@ pub struct Receipt {
     pub lines: Vec<ReceiptLine>,
 }
 
-/// Everything a Surface asks. A self-governing session asks nothing of the operating system.
-pub(crate) fn claims(surface: &Surface) -> Vec<Claim> {
+/// Everything a Surface asks, each to be carried by a layer or reported short. A self-governing session asks nothing of the
+/// operating system. There are as many as rules: whoever starts a session and tells nobody has no use for them.
+pub fn claims(surface: &Surface) -> Vec<Claim> {
     let mut claims = vec![Claim::CleanEnvironment];
     if matches!(surface.governance(), Governance::SelfGoverning(_)) {
         return claims;
@@ -130,10 +131,9 @@ pub(crate) fn claims(surface: &Surface) -> Vec<Claim> {
     }
     claims.push(Claim::NothingElseIsWritable);
     for rule in surface.rules().iter().filter(|rule| rule.sense == Sense::Rule) {
-        let pattern = rule.pattern.to_string();
         match rule.effect {
-            Effect::Escape | Effect::Deny => claims.push(Claim::Denied { pattern }),
-            Effect::Protect => claims.push(Claim::Protected { pattern }),
+            Effect::Escape | Effect::Deny => claims.push(Claim::Denied { pattern: rule.pattern.to_string() }),
+            Effect::Protect => claims.push(Claim::Protected { pattern: rule.pattern.to_string() }),
             Effect::Write(_) | Effect::Read(_) | Effect::Ask | Effect::ThirdParty | Effect::Withheld => {}
         }
     }

@@ -84,6 +84,11 @@ pub struct LandlockPlan {
     pub scopes: Vec<Scope>,
     /// What the domain does not give although the Surface does.
     pub withheld: Vec<Withheld>,
+}
+
+/// Which claims a domain holds. Apart from the domain, since there are as many as rules and a start has no use for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandlockClaims {
     /// The claims about paths that this domain holds by itself: their contents, and their names. That metadata is outside is
     /// said once, at the claim that nothing else is writable.
     pub carried: Vec<Claim>,
@@ -101,20 +106,23 @@ pub fn landlock(surface: &Surface, ground: Ground) -> LandlockPlan {
         Ground::NestedView => (Vec::new(), Vec::new()),
         Ground::View | Ground::Host => rules(surface, ground),
     };
-    let mut plan = LandlockPlan {
+    LandlockPlan {
         files: if ground == Ground::NestedView { Files::Open } else { Files::Restricted },
         rules,
         scopes: vec![Scope::Signal, Scope::AbstractUnixSocket],
         withheld,
-        carried: Vec::new(),
-        shortfalls: Vec::new(),
-    };
+    }
+}
+
+/// What the domain that [`landlock`] made for this Surface holds by itself, and what not.
+pub fn landlock_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> LandlockClaims {
+    let mut claims = LandlockClaims { carried: Vec::new(), shortfalls: Vec::new() };
     // A self-governing session asks nothing of the operating system.
     if *surface.governance() == Governance::Fenced {
-        whole_claims(surface, ground, &mut plan);
-        path_claims(surface, &mut plan);
+        whole_claims(surface, ground, &mut claims);
+        path_claims(surface, plan, &mut claims);
     }
-    plan
+    claims
 }
 
 fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>) {
@@ -161,8 +169,8 @@ fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>)
 const LEFT_TO_THE_VIEW: &str = "files are left to the view, since other sandboxes may be started inside";
 
 /// The claims that speak of everything.
-fn whole_claims(surface: &Surface, ground: Ground, plan: &mut LandlockPlan) {
-    let mut short = |claim, reason| plan.shortfalls.push(shortfall(claim, reason));
+fn whole_claims(surface: &Surface, ground: Ground, claims: &mut LandlockClaims) {
+    let mut short = |claim, reason| claims.shortfalls.push(shortfall(claim, reason));
     if surface.view() == View::Surface {
         short(
             Claim::NothingElseIsReadable,
@@ -188,7 +196,7 @@ fn whole_claims(surface: &Surface, ground: Ground, plan: &mut LandlockPlan) {
 }
 
 /// The claims that speak of single paths.
-fn path_claims(surface: &Surface, plan: &mut LandlockPlan) {
+fn path_claims(surface: &Surface, plan: &LandlockPlan, claims: &mut LandlockClaims) {
     for rule in surface.rules().iter().filter(|rule| rule.sense == Sense::Rule) {
         let pattern = rule.pattern.to_string();
         let (claim, touched) = match rule.effect {
@@ -199,12 +207,12 @@ fn path_claims(surface: &Surface, plan: &mut LandlockPlan) {
             _ => continue,
         };
         match (plan.files, touched) {
-            (Files::Open, _) => plan.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
+            (Files::Open, _) => claims.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
             (Files::Restricted, true) => {
                 let reason = "rights add up from the directories above and cannot be taken away below";
-                plan.shortfalls.push(shortfall(claim, reason));
+                claims.shortfalls.push(shortfall(claim, reason));
             }
-            (Files::Restricted, false) => plan.carried.push(claim),
+            (Files::Restricted, false) => claims.carried.push(claim),
         }
     }
 }
@@ -265,12 +273,17 @@ mod tests {
         plan.rules.iter().find(|rule| rule.path == abs(path)).map(|rule| rule.rights)
     }
 
-    fn short(plan: &LandlockPlan, claim: &str) -> Option<String> {
-        plan.shortfalls.iter().find(|short| short.claim.to_string() == claim).map(|short| short.reason.clone())
+    fn claims(policy: &str, ground: Ground) -> LandlockClaims {
+        let surface = surface(policy);
+        landlock_claims(&surface, ground, &landlock(&surface, ground))
     }
 
-    fn carries(plan: &LandlockPlan, claim: &str) -> bool {
-        plan.carried.iter().any(|carried| carried.to_string() == claim)
+    fn short(claims: &LandlockClaims, claim: &str) -> Option<String> {
+        claims.shortfalls.iter().find(|short| short.claim.to_string() == claim).map(|short| short.reason.clone())
+    }
+
+    fn carries(claims: &LandlockClaims, claim: &str) -> bool {
+        claims.carried.iter().any(|carried| carried.to_string() == claim)
     }
 
     /// Everything in the view is readable, so that what is mounted later is too; writes have their places.
@@ -332,14 +345,16 @@ mod tests {
     #[test]
     fn a_nested_view_has_scopes_only() {
         let plan = landlock(&surface(POLICY), Ground::NestedView);
-        assert_eq!((plan.files, plan.rules.len(), plan.carried.len()), (Files::Open, 0, 0));
+        assert_eq!((plan.files, plan.rules.len()), (Files::Open, 0));
         assert_eq!(plan.scopes.len(), 2);
-        assert!(short(&plan, "nothing else is writable").is_some_and(|why| why.contains("view")));
+        let claims = claims(POLICY, Ground::NestedView);
+        assert_eq!(claims.carried, []);
+        assert!(short(&claims, "nothing else is writable").is_some_and(|why| why.contains("view")));
     }
 
     #[test]
     fn what_it_cannot_say_is_said() {
-        let view = landlock(&surface(POLICY), Ground::View);
+        let view = claims(POLICY, Ground::View);
         assert!(short(&view, "nothing else is readable").is_some());
         assert!(short(&view, "nothing else is writable").is_some_and(|why| why.contains("mode, owner")));
         assert!(short(&view, "no network").is_some_and(|why| why.contains("unix sockets by path")));
@@ -347,19 +362,19 @@ mod tests {
         assert!(short(&view, "protect /home/u/proj/infra").is_some());
         assert!(short(&view, "protect **/.envrc").is_some());
         assert!(carries(&view, "protect /srv/www"));
-        let host = landlock(&surface(POLICY), Ground::Host);
+        let host = claims(POLICY, Ground::Host);
         assert!(short(&host, "deny /home/u/proj/secret").is_some());
         assert!(carries(&host, "deny /srv/keys"));
         assert!(carries(&host, "protect /srv/www"));
         assert!(short(&host, "only named variables").is_none() && !carries(&host, "only named variables"));
-        for plan in [view, host] {
-            assert!(plan.shortfalls.iter().all(|short| short.layer == LayerName::Landlock));
+        for claims in [view, host] {
+            assert!(claims.shortfalls.iter().all(|short| short.layer == LayerName::Landlock));
         }
     }
 
     #[test]
     fn a_self_governing_session_asks_nothing() {
-        let plan = landlock(&surface("[workspace]\nself_governing = true\n"), Ground::View);
-        assert_eq!((plan.carried.len(), plan.shortfalls.len()), (0, 0));
+        let claims = claims("[workspace]\nself_governing = true\n", Ground::View);
+        assert_eq!((claims.carried.len(), claims.shortfalls.len()), (0, 0));
     }
 }

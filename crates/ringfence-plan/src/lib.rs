@@ -15,9 +15,11 @@ mod seccomp;
 
 use ringfence_surface::{HostFacts, Surface};
 
-pub use claim::{Claim, Kept, LayerName, Receipt, ReceiptLine, Shortfall};
+pub use claim::{Claim, Kept, LayerName, Receipt, ReceiptLine, Shortfall, claims};
 pub use guards::{Findings, guarded};
-pub use landlock::{Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, landlock};
+pub use landlock::{
+    Files, Ground, LandlockClaims, LandlockPlan, LandlockRule, Rights, Scope, Withheld, landlock, landlock_claims,
+};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use seccomp::{ArgTest, Errno, Fence, SyscallAction, SyscallRule, syscalls};
 
@@ -28,12 +30,10 @@ pub struct Plan {
     pub mounts: Vec<MountOp>,
     /// What the Surface names and the mounts leave out, and why.
     pub skipped: Vec<Skipped>,
-    /// What was asked, each to be carried by a layer or reported short.
-    pub claims: Vec<Claim>,
 }
 
 /// Compiles the operations of every layer.
 pub fn compile(surface: &Surface, facts: &HostFacts) -> Plan {
     let (mounts, skipped) = mounts::compile(surface, facts);
-    Plan { mounts, skipped, claims: claim::claims(surface) }
+    Plan { mounts, skipped }
 }

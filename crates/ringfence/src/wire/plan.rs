@@ -1,6 +1,6 @@
 //! A plan as JSON.
 
-use ringfence_plan::{MountAccess, MountOp, Plan};
+use ringfence_plan::{MountAccess, MountOp, Plan, claims};
 use ringfence_surface::policy::{Tier, View};
 use ringfence_surface::{Effect, Governance, Resolved, Rule, Sense, Surface};
 use serde::Serialize;
@@ -101,7 +101,7 @@ impl WirePlan {
                 .iter()
                 .map(|s| WireSkipped { pattern: s.pattern.clone(), source: s.source.clone(), why: s.why.words() })
                 .collect(),
-            claims: plan.claims.iter().map(ToString::to_string).collect(),
+            claims: claims(surface).iter().map(ToString::to_string).collect(),
             omissions: resolved.omissions.iter().map(WireOmission::new).collect(),
             diagnostics: resolved.diagnostics.iter().map(WireDiagnostic::new).collect(),
         }

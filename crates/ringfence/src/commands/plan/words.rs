@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_plan::{MountOp, Plan};
+use ringfence_plan::{MountOp, Plan, claims};
 use ringfence_surface::{Caps, Effect, Governance, HostFacts, Rule, Shown, Source, Surface};
 
 use crate::wire::plan::{access_word, tier_word, view_word};
@@ -148,7 +148,7 @@ impl Words<'_> {
     }
 
     fn claims(&self) -> Vec<String> {
-        vec![format!("claims    {}; `run` says at the start which it does not hold", self.plan.claims.len())]
+        vec![format!("claims    {}; `run` says at the start which it does not hold", claims(self.surface).len())]
     }
 }
 
