@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::path::{AbsPath, check_bytes};
+use crate::path::{AbsPath, check_bytes, check_length};
 use crate::report::Dropped;
 
 /// What stands at a path; a link is not followed.
@@ -120,6 +120,7 @@ impl Look for &HostFacts {
 pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
     check_bytes(raw)?;
     let mut at = if raw.first() == Some(&b'/') { AbsPath::root() } else { start.clone() };
+    at.make_room(raw.len() + 1);
     let mut fact = PathFact::Directory;
     let mut links = Vec::new();
     // What is still to be walked; a link puts what it says in front of the rest.
@@ -142,9 +143,10 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
         if fact == PathFact::Missing {
             continue;
         }
-        check_bytes(at.as_bytes())?;
+        check_length(at.as_bytes())?;
         fact = look.path(&at);
         if let PathFact::Link(target) = &fact {
+            check_bytes(target)?;
             links.push(at.clone());
             if links.len() > MAX_LINKS {
                 return Err(Dropped::LinkLoop { path: crate::path::Shown(raw).to_string() });
@@ -159,7 +161,7 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
             fact = PathFact::Directory;
         }
     }
-    check_bytes(at.as_bytes())?;
+    check_length(at.as_bytes())?;
     Ok(Followed { path: at, links, fact })
 }
 

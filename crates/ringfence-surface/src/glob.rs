@@ -80,10 +80,13 @@ impl Glob {
                     at += used;
                     tokens.push(class);
                 }
-                Unit::Meta(byte) | Unit::Literal(byte) => match tokens.last_mut() {
-                    Some(Token::Literal(bytes)) => bytes.push(*byte),
-                    _ => tokens.push(Token::Literal(vec![*byte])),
-                },
+                Unit::Meta(_) | Unit::Literal(_) => {
+                    let is_wild = |unit: &Unit| matches!(unit, Unit::Meta(b'*' | b'?' | b'[' | b'{' | b'}'));
+                    let length = units[at..].iter().position(is_wild).unwrap_or(units.len() - at);
+                    let bytes = units[at - 1..at + length].iter().map(|unit| unit.byte());
+                    tokens.push(Token::Literal(bytes.collect()));
+                    at += length;
+                }
             }
         }
         Ok(match tokens.as_mut_slice() {

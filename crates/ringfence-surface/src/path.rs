@@ -119,6 +119,11 @@ impl AbsPath {
         self.0 == b"/"
     }
 
+    /// Makes room for what will be appended.
+    pub(crate) fn make_room(&mut self, length: usize) {
+        self.0.reserve(length);
+    }
+
     /// Appends one component, which must hold no slash and not be empty, `.` or `..`.
     pub(crate) fn push(&mut self, name: &[u8]) {
         debug_assert!(!name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..");
@@ -140,6 +145,11 @@ pub(crate) fn check_bytes(bytes: &[u8]) -> Result<(), PathError> {
     if bytes.contains(&0) {
         return Err(PathError::Nul { path: bytes.to_vec() });
     }
+    check_length(bytes)
+}
+
+/// Refuses what is longer than a path can be.
+pub(crate) fn check_length(bytes: &[u8]) -> Result<(), PathError> {
     // The limit counts the terminating NUL.
     if bytes.len() >= PATH_MAX {
         return Err(PathError::TooLong { length: bytes.len() });
@@ -172,6 +182,11 @@ pub struct Shown<'a>(pub &'a [u8]);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nearly all names are plain, and there are thousands of them.
+        if let (true, Ok(text)) = (self.0.iter().all(|byte| (b' '..=b'~').contains(byte)), std::str::from_utf8(self.0))
+        {
+            return f.write_str(text);
+        }
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
                 if is_unsafe_to_show(c) { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }

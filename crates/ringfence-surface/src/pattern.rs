@@ -154,11 +154,40 @@ impl PathRule {
 
     /// Expands against a host's variables.
     pub(crate) fn split(&self, vars: &Variables) -> Result<Split, Dropped> {
+        if let Some(split) = plain(&self.text) {
+            return Ok(split);
+        }
+        template::leading_variable(&self.text, self.kind, vars)?;
         // The text was checked when the rule was made, but a variable inside `[..]` can still break it.
         let malformed = || Dropped::Malformed { rule: self.text.to_string() };
         let units = template::expand(&self.text, self.kind, vars).map_err(|_| malformed())??;
         split(&units).map_err(|_| malformed())
     }
+}
+
+/// The split of a rule in which every byte means itself, but for a `**/` in front. Nearly all rules are such, and the built-in
+/// ones are split at every start. `None` where the text has to be read closely.
+fn plain(text: &str) -> Option<Split> {
+    let below = text.strip_prefix("**/");
+    let bytes = below.unwrap_or(text).as_bytes();
+    let is_special = |byte: &u8| matches!(byte, 0 | b'$' | b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\');
+    if matches!(bytes.first(), None | Some(b'~')) || bytes.iter().any(is_special) {
+        return None;
+    }
+    if below.is_none() {
+        // `.` and `..` stay: they are followed on the host.
+        let is_whole = !bytes.ends_with(b"/") && bytes.windows(2).all(|pair| pair != b"//");
+        return is_whole.then(|| Split { absolute: bytes[0] == b'/', literal: bytes.to_vec(), rest: Vec::new() });
+    }
+    let mut rest = Vec::with_capacity(2);
+    rest.push(Segment::Any);
+    for name in bytes.split(|byte| *byte == b'/') {
+        if matches!(name, b"" | b"." | b"..") {
+            return None;
+        }
+        rest.push(Segment::Name(name.to_vec()));
+    }
+    Some(Split { absolute: false, literal: Vec::new(), rest })
 }
 
 fn split(units: &[Unit]) -> Result<Split, RuleError> {
@@ -312,6 +341,39 @@ mod tests {
         check("-rf", "-rf ");
         check("a\nb", "a\\nb ");
         check("//a//b", "abs /a/b ");
+    }
+
+    /// What is split at a glance is split as if it were read closely.
+    #[test]
+    fn plain_rules_are_split_alike() {
+        let close = |text: &str| {
+            let units = template::check(text, TemplateKind::Socket).unwrap();
+            split(&units)
+        };
+        let tables = crate::curated::tables();
+        let rows = tables.iter().filter(|table| {
+            use crate::curated::TableKind;
+            matches!(table.kind, TableKind::Paths | TableKind::Relative)
+        });
+        let rows = rows.flat_map(|table| table.rows).map(|row| row.pattern);
+        let mut seen = 0;
+        for text in
+            rows.chain(["a", "a/./b", "..", "../x", "/", "/a", "a/", "//a", "/a//b", "**/a/b", "**/./a", "**/a/"])
+        {
+            if let Some(split) = plain(text) {
+                assert_eq!(Ok(split), close(text), "{text}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 500, "only {seen} are plain");
+        for text in
+            ["", "/", "a/", "//a", "/a//b", "**", "**/", "**/a/", "**//a", "**/./a", "**/../a", "~", "~/a", "a$", "a*"]
+        {
+            assert_eq!(plain(text), None, "{text}");
+        }
+        for text in ["a?", "[a]", "{a}", r"a\b", "a\0", "**/*.pem", "**/a/**/b", "a/**"] {
+            assert_eq!(plain(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Surface {
     pub(crate) fn new(mut parts: Parts) -> Self {
         // Stable: within one list the order of the file stays.
         parts.rules.sort_by_key(|rule| (rule.effect.stage(), rule.list));
-        let mut matcher = Matcher::new();
+        let mut matcher = Matcher::with_room(parts.rules.len());
         for (id, rule) in (0..).zip(&parts.rules) {
             matcher.add(&rule.pattern, id);
         }

@@ -28,9 +28,12 @@ const GIT: u32 = 5;
 /// The files come after the built-in lists.
 const FILES: u32 = 100;
 
+/// Room for the built-in rules of one home, with some to spare.
+const ROOM: usize = 2_048;
+
 /// Every rule that denies or protects.
 pub(super) fn rules(cx: &mut Cx<'_>, grants: &[Grant], asked: &reach::Asked) -> Vec<Rule> {
-    let mut taken = Taken { homes: homes(cx), cx, rules: Vec::new() };
+    let mut taken = Taken { homes: homes(cx), cx, rules: Vec::with_capacity(ROOM) };
     taken.escapes(grants);
     taken.secrets(grants, asked);
     taken.protected(grants);
@@ -296,11 +299,13 @@ impl Taken<'_, '_> {
             return Ok((Pattern { anchor: Anchor::Floating, rest: split.rest }, None));
         }
         // Links in a circle lead nowhere now, and the path as written must still be closed.
-        let followed = self.cx.follow(dir, &split.literal).ok();
+        let followed = match self.cx.follow(dir, &split.literal) {
+            Ok(found) if found.links.is_empty() => {
+                return Ok((Pattern { rest: split.rest, ..Pattern::path(found.path) }, None));
+            }
+            other => other.ok(),
+        };
         let at = |base: AbsPath| Pattern { rest: split.rest.clone(), ..Pattern::path(base) };
-        if let Some(found) = followed.as_ref().filter(|found| found.links.is_empty()) {
-            return Ok((at(found.path.clone()), None));
-        }
         let written =
             if split.absolute { split.literal.clone() } else { [dir.as_bytes(), b"/", &split.literal].concat() };
         let written = AbsPath::lexical(&written)?;
