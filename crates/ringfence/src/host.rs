@@ -1,5 +1,7 @@
 //! The facts of this host. Everything that is asked is recorded, so that the record answers the same again.
 
+mod names;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
@@ -13,12 +15,28 @@ use rustix::fs::OFlags;
 
 use crate::error::Failure;
 
+use names::Names;
+
 /// A live host that remembers what it was asked.
 pub(crate) struct Recorder {
     paths: HashMap<AbsPath, PathFact>,
+    directories: HashMap<AbsPath, Asked>,
     git: BTreeMap<AbsPath, Option<GitFact>>,
     git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
 }
+
+/// How often names in a directory were asked for.
+enum Asked {
+    /// A few times.
+    Times(u32),
+    /// So often that it was listed.
+    Often(Names),
+    /// Often, and a listing would not answer.
+    Unlisted,
+}
+
+/// From here on a directory is listed: that costs about as much as this many looks.
+const OFTEN: u32 = 8;
 
 /// A path of ours as the system takes it.
 pub(crate) fn os_path(path: &AbsPath) -> &Path {
@@ -119,15 +137,36 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 
 impl Recorder {
     pub(crate) fn new() -> Self {
-        Self { paths: HashMap::new(), git: BTreeMap::new(), git_runs: BTreeMap::new() }
+        let (paths, directories) = (HashMap::with_capacity(256), HashMap::with_capacity(64));
+        Self { paths, directories, git: BTreeMap::new(), git_runs: BTreeMap::new() }
     }
 
     /// Hands the record over.
     pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
-        facts.paths = self.paths.into_iter().collect();
+        // What is not in the record counts as missing.
+        facts.paths = self.paths.into_iter().filter(|(_, fact)| *fact != PathFact::Missing).collect();
         facts.git = self.git.into_iter().filter_map(|(path, fact)| Some((path, fact?))).collect();
         facts.git_runs = self.git_runs;
         facts
+    }
+}
+
+impl Recorder {
+    /// Is the path known to be missing, since its directory was listed?
+    fn is_not_listed(&mut self, path: &AbsPath) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let asked = self.directories.entry(parent).or_insert(Asked::Times(0));
+        if let Asked::Times(OFTEN) = asked {
+            *asked = path.parent().and_then(|dir| Names::of(os_path(&dir))).map_or(Asked::Unlisted, Asked::Often);
+        }
+        match asked {
+            Asked::Times(times) => {
+                *times += 1;
+                false
+            }
+            Asked::Often(names) => names.lack(name),
+            Asked::Unlisted => false,
+        }
     }
 }
 
@@ -135,6 +174,9 @@ impl Look for Recorder {
     fn path(&mut self, path: &AbsPath) -> PathFact {
         if let Some(fact) = self.paths.get(path) {
             return fact.clone();
+        }
+        if self.is_not_listed(path) {
+            return PathFact::Missing;
         }
         let fact = look(path);
         self.paths.insert(path.clone(), fact.clone());
