@@ -35,12 +35,20 @@ pub fn guarded(mounts: &[MountOp], findings: &Findings) -> Vec<MountOp> {
             }
         }
     }
-    let mut guards: Vec<MountOp> =
-        findings.protected.iter().map(|path| MountOp::Freeze { path: path.clone() }).collect();
+    // What lies in something read-only cannot be written anyway, and each mount costs time.
+    let writable = findings.protected.iter().filter(|path| !is_read_only(path, mounts));
+    let mut guards: Vec<MountOp> = writable.map(|path| MountOp::Freeze { path: path.clone() }).collect();
     guards.extend(findings.denied.iter().map(|(path, kind)| MountOp::Mask { path: path.clone(), kind: *kind }));
     guards.sort_by(|a, b| a.destination().cmp(b.destination()));
     ops.extend(guards);
     ops
+}
+
+/// Is the innermost of the mounts that show a path read-only?
+fn is_read_only(path: &AbsPath, mounts: &[MountOp]) -> bool {
+    let showing = mounts.iter().filter(|op| path.is_within(op.destination()));
+    let innermost = showing.max_by_key(|op| op.destination().as_bytes().len());
+    matches!(innermost, Some(MountOp::Bind { access: MountAccess::ReadOnly, .. }))
 }
 
 /// The directories between a root and what is guarded or mounted in it, both ends left out.
@@ -95,6 +103,23 @@ mod tests {
                 "freeze /w/top"
             ]
         );
+    }
+
+    #[test]
+    fn what_is_read_only_anyway_is_not_frozen() {
+        let mounts = [
+            bind("/usr", MountAccess::ReadOnly),
+            bind("/usr/src/w", MountAccess::ReadWrite),
+            bind("/usr/src/w/docs", MountAccess::ReadOnly),
+        ];
+        let protected = ["/usr/lib/systemd", "/usr/src/w/.envrc", "/usr/src/w/docs/.envrc"].map(abs).to_vec();
+        let denied = vec![(abs("/usr/lib/key"), Found::File)];
+        let ops = guarded(&mounts, &Findings { denied, protected });
+        let is_guard = |op: &&MountOp| matches!(op, MountOp::Freeze { .. } | MountOp::Mask { .. });
+        let guards: Vec<&MountOp> = ops.iter().filter(is_guard).collect();
+        let mask = MountOp::Mask { path: abs("/usr/lib/key"), kind: Found::File };
+        let freeze = MountOp::Freeze { path: abs("/usr/src/w/.envrc") };
+        assert_eq!(guards, [&mask, &freeze]);
     }
 
     #[test]
