@@ -10,6 +10,7 @@ pub mod native;
 pub mod shortfalls;
 mod standard;
 pub mod start;
+pub mod store;
 pub mod terminal;
 mod view;
 pub mod walk;

@@ -1,4 +1,4 @@
-//! From a Surface to a running payload: the session's directory, the walk, the view, the walls.
+//! From a Surface to a running payload: the walk, the view, the walls.
 
 use std::ffi::{CString, OsString};
 use std::fs;
@@ -11,85 +11,15 @@ use ringfence_plan::{Plan, Shortfall, guarded};
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::Program;
-use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::environment::{self, Own};
 use crate::idmap::mapping;
 use crate::native::{self, Identity, Prepared};
 use crate::shortfalls::{SecondWall, shortfalls};
 use crate::standard::standards;
+use crate::store::Session;
 use crate::view;
 use crate::walk::{self, WalkError, Walked, os_path};
-
-/// A session's own directory. It goes away with the value.
-#[derive(Debug)]
-pub struct Session {
-    dir: AbsPath,
-    name: String,
-    /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
-    _lock: OwnedFd,
-}
-
-impl Session {
-    /// Makes one below ringfence's state directory.
-    ///
-    /// # Errors
-    /// When there is no place for state, or it cannot be written.
-    pub fn create(state: &AbsPath) -> io::Result<Self> {
-        let sessions = state.join("sessions");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&sessions))?;
-        collect(&sessions);
-        for attempt in 0..100 {
-            let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            let name = format!("{:x}-{:x}-{attempt}", time.as_micros(), std::process::id());
-            let dir = sessions.join(&name);
-            match fs::DirBuilder::new().mode(0o700).create(os_path(&dir)) {
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,
-                other => other?,
-            }
-            let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
-            for inner in ["home", "tmp", "root", "masks"] {
-                fs::DirBuilder::new().mode(0o700).create(os_path(&dir.join(inner)))?;
-            }
-            return Ok(Self { dir, name, _lock: lock });
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// Where it is.
-    pub fn dir(&self) -> &AbsPath {
-        &self.dir
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // What cannot be removed now is collected at a later start.
-        let _ = fs::remove_dir_all(os_path(&self.dir));
-    }
-}
-
-/// Takes a session's lock; `None` where somebody holds it.
-fn lock(dir: &AbsPath, create: OFlags) -> io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | create;
-    let file = rustix::fs::open(dir.child(b"lock").as_bytes(), flags, Mode::from_raw_mode(0o600))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-/// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
-fn collect(sessions: &AbsPath) {
-    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
-        let dir = sessions.child(entry.file_name().as_bytes());
-        // One that is being made has no lock yet, and is left alone.
-        if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = fs::remove_dir_all(os_path(&dir));
-        }
-    }
-}
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -165,14 +95,13 @@ pub fn prepare(
         view::script(&guarded(&plan.mounts, &walked.findings), session.dir(), look, matches!(idmap, Ok(Some(_))));
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| PrepareError::Nul);
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
-    let own = Own { session: session.dir(), name: &session.name };
+    let own = Own { session: session.dir(), name: session.name() };
     let variables = environment::build(&caller, surface, facts, look, &own);
     let candidates = environment::candidates(program.as_bytes(), surface.workdir(), &variables);
     let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
     let prepared = Prepared {
         view: view::View {
-            root: c_string(session.dir().join("root").as_bytes())?,
-            masks: c_string(session.dir().join("masks").as_bytes())?,
+            root: c_string(session.mount_point().as_bytes())?,
             steps,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         },

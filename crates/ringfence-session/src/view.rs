@@ -69,10 +69,8 @@ impl Step {
 /// The whole view.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// An empty directory of the session: the new root is mounted there.
+    /// An empty directory: what masks are made of is mounted there, and the new root over it.
     pub(crate) root: CString,
-    /// Another, for what masks are made of.
-    pub(crate) masks: CString,
     pub(crate) steps: Vec<Step>,
     /// Whose files the writable directories show, where that differs from who works on them.
     pub(crate) idmap: Option<OwnedFd>,
@@ -229,13 +227,13 @@ impl View {
         // without a mask and writable.
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change(c"/", private).map_err(at(PROPAGATION))?;
+        let masks = self.masks().map_err(at(MASKS))?;
         let tame = MountFlags::NOSUID | MountFlags::NODEV;
         mount(c"tmpfs", self.root.as_c_str(), c"tmpfs", tame, c"mode=0755").map_err(at(NEW_ROOT))?;
         // The session's directory may lie below something that is bound: unbindable, the new root does not show inside itself.
         mount_change(self.root.as_c_str(), MountPropagationFlags::UNBINDABLE).map_err(at(NEW_ROOT))?;
         let path_only = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(self.root.as_c_str(), path_only, Mode::empty()).map_err(at(NEW_ROOT))?;
-        let masks = self.masks().map_err(at(MASKS))?;
         for (number, step) in (0..).zip(&self.steps) {
             self.make(step, root.as_fd(), masks.as_fd()).map_err(at(number))?;
         }
@@ -251,9 +249,9 @@ impl View {
     /// One unreadable file and one unreadable directory, both empty: masks are made of them.
     fn masks(&self) -> rustix::io::Result<OwnedFd> {
         let tame = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount(c"tmpfs", self.masks.as_c_str(), c"tmpfs", tame, c"mode=0755")?;
+        mount(c"tmpfs", self.root.as_c_str(), c"tmpfs", tame, c"mode=0755")?;
         let path_only = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let masks = rustix::fs::open(self.masks.as_c_str(), path_only, Mode::empty())?;
+        let masks = rustix::fs::open(self.root.as_c_str(), path_only, Mode::empty())?;
         rustix::fs::mkdirat(&masks, c"directory", Mode::empty())?;
         let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         rustix::fs::openat(&masks, c"file", create, Mode::empty())?;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::compile;
-use ringfence_session::start::{Session, prepare};
+use ringfence_session::start::prepare;
+use ringfence_session::store::Session;
 use ringfence_surface::policy::Tier;
 use ringfence_surface::{Effect, Governance, Role, Rule, Surface};
 
