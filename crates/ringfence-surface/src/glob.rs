@@ -96,6 +96,23 @@ impl Glob {
         })
     }
 
+    /// A component in which every byte but `*` means itself; `None` where two of them meet.
+    pub(crate) fn stars(name: &[u8]) -> Option<Self> {
+        let mut tokens = Vec::with_capacity(3);
+        for (number, bytes) in name.split(|byte| *byte == b'*').enumerate() {
+            if number > 0 {
+                if tokens.last() == Some(&Token::Run) {
+                    return None;
+                }
+                tokens.push(Token::Run);
+            }
+            if !bytes.is_empty() {
+                tokens.push(Token::Literal(bytes.to_vec()));
+            }
+        }
+        Some(Self { tokens })
+    }
+
     /// Does the whole component match?
     pub fn matches(&self, name: &[u8]) -> bool {
         // Most names differ from the pattern at one of its ends already.

@@ -99,6 +99,8 @@ pub(crate) struct Matcher {
     names: Edges,
     /// The patterns that end at a node, each with the place of the next one that ends there.
     ends: Vec<(u32, Option<u32>)>,
+    /// The directory of the last pattern, and its node: patterns come sorted.
+    last: (AbsPath, u32),
 }
 
 const TOP: u32 = 0;
@@ -200,7 +202,12 @@ impl Matcher {
     pub(crate) fn with_room(count: usize) -> Self {
         let mut nodes = Vec::with_capacity(count + count / 2 + 2);
         nodes.extend([Node::default(), Node { stays: true, ..Node::default() }]);
-        Self { nodes, names: Edges::with_room(count + count / 2), ends: Vec::with_capacity(count) }
+        Self {
+            nodes,
+            names: Edges::with_room(count + count / 2),
+            ends: Vec::with_capacity(count),
+            last: (AbsPath::root(), TOP),
+        }
     }
 
     /// Adds a pattern under a number.
@@ -320,11 +327,15 @@ impl Matcher {
     }
 
     fn path_node(&mut self, path: &AbsPath) -> u32 {
-        let mut at = TOP;
-        for name in path.components() {
-            at = self.name(at, name);
+        let (dir, Some(name)) = path.split_last() else { return TOP };
+        if self.last.0.as_bytes() != dir {
+            let mut at = TOP;
+            for name in dir.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
+                at = self.name(at, name);
+            }
+            self.last = (path.parent().unwrap_or_else(AbsPath::root), at);
         }
-        at
+        self.name(self.last.1, name)
     }
 
     fn step(&mut self, at: u32, segment: &Segment) -> u32 {

@@ -74,7 +74,16 @@ impl AbsPath {
 
     /// The last name; `None` for `/`.
     pub fn file_name(&self) -> Option<&[u8]> {
-        self.components().last()
+        self.split_last().1
+    }
+
+    /// The directory above, as bytes, and the last name; for `/` itself and no name.
+    pub fn split_last(&self) -> (&[u8], Option<&[u8]>) {
+        match self.0.iter().rposition(|b| *b == b'/') {
+            _ if self.is_root() => (&self.0, None),
+            Some(slash) => (&self.0[..slash.max(1)], Some(&self.0[slash + 1..])),
+            None => (&self.0, None),
+        }
     }
 
     /// The directory above; `None` for `/`.
@@ -94,7 +103,9 @@ impl AbsPath {
 
     /// One name further down. `name` must be one component.
     pub fn child(&self, name: &[u8]) -> Self {
-        let mut below = self.clone();
+        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
+        bytes.extend_from_slice(&self.0);
+        let mut below = Self(bytes);
         below.push(name);
         below
     }
@@ -262,5 +273,8 @@ mod tests {
         assert_eq!(abs("/").child(b"x"), abs("/x"));
         assert_eq!(abs("/a").join("b/c"), abs("/a/b/c"));
         assert_eq!(abs("/").file_name(), None);
+        assert_eq!(abs("/").split_last(), (b"/".as_slice(), None));
+        assert_eq!(abs("/a").split_last(), (b"/".as_slice(), Some(b"a".as_slice())));
+        assert_eq!(abs("/a/b").split_last(), (b"/a".as_slice(), Some(b"b".as_slice())));
     }
 }

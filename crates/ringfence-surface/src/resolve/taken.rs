@@ -209,7 +209,7 @@ impl Taken<'_, '_> {
     /// A built-in table.
     fn rows(&mut self, rows: &'static [Row], effect: Effect, table: &'static str, list: u32) {
         let root = AbsPath::root();
-        for row in rows {
+        for row in rows.iter().filter(|row| self.cx.facts.may_mean(row)) {
             let source = Source::Table { name: table, reason: row.reason };
             let Some(below) = row.pattern.strip_prefix("~/") else {
                 self.text(row.pattern.into(), effect, source, list, &root);
@@ -321,6 +321,12 @@ fn protected(reason: &'static str) -> Source {
 }
 
 impl HostFacts {
+    /// Has the variable that a row begins with a value? A fifth of the rows begin with one, and most are not set.
+    fn may_mean(&self, row: &Row) -> bool {
+        let variable = row.pattern.strip_prefix('$').map(|rest| rest.split('/').next().unwrap_or(rest));
+        variable.is_none_or(|name| self.environment.get(name.as_bytes()).is_some_and(|value| !value.is_empty()))
+    }
+
     /// Where the private caches of a project are: its name to recognise it, its path's hash so that no two share one.
     pub fn project_cache(&self, root: &AbsPath) -> Option<AbsPath> {
         use sha2::Digest as _;
