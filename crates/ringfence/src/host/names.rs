@@ -4,6 +4,7 @@
 //! than asking for each. A listing is believed only where it is all there is: on file systems of this machine that show every
 //! name and take names as they are. Elsewhere (network, FAT, automounts, folded case) a name may be found that is not listed.
 
+use std::hash::Hasher;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
@@ -55,9 +56,31 @@ impl Names {
     }
 }
 
-/// FNV-1a.
 fn hash(name: &[u8]) -> u64 {
-    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    let mut hasher = NameHasher::default();
+    hasher.write(name);
+    hasher.finish()
+}
+
+/// FNV-1a: for names of a few bytes, which come from built-in tables and policies of bounded size, no hash costs less.
+pub(super) struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 #[cfg(test)]
