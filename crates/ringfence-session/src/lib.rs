@@ -21,6 +21,7 @@ mod script;
 mod standard;
 pub mod start;
 mod steps;
+pub mod store;
 pub mod terminal;
 mod view;
 mod visible;

@@ -1,4 +1,4 @@
-//! From a Surface to a running payload: the session's directory, the walk, the view, the walls.
+//! From a Surface to a running payload: the walk, the view, the walls.
 
 use std::ffi::{CString, OsString};
 use std::fs;
@@ -14,7 +14,6 @@ use ringfence_plan::{
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
-use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
@@ -24,87 +23,11 @@ use crate::launch::{self, Identity, Prepared, Shape};
 use crate::payload::{Payload, Pids};
 use crate::script::{self, ScriptError};
 use crate::standard::standards;
+use crate::store::Session;
 use crate::view::View;
 use crate::visible::{is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
-
-/// A session's own directory. It goes away with the value.
-#[derive(Debug)]
-pub struct Session {
-    dir: AbsPath,
-    name: String,
-    /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
-    _lock: OwnedFd,
-}
-
-impl Session {
-    /// Makes one below ringfence's state directory.
-    ///
-    /// # Errors
-    /// When there is no place for state, or it cannot be written.
-    pub fn create(state: &AbsPath) -> io::Result<Self> {
-        let sessions = state.join("sessions");
-        // Those who work for root go through it to what is theirs.
-        let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
-        fs::DirBuilder::new().recursive(true).mode(mode).create(os_path(&sessions))?;
-        collect(&sessions);
-        for attempt in 0..100 {
-            let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            let name = format!("{:x}-{:x}-{attempt}", time.as_micros(), std::process::id());
-            let dir = sessions.join(&name);
-            match fs::DirBuilder::new().mode(mode).create(os_path(&dir)) {
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,
-                other => other?,
-            }
-            let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
-            for inner in ["home", "tmp"] {
-                fs::DirBuilder::new().mode(0o700).create(os_path(&dir.join(inner)))?;
-            }
-            return Ok(Self { dir, name, _lock: lock });
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// Where it is.
-    pub fn dir(&self) -> &AbsPath {
-        &self.dir
-    }
-
-    /// What it is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // What cannot be removed now is collected at a later start.
-        let _ = fs::remove_dir_all(os_path(&self.dir));
-    }
-}
-
-/// Takes a session's lock; `None` where somebody holds it.
-fn lock(dir: &AbsPath, create: OFlags) -> io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | create;
-    let file = rustix::fs::open(dir.child(b"lock").as_bytes(), flags, Mode::from_raw_mode(0o600))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-/// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
-fn collect(sessions: &AbsPath) {
-    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
-        let dir = sessions.child(entry.file_name().as_bytes());
-        // One that is being made has no lock yet, and is left alone.
-        if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = fs::remove_dir_all(os_path(&dir));
-        }
-    }
-}
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -285,7 +208,7 @@ fn words(order: &Order<'_>, look: &mut dyn Look) -> Result<Words, PrepareError> 
     let Order { surface, session, rung, .. } = *order;
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
-    let own = Own { session: session.dir(), name: &session.name, tmp: &tmp };
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp };
     let variables = environment::build(&caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -312,7 +235,7 @@ fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockP
 fn group(order: &Order<'_>) -> Option<Group> {
     let wanted = Wanted::of(order.surface.caps());
     let is_wanted = wanted.memory.is_some() || wanted.pids.is_some();
-    is_wanted.then(|| Group::create(wanted, order.facts, &order.session.name)).flatten()
+    is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
 }
 
 /// A limit on processes by the user's own count, where no control group has one.

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::launch::Ended;
 use ringfence_session::probe;
-use ringfence_session::start::{Order, Session, prepare};
+use ringfence_session::start::{Order, prepare};
+use ringfence_session::store::Session;
 use ringfence_surface::policy::Tier;
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
