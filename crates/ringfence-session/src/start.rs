@@ -11,11 +11,14 @@ use ringfence_plan::{Plan, Shortfall, guarded};
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::Program;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, Gid, Mode, OFlags, Uid};
 
+use crate::beneath::Owner;
 use crate::environment::{self, Own};
+use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
 use crate::native::{self, Identity, Prepared};
+use crate::seed::seed;
 use crate::shortfalls::{SecondWall, shortfalls};
 use crate::standard::standards;
 use crate::view;
@@ -120,6 +123,12 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// The session's home could not be filled.
+    #[error("cannot write settings into the session's home")]
+    Home {
+        /// Why.
+        source: io::Error,
+    },
     /// The filter could not be made.
     #[error("cannot make the seccomp filter")]
     Filter {
@@ -138,6 +147,19 @@ pub struct Ready {
     pub shortfalls: Vec<Shortfall>,
     /// Why root's own project cannot be written inside, if it cannot.
     pub unwritable: Option<io::Error>,
+    /// What becomes of signatures.
+    pub commits: Commits,
+    /// How many packages were copied from the user's own caches, or why they could not be.
+    pub copied: io::Result<usize>,
+}
+
+/// What becomes of signatures under commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commits {
+    /// Nothing is changed.
+    AsAsked,
+    /// The user's or the repository's settings ask for signatures; commits made inside have none.
+    Unsigned,
 }
 
 /// Lays everything out. `caller` is the caller's whole environment.
@@ -159,13 +181,17 @@ pub fn prepare(
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
     let identity = identity(surface.root());
     make_directories(surface, session, identity)?;
+    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
+    let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
+    let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
+    let seeded = seed(&ground);
     let walked = walk::walk(surface, &plan.mounts)?;
     let idmap = idmap_for(surface.root(), identity);
     let steps =
         view::script(&guarded(&plan.mounts, &walked.findings), session.dir(), look, matches!(idmap, Ok(Some(_))));
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| PrepareError::Nul);
-    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
-    let own = Own { session: session.dir(), name: &session.name };
+    let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
+    let own = Own { session: session.dir(), name: &session.name, user, signing };
     let variables = environment::build(&caller, surface, facts, look, &own);
     let candidates = environment::candidates(program.as_bytes(), surface.workdir(), &variables);
     let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
@@ -187,7 +213,16 @@ pub fn prepare(
     let wall = if prepared.landlock.is_some() { SecondWall::Stands } else { SecondWall::Missing };
     let shortfalls = shortfalls(surface, &walked, wall);
     let unwritable = idmap.err();
-    Ok(Ready { prepared, walked, shortfalls, unwritable })
+    let signs = signing != Signing::Unasked && surface.reach().sockets.is_empty();
+    let unsigned = if signs { Commits::Unsigned } else { Commits::AsAsked };
+    Ok(Ready {
+        prepared,
+        walked,
+        shortfalls,
+        unwritable,
+        commits: unsigned,
+        copied: seeded.map(|seeded| seeded.copied),
+    })
 }
 
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.
@@ -207,6 +242,12 @@ fn identity(root: &AbsPath) -> Identity {
     };
     // A project may belong to a user and to root's group; that group reads more than the user does.
     Identity::Other { uid, gid: if gid == 0 { NOBODY } else { gid } }
+}
+
+/// Who owns what is made for the payload, where that is not the caller.
+fn owner(identity: Identity) -> Owner {
+    let Identity::Other { uid, gid } = identity else { return None };
+    Some((Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
 /// Who works for root in root's own project.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::compile;
-use ringfence_session::start::{Session, prepare};
+use ringfence_session::start::{Commits, Session, prepare};
 use ringfence_surface::policy::Tier;
 use ringfence_surface::{Effect, Governance, Role, Rule, Surface};
 
@@ -41,6 +41,14 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     }
     if let Some(cause) = &ready.unwritable {
         say(&format!("ringfence: the project belongs to root and cannot be written inside: {cause}"));
+    }
+    if ready.commits == Commits::Unsigned {
+        say("ringfence: commits made inside are not signed: there is no key inside");
+    }
+    match &ready.copied {
+        Ok(0) => {}
+        Ok(count) => say(&format!("ringfence: {count} packages of the lock file copied from your own caches")),
+        Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
     }
     if !surface.reach().hosts.is_empty() {
         say("ringfence: the network is closed: hosts cannot be reached yet, also those that are allowed");
