@@ -1,6 +1,7 @@
 //! The payload's environment, built from nothing.
 //!
-//! A variable passes if a table or the policy names it, and then only if it does not point at something that is not there.
+//! A variable passes if the policy names it, or if a table does and it neither points at something that is not there nor holds
+//! an address with a password.
 //! Home, temporary files and the caches of toolchains are the session's own.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use ringfence_surface::curated::system::SYSTEM;
 use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Surface, follow};
 
 use crate::beneath::{Links, read_file};
-use crate::home::Signing;
+use crate::home::{Signing, has_password};
 
 /// Directories of programs that every system has, where the caller's PATH names none that is readable.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -39,7 +40,15 @@ pub(crate) fn build(
     let mut variables: Variables = caller
         .iter()
         .filter(|(name, _)| surface.decide_variable(name) == Outcome::Allow)
-        .filter_map(|(name, value)| Some((name.clone(), inside(value, surface, look)?)))
+        .filter_map(|(name, value)| {
+            // What somebody named is passed as it is; what a table brings along must be of use inside, and no secret.
+            let value = match value {
+                value if is_named(name, surface) => value.clone(),
+                value if has_password(value) => return None,
+                value => inside(value, surface, look)?,
+            };
+            Some((name.clone(), value))
+        })
         .collect();
     let mut set = |name: &str, value: &[u8]| variables.insert(name.into(), value.to_vec());
     let path = caller.get(b"PATH".as_slice()).map(Vec::as_slice).unwrap_or_default();
@@ -66,6 +75,11 @@ pub(crate) fn build(
         variables.insert(name, value);
     }
     variables
+}
+
+/// Does a policy or a flag name this variable?
+fn is_named(name: &[u8], surface: &Surface) -> bool {
+    surface.env().iter().any(|entry| entry.source.is_written() && entry.value.means(name))
 }
 
 /// A value as it is right inside. A path that leads to nothing there has none; one that leads through a link of the user's is

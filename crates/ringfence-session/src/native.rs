@@ -285,7 +285,10 @@ impl Prepared {
             maps(uid, gid).map_err(|e| failed(MAPS, &e))?;
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
+        // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
+        let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
         self.view.enter()?;
+        rustix::process::umask(mask);
         process::drop_bounding_set().map_err(|e| failed(CAPABILITIES, &e))?;
         if let Identity::Other { uid, gid } = self.identity {
             process::become_user(uid, gid).map_err(|e| failed(IDENTITY, &e))?;

@@ -205,13 +205,18 @@ pub static PACKS: &[Pack] = &[
             "GOARM" => "what to build for",
             "GODEBUG" => "how the runtime behaves",
             "GOEXPERIMENT" => "how to build",
+            "GOFLAGS" => "how to build",
             "GOGC" => "how the runtime behaves",
+            "GOINSECURE" => "which modules come without TLS",
             "GOMAXPROCS" => "how the runtime behaves",
             "GOMEMLIMIT" => "how the runtime behaves",
+            "GONOPROXY" => "which modules are private",
             "GONOSUMDB" => "which modules are private",
             "GOOS" => "what to build for",
             "GOPRIVATE" => "which modules are private",
+            "GOPROXY" => "where modules come from",
             "GOROOT" => "the compiler",
+            "GOSUMDB" => "who vouches for modules",
             "GOTOOLCHAIN" => "which compiler",
             "GOTRACEBACK" => "how the runtime behaves",
         },
@@ -390,7 +395,7 @@ pub static PACKS: &[Pack] = &[
                 reason: "downloaded packages of npm",
             },
             Cache {
-                variable: "npm_config_devdir",
+                variable: "npm_package_config_node_gyp_devdir",
                 prefix: "",
                 dir: "node-gyp",
                 home: "~/.cache/node-gyp",
@@ -400,6 +405,7 @@ pub static PACKS: &[Pack] = &[
         ],
         env: rows! {
             "NODE_ENV" => "how to build",
+            "NODE_EXTRA_CA_CERTS" => "whose certificates are trusted",
             "NODE_NO_WARNINGS" => "what is printed",
         },
         settings: &[Settings {
@@ -507,11 +513,16 @@ pub static PACKS: &[Pack] = &[
             },
         ],
         env: rows! {
+            "CONDA_DEFAULT_ENV" => "which environment is active",
+            "CONDA_PREFIX" => "which environment is active",
+            "PIP_CERT" => "whose certificates are trusted",
+            "PIP_DISABLE_PIP_VERSION_CHECK" => "what pip asks the index",
             "PYTHONDONTWRITEBYTECODE" => "what is written beside sources",
             "PYTHONHASHSEED" => "reproducible runs",
             "PYTHONIOENCODING" => "encoding of output",
             "PYTHONUNBUFFERED" => "output appears at once",
             "PYTHONUTF8" => "encoding of output",
+            "VIRTUAL_ENV" => "which environment is active",
         },
         settings: &[
             Settings {
@@ -552,6 +563,7 @@ pub static PACKS: &[Pack] = &[
         }],
         env: rows! {
             "CARGO_BUILD_JOBS" => "how to build",
+            "CARGO_HTTP_CAINFO" => "whose certificates are trusted",
             "CARGO_INCREMENTAL" => "how to build",
             "CARGO_NET_OFFLINE" => "how to build",
             "CARGO_TERM_*" => "what is printed",
