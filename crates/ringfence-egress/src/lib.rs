@@ -4,3 +4,27 @@
 //! outside dials the real host. Whatever else is dialled is refused by the kernel at once.
 
 #![forbid(unsafe_code)]
+
+mod cursor;
+mod dial;
+pub mod dns;
+pub mod front;
+mod gate;
+pub mod guard;
+pub mod hello;
+pub mod http;
+mod packets;
+pub mod pool;
+mod proxy;
+mod refusals;
+mod relay;
+pub mod resolv;
+mod resolver;
+mod rules;
+mod service;
+pub mod spelling;
+
+pub use refusals::{Refusal, Refusals};
+pub use resolver::{Addresses, Resolver, System};
+pub use rules::Rules;
+pub use service::{Egress, Inside, Listen, PROXY};

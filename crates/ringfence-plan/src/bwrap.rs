@@ -12,6 +12,8 @@ const MOST_WORDS: usize = 9_000;
 /// Files of the session that the mounts are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
+    /// Its directory.
+    pub session: AbsPath,
     /// The session's own temporary directory.
     pub tmp: AbsPath,
     /// An empty file that nobody may read.
@@ -130,6 +132,7 @@ impl Words {
             MountOp::Link { path, target } => self.add("--symlink", &[target, path.as_bytes()]),
             MountOp::Mask { path, kind: Found::File } => self.bind("--ro-bind", &places.mask_file, path),
             MountOp::Mask { path, kind: Found::Directory } => self.bind("--ro-bind", &places.mask_directory, path),
+            MountOp::Own { path, name } => self.bind("--ro-bind", &places.session.join(name), path),
             MountOp::Hollow { path } => self.add("--perms", &[b"0111", b"--tmpfs", path.as_bytes()]),
             MountOp::Private { path, .. } => self.private(path, places),
         }
@@ -160,7 +163,7 @@ mod tests {
     }
 
     fn places() -> Places {
-        Places { tmp: abs("/s/tmp"), mask_file: abs("/s/file"), mask_directory: abs("/s/dir") }
+        Places { session: abs("/s"), tmp: abs("/s/tmp"), mask_file: abs("/s/file"), mask_directory: abs("/s/dir") }
     }
 
     #[test]

@@ -65,6 +65,13 @@ pub enum MountOp {
         /// Where.
         path: AbsPath,
     },
+    /// Something of the session's own, read-only, in the place of the host's.
+    Own {
+        /// Where.
+        path: AbsPath,
+        /// What it is called in the session's directory.
+        name: String,
+    },
     /// A directory that may not be read, made of nothing: in it exists only what is mounted there afterwards.
     Hollow {
         /// Where.
@@ -92,6 +99,7 @@ impl MountOp {
             | Self::Cover { path }
             | Self::Mask { path, .. }
             | Self::Freeze { path }
+            | Self::Own { path, .. }
             | Self::Hollow { path } => path,
         }
     }

@@ -7,8 +7,10 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
+use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
 use ringfence_sys::process::{self, Child, Namespaces};
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
@@ -21,9 +23,12 @@ use crate::bwrap::Bubble;
 use crate::cgroup::Group;
 use crate::descendants;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
-use crate::steps::{ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, failed, next_report, report, words};
+use crate::steps::{
+    ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, WAYS, failed, next_report, report, words,
+};
 use crate::terminal::{Clock, Recipient, Signals, Struck, Terminal, wait_with_signals};
 use crate::view::{Failed, View};
+use crate::ways::{self, Ways};
 
 /// Who runs the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,8 +117,16 @@ pub struct Prepared {
     pub(crate) program_name: String,
     pub(crate) group: Option<Group>,
     pub(crate) wall_time: Option<Duration>,
+    pub(crate) network: Option<Network>,
     /// Where the new process reports to, and the other end.
     pub(crate) reports: (OwnedFd, OwnedFd),
+}
+
+/// A network that leads somewhere.
+pub(crate) struct Network {
+    pub(crate) rules: Rules,
+    /// The first process makes sockets at one end; they are used at the other.
+    pub(crate) channel: (OwnedFd, OwnedFd),
 }
 
 /// The new process's ends of what it shares with the supervisor.
@@ -122,15 +135,19 @@ struct Ends {
     errors: OwnedFd,
     /// Ends when the supervisor does.
     alive: OwnedFd,
+    /// Hands sockets out.
+    ways: Option<OwnedFd>,
 }
 
 /// How a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// The payload's own code, or 128 and its signal.
     pub code: u8,
     /// Whether its time was up.
     pub out_of_time: bool,
+    /// What was stopped on the way out, and how often; and how many more kinds there were.
+    pub refusals: (Vec<(Refusal, u64)>, u64),
 }
 
 impl StartError {
@@ -165,6 +182,10 @@ impl Prepared {
             (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
         };
         let (errors_read, errors) = self.reports;
+        let (rules, ways, ways_inside) = match self.network {
+            Some(Network { rules, channel: (outside, inside) }) => (Some(rules), Some(outside), Some(inside)),
+            None => (None, None, None),
+        };
         let child = {
             let first = First {
                 shape: &self.shape,
@@ -173,12 +194,17 @@ impl Prepared {
                 payload: &self.payload,
             };
             let seat = terminal.as_ref().map(|t| (t.slave(), t.seats()));
-            let (ends, watch) = (Ends { errors, alive }, alive_write.as_raw_fd());
+            let ends = Ends { errors, alive, ways: ways_inside };
+            let others = [Some(alive_write.as_raw_fd()), ways.as_ref().map(OwnedFd::as_raw_fd)];
             let group = self.group.as_ref().map(Group::as_fd);
-            process::clone_into(namespaces, group, || first.run(ends, seat, watch))
+            process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
         };
         started(&errors_read, &self.shape, self.program_name)?;
+        let egress = match (ways, rules) {
+            (Some(ways), Some(rules)) => Some(way_out(ways, rules).map_err(prepare("the way out"))?),
+            _ => None,
+        };
         // Nobody needs these any more, and a supervisor may wait for days.
         drop((self.shape, self.payload));
         let to = Recipient::Process(child.pidfd.as_fd());
@@ -191,8 +217,26 @@ impl Prepared {
         let code = reap(&child)?;
         // One that was ended tells nothing of itself.
         let code = if clock.struck() == Struck::Told { KILLED } else { code };
-        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not })
+        let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
+        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not, refusals })
     }
+}
+
+/// Starts to carry what goes out.
+fn way_out(control: OwnedFd, rules: Rules) -> io::Result<Egress> {
+    let ways = Ways::take(control)?;
+    let control = ways.control;
+    let listen = move |address| {
+        rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
+        ways::receive_listener(control.as_fd())
+    };
+    let inside = Inside {
+        dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
+        packets: ways.packets,
+        listen: Box::new(listen),
+        sockets: Vec::new(),
+    };
+    Egress::start(inside, rules, Arc::new(System::new()))
 }
 
 /// 128 and SIGKILL.
@@ -233,17 +277,17 @@ struct First<'p> {
 
 impl First<'_> {
     /// Allocates nothing.
-    fn run(&self, ends: Ends, seat: SeatAt<'_>, watch: i32) -> u8 {
-        let Ends { errors, alive } = ends;
-        // Ours would keep the supervisor's end open.
-        process::close(watch);
+    fn run(&self, ends: Ends, seat: SeatAt<'_>, others: [Option<i32>; 2]) -> u8 {
+        let Ends { errors, alive, ways } = ends;
+        // Ours would keep the supervisor's ends open.
+        others.into_iter().flatten().for_each(process::close);
         if let (Shape::Native(_), Some(place)) = (self.shape, self.arguments) {
             place.wipe();
         }
         // The view's own cannot be written.
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
-        if let Err(failed) = self.enter(&alive) {
+        if let Err(failed) = self.enter(&alive, ways.as_ref()) {
             return report(&errors, failed);
         }
         let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
@@ -260,7 +304,7 @@ impl First<'_> {
         };
         // Now only the payload holds it, until it becomes its program.
         drop(errors);
-        let code = wait_for(payload, &signals, &alive);
+        let code = wait_for(payload, &signals, &alive, ways.as_ref());
         if matches!(self.shape, Shape::Walls) && descendants::end_all().is_err() {
             return 125;
         }
@@ -268,7 +312,7 @@ impl First<'_> {
     }
 
     /// Makes the view, and gives up the rights over it.
-    fn enter(&self, alive: &OwnedFd) -> Result<(), Failed> {
+    fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<(), Failed> {
         let identity = |e: &io::Error| failed(IDENTITY, e);
         // Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
         let dies_at_once = !matches!(self.shape, Shape::Walls);
@@ -279,7 +323,7 @@ impl First<'_> {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
         }
         match self.shape {
-            Shape::Native(view) => self.enter_view(view)?,
+            Shape::Native(view) => self.enter_view(view, ways)?,
             Shape::Walls => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
@@ -307,11 +351,14 @@ impl First<'_> {
         process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
 
-    fn enter_view(&self, view: &View) -> Result<(), Failed> {
+    fn enter_view(&self, view: &View, ways: Option<&OwnedFd>) -> Result<(), Failed> {
         if let Identity::Caller { uid, gid } = self.identity {
             map_oneself(uid, gid).map_err(|e| failed(MAPS, &e))?;
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
+        if let Some(ways) = ways {
+            ways::open(ways).map_err(|e| failed(WAYS, &e))?;
+        }
         // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
         let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
         view.enter()?;
@@ -331,7 +378,9 @@ const FORWARDED: [Signal; 7] =
 
 /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
 /// Allocates nothing.
-fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd) -> u8 {
+fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> u8 {
+    // Asking for nothing makes an empty slot.
+    let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -343,10 +392,15 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd) -> u8 {
                 Ok(None) | Err(_) => break,
             }
         }
-        let mut fds = [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN)];
+        let mut fds =
+            [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
         let _ = rustix::event::poll(&mut fds, None);
         if !fds[1].revents().is_empty() {
             return 125;
+        }
+        if fds[2].revents().contains(PollFlags::IN) {
+            // It fails when the supervisor has gone, which the other pipe tells.
+            let _ = ways::answer(ways);
         }
         while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
             if signal != Signal::CHILD {

@@ -210,6 +210,7 @@ impl Layout<'_> {
             MountOp::Freeze { path } => {
                 self.steps.push(Step::Again { to: self.target(path), attributes: MountAttr::FROZEN });
             }
+            MountOp::Own { path, name } => self.from_session(path, name)?,
             MountOp::Hollow { path } => self.hollow(path),
         }
         Ok(())
@@ -269,6 +270,23 @@ impl Layout<'_> {
         let idmap = self.maps_ids && access == MountAccess::ReadWrite && !matches!(role, Role::Cache | Role::Scratch);
         self.steps.push(Step::Bind { source: relative(path), from, to, attributes, idmap });
         self.grounds.insert(path.clone(), Ground::Host);
+        Ok(())
+    }
+
+    /// A file or a socket of the session in the place of the host's.
+    fn from_session(&mut self, path: &AbsPath, name: &str) -> Result<(), ScriptError> {
+        let source = self.session.join(name);
+        let (from, _) = self.identify(&source)?;
+        self.parents(path);
+        let to = match self.ground(path) {
+            Ground::Host => self.target(path),
+            Ground::Own(_) => {
+                self.steps.push(Step::Touch { path: relative(path) });
+                Self::own(path)
+            }
+        };
+        let (source, attributes) = (relative(&source), MountAttr::READ_ONLY);
+        self.steps.push(Step::Bind { source, from, to, attributes, idmap: false });
         Ok(())
     }
 

@@ -5,13 +5,14 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 
+use ringfence_egress::Rules;
 use ringfence_plan::{
-    Entry, LandlockPlan, LandlockRule, LayerName, Lines, Plan, Receipt, Rights, Rung, Standing, Withheld, complement,
-    guarded, receipt,
+    Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, Standing, Withheld,
+    complement, guarded, receipt,
 };
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::{Gid, Uid};
@@ -22,7 +23,7 @@ use crate::cgroup::{Group, Wanted};
 use crate::environment::{self, Own};
 use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
-use crate::launch::{self, Identity, Prepared, Shape};
+use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::payload::{Payload, Pids};
 use crate::script::{self, ScriptError};
 use crate::seed::seed;
@@ -32,6 +33,7 @@ use crate::view::View;
 use crate::visible::{is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
+use crate::ways;
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -211,7 +213,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         receipt(surface, &standing, order.lines)
     };
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let mounts = guarded(&mounts, &walked.findings);
+    let mut mounts = guarded(&mounts, &walked.findings);
+    if rung.has_view() && look.path(&hosts_file()) == PathFact::File {
+        own_hosts_file(session).map_err(|source| PrepareError::Home { source })?;
+        mounts.push(MountOp::Own { path: hosts_file(), name: HOSTS.to_owned() });
+    }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
             script: script::script(&mounts, session.dir(), &walked.seen, look, matches!(idmap, Ok(Some(_))))?,
@@ -220,9 +226,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
+    let network = network(order).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, reports };
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
     let signs = signing != Signing::Unasked && surface.reach().sockets.is_empty();
     let commits = if signs { Commits::Unsigned } else { Commits::AsAsked };
     Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
@@ -264,6 +271,36 @@ fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockP
     rules.push(LandlockRule { path: session.dir().join("tmp"), rights: Rights::All });
     let withheld = [plan.landlock.withheld.clone(), withheld].concat();
     (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
+}
+
+/// The session's own file of names.
+const HOSTS: &str = "hosts";
+
+fn hosts_file() -> AbsPath {
+    AbsPath::root().join("etc/hosts")
+}
+
+/// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
+/// for, and the host's file is read outside.
+fn own_hosts_file(session: &Session) -> io::Result<()> {
+    let text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+    let path = session.dir().join(HOSTS);
+    fs::write(os_path(&path), text)?;
+    fs::set_permissions(os_path(&path), fs::Permissions::from_mode(0o644))
+}
+
+/// Whether anything is reached, and by which rules.
+fn network(order: &Order<'_>) -> io::Result<Option<Network>> {
+    let reach = order.surface.reach();
+    if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() {
+        return Ok(None);
+    }
+    let rules = Rules {
+        hosts: reach.hosts.iter().map(|entry| entry.value.clone()).collect(),
+        private: Vec::new(),
+        host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
+    };
+    Ok(Some(Network { rules, channel: ways::channel()? }))
 }
 
 /// A control group, where limits are wanted and one is ours to make.

@@ -26,6 +26,8 @@ pub(crate) const INSIDE: u32 = u32::MAX - 114;
 /// No failure: bubblewrap made the view, and what runs in it is ours.
 pub(crate) const ARRIVED: u32 = u32::MAX - 115;
 
+pub(crate) const WAYS: u32 = u32::MAX - 116;
+
 /// A step in words.
 pub(crate) fn words(step: u32, view: Option<&View>) -> String {
     match step {
@@ -41,6 +43,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         STANDARD => "opening a standard descriptor again inside the fence (it is protected or denied there)".into(),
         SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
+        WAYS => "making the sockets of the way out".into(),
         BWRAP => "starting bubblewrap".into(),
         INSIDE => "reading what bubblewrap's payload should do".into(),
         number => view.map_or_else(|| "?".into(), |view| view.words(number)),

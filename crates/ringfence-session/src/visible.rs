@@ -67,6 +67,7 @@ fn ground_of(op: &MountOp) -> Option<Ground> {
         | MountOp::Pin { .. }
         | MountOp::Cover { .. }
         | MountOp::Mask { .. }
+        | MountOp::Own { .. }
         | MountOp::Freeze { .. } => return None,
     })
 }
