@@ -9,6 +9,7 @@ pub mod jail;
 mod named;
 pub mod native;
 mod place;
+mod remove;
 mod script;
 pub mod shortfalls;
 mod standard;

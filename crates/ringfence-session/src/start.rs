@@ -15,11 +15,12 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use crate::environment::{self, Own};
 use crate::idmap::mapping;
 use crate::native::{self, Identity, Prepared};
+use crate::remove::remove_tree;
 use crate::script::{self, ScriptError};
 use crate::shortfalls::{SecondWall, shortfalls};
 use crate::standard::standards;
 use crate::view;
-use crate::visible::{is_reachable, with_ways};
+use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 
 /// A session's own directory. It goes away with the value.
@@ -40,6 +41,8 @@ impl Session {
         let sessions = state.join("sessions");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&sessions))?;
         collect(&sessions);
+        // While a session is made nobody collects: it has no lock of its own yet.
+        let _making = making(&sessions, FlockOperation::LockShared)?;
         for attempt in 0..100 {
             let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let name = format!("{:x}-{:x}-{attempt}", time.as_micros(), std::process::id());
@@ -48,13 +51,19 @@ impl Session {
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,
                 other => other?,
             }
-            let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
-            for inner in ["home", "tmp"] {
-                fs::DirBuilder::new().mode(0o700).create(os_path(&dir.join(inner)))?;
-            }
-            return Ok(Self { dir, name, _lock: lock });
+            return Self::fill(dir.clone(), name).inspect_err(|_| {
+                let _ = remove_tree(os_path(&dir));
+            });
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn fill(dir: AbsPath, name: String) -> io::Result<Self> {
+        let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
+        for inner in ["home", "tmp"] {
+            fs::DirBuilder::new().mode(0o700).create(os_path(&dir.join(inner)))?;
+        }
+        Ok(Self { dir, name, _lock: lock })
     }
 
     /// Where it is.
@@ -66,7 +75,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // What cannot be removed now is collected at a later start.
-        let _ = fs::remove_dir_all(os_path(&self.dir));
+        let _ = remove_tree(os_path(&self.dir));
     }
 }
 
@@ -81,13 +90,26 @@ fn lock(dir: &AbsPath, create: OFlags) -> io::Result<Option<OwnedFd>> {
     }
 }
 
+/// The lock of all sessions together: shared while one is made, whole while leftovers are collected.
+fn making(sessions: &AbsPath, operation: FlockOperation) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let dir = rustix::fs::open(sessions.as_bytes(), flags, Mode::empty())?;
+    rustix::io::retry_on_intr(|| rustix::fs::flock(&dir, operation))?;
+    Ok(dir)
+}
+
 /// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
 fn collect(sessions: &AbsPath) {
+    let Ok(_making) = making(sessions, FlockOperation::NonBlockingLockExclusive) else { return };
     for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
         let dir = sessions.child(entry.file_name().as_bytes());
-        // One that is being made has no lock yet, and is left alone.
-        if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = fs::remove_dir_all(os_path(&dir));
+        let is_dead = match lock(&dir, OFlags::empty()) {
+            Ok(held) => held.is_some(),
+            // Killed before it had one.
+            Err(cause) => cause.kind() == io::ErrorKind::NotFound,
+        };
+        if is_dead {
+            let _ = remove_tree(os_path(&dir));
         }
     }
 }
@@ -157,15 +179,17 @@ pub fn prepare(
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
     let identity = identity(surface.root());
     make_directories(surface, session, identity)?;
+    let idmap = idmap_for(surface.root(), identity);
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
     if let Identity::Other { uid, gid } = identity {
-        mounts = with_ways(&mounts, uid, gid);
-        homes.retain(|home| is_reachable(home, uid, gid));
+        let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
+        let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
+        mounts = with_ways(&mounts, worker);
+        homes.retain(|home| is_reachable(home, worker));
     }
     let walked = walk::walk(surface, &mounts, &homes)?;
-    let idmap = idmap_for(surface.root(), identity);
     let mounts = guarded(&mounts, &walked.findings);
-    let script = script::script(&mounts, session.dir(), &walked.seen, look, matches!(idmap, Ok(Some(_))))?;
+    let script = script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?;
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| PrepareError::Nul);
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let own = Own { session: session.dir(), name: &session.name };

@@ -17,7 +17,7 @@ use rustix::mount::{
 };
 
 use crate::place::{Id, open_place, open_root};
-use crate::script::{Base, Script, Step, Target};
+use crate::script::{Absent, Base, Script, Step, Target};
 
 /// The whole view.
 #[derive(Debug)]
@@ -142,7 +142,10 @@ impl View {
                 attach(&tree, open_target(to, ends)?.as_fd())
             }
             Step::Pin { to } => mask(Found::Directory, to, ends),
-            Step::Mask { to, kind } => mask(*kind, to, ends),
+            Step::Mask { to, kind } => match mask(*kind, to, ends) {
+                Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
+                other => other,
+            },
             Step::Again { to, attributes } => {
                 let place = open_target(to, ends)?;
                 let tree = clone_tree(place.as_fd())?;

@@ -6,7 +6,7 @@
 //!
 //! A directory that is mounted in two places is walked in both: a guard holds at one place only.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -66,6 +66,8 @@ pub struct Walked {
     pub names: usize,
     /// What stood at the places that matter.
     pub(crate) seen: HashMap<AbsPath, Id>,
+    /// Sockets: they come and go with who listens, so they are closed under their names, if they are still there.
+    pub(crate) sockets: HashSet<AbsPath>,
 }
 
 /// Something that is hidden although no rule denies it, since what is in it could not be guarded one by one.
@@ -140,6 +142,7 @@ fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result
             shortfalls: Vec::new(),
             names: 0,
             seen: HashMap::new(),
+            sockets: HashSet::new(),
         },
     };
     for root in &roots {
@@ -147,14 +150,19 @@ fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result
             return Err(WalkError::TooMany { root: root.clone() });
         }
     }
+    for inner in walk.inside_something_denied(mounts) {
+        if walk.below(&inner, MOST_NAMES)? == Reached::Cut {
+            return Err(WalkError::TooMany { root: inner });
+        }
+    }
     walk.named(&roots);
     walk.whole_host(&roots, homes)?;
-    Ok(walk.walked.in_order())
+    Ok(walk.walked.in_order(mounts))
 }
 
 impl Walked {
     /// Everything once, sorted.
-    fn in_order(mut self) -> Self {
+    fn in_order(mut self, mounts: &[MountOp]) -> Self {
         for paths in [&mut self.findings.protected, &mut self.linked] {
             paths.sort();
             paths.dedup();
@@ -163,17 +171,28 @@ impl Walked {
         self.findings.denied.dedup();
         self.hidden.sort();
         self.hidden.dedup();
-        without_inner(&mut self.findings);
+        without_inner(&mut self.findings, mounts);
         self
     }
 }
 
-/// What lies inside something denied needs no guard of its own.
-fn without_inner(findings: &mut Findings) {
-    let denied: Vec<AbsPath> = findings.denied.iter().map(|(path, _)| path.clone()).collect();
-    let is_inner = |path: &AbsPath| path.ancestors().skip(1).any(|above| denied.binary_search(&above).is_ok());
+/// What lies inside something denied needs no guard of its own, unless it is shown there.
+fn without_inner(findings: &mut Findings, mounts: &[MountOp]) {
+    let denied: HashSet<AbsPath> = findings.denied.iter().map(|(path, _)| path.clone()).collect();
+    let mounted: HashSet<&AbsPath> = mounts.iter().map(MountOp::destination).collect();
+    let is_inner = |path: &AbsPath| {
+        for above in path.ancestors() {
+            if above != *path && denied.contains(&above) {
+                return true;
+            }
+            if mounted.contains(&above) {
+                return false;
+            }
+        }
+        false
+    };
     findings.denied.retain(|(path, _)| !is_inner(path));
-    findings.protected.retain(|path| !is_inner(path) && denied.binary_search(path).is_err());
+    findings.protected.retain(|path| !is_inner(path) && !denied.contains(path));
 }
 
 /// The roots that lie in no other; the host's own root is not walked, its secrets are named outright.
@@ -235,6 +254,14 @@ enum Opened {
 }
 
 impl<'s> Walk<'s> {
+    /// What is shown inside something denied: the walk did not go in there.
+    fn inside_something_denied(&self, mounts: &[MountOp]) -> Vec<AbsPath> {
+        let denied: HashSet<&AbsPath> = self.walked.findings.denied.iter().map(|(path, _)| path).collect();
+        let is_inside = |path: &&AbsPath| path.ancestors().skip(1).any(|above| denied.contains(&above));
+        let is_host = |path: &&AbsPath| matches!(self.visible.ground(path), Some(Ground::Host { .. }));
+        mounts.iter().map(MountOp::destination).filter(is_inside).filter(is_host).cloned().collect()
+    }
+
     /// Walks everything below a root, at most `most` names.
     pub(crate) fn below(&mut self, root: &AbsPath, most: usize) -> Result<Reached, WalkError> {
         let cursor = self.surface.cursor(root);
@@ -426,8 +453,10 @@ impl<'s> Walk<'s> {
             (Guard::Deny, _) => self.walked.findings.denied.push((path.clone(), found)),
             (Guard::Protect, _) => self.walked.findings.protected.push(path.clone()),
         }
-        // The session's processes are not the host's: what stands there inside is not what stands there now.
-        if self.visible.ground(path) != Some(Ground::Processes) {
+        if kind == FileType::Socket {
+            self.walked.sockets.insert(path.clone());
+        } else if self.visible.ground(path) != Some(Ground::Processes) {
+            // The session's processes are not the host's: what stands there inside is not what stands there now.
             self.walked.seen.insert(path.clone(), Id::of(status));
         }
         if kind == FileType::RegularFile && status.st_nlink > 1 {

@@ -4,6 +4,8 @@
 
 mod host;
 mod race;
+mod rules;
+mod session;
 mod walk;
 
 use std::ffi::OsStr;
