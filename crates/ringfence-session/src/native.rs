@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::standard::Standard;
-use crate::terminal::{Recipient, Signals, Terminal, wait_with_signals};
+use crate::terminal::{self, Recipient, Signals, Wanted, wait_with_signals};
 use crate::view::{Failed, View};
 
 /// Who runs the payload.
@@ -54,6 +54,16 @@ pub enum StartError {
     #[error("{step}")]
     Step {
         /// Which.
+        step: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file system that every session has of its own cannot be had.
+    #[error("{step}")]
+    FileSystem {
+        /// Which kind.
+        kind: &'static str,
+        /// The whole call.
         step: String,
         /// Why.
         source: io::Error,
@@ -165,6 +175,7 @@ const LANDLOCK: u32 = u32::MAX - 108;
 const SECCOMP: u32 = u32::MAX - 109;
 const EXEC: u32 = u32::MAX - 110;
 const STANDARD: u32 = u32::MAX - 111;
+const TERMINAL: u32 = u32::MAX - 112;
 
 fn words(step: u32, view: &View) -> String {
     match step {
@@ -173,6 +184,7 @@ fn words(step: u32, view: &View) -> String {
         IDENTITY => "setresuid".into(),
         FORK => "clone3 of the payload".into(),
         SEAT => "taking the terminal".into(),
+        TERMINAL => "making a terminal in /dev/pts".into(),
         DESCRIPTORS => "close_range(3, CLOSE_RANGE_CLOEXEC)".into(),
         CAPABILITIES => "giving up capabilities".into(),
         WORKDIR => "chdir to the working directory".into(),
@@ -202,10 +214,10 @@ impl Prepared {
     pub fn run(&self) -> Result<ExitCode, StartError> {
         let prepare = |what: &'static str| move |source: io::Error| StartError::Prepare { what, source };
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-        let terminal = Terminal::open(stdin.as_fd(), stdout.as_fd(), stderr.as_fd()).map_err(prepare("openpty"))?;
-        if let (Some(terminal), Identity::Other { uid, .. }) = (&terminal, self.identity) {
-            terminal.give_to(rustix::process::Uid::from_raw(uid)).map_err(prepare("fchown of the terminal"))?;
-        }
+        let wanted = Wanted::find(stdin.as_fd(), stdout.as_fd(), stderr.as_fd()).map_err(prepare("tcgetattr"))?;
+        // The PTY is made inside, where it has a name.
+        let sockets = wanted.as_ref().map(|_| terminal::Ends::new()).transpose().map_err(prepare("socketpair"))?;
+        let (outside, inside) = sockets.map(|ends| (ends.outside, ends.inside)).unzip();
         let signals = Signals::block().map_err(prepare("signalfd"))?;
         let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| prepare("pipe2")(e.into()));
         let ((errors_read, errors), (alive, alive_write)) = (pipe()?, pipe()?);
@@ -214,9 +226,20 @@ impl Prepared {
             Identity::Other { .. } => Namespaces::FENCE,
         };
         let ends = Ends { errors, alive };
-        let (seat, watch) = (terminal.as_ref().map(|t| (t.slave(), t.seats())), alive_write.as_raw_fd());
+        let (seat, watch) = (inside.zip(wanted.as_ref().map(Wanted::seats)), alive_write.as_raw_fd());
         let child = process::clone_process(namespaces, || self.first(ends, seat, watch))
             .map_err(|source| StartError::Clone { source })?;
+        let terminal = match wanted.zip(outside) {
+            Some((wanted, outside)) => match terminal::ask_for_master(&outside).map_err(prepare("recvmsg"))? {
+                Some(master) => {
+                    let terminal = wanted.on(master).map_err(prepare("setting up the terminal"))?;
+                    rustix::io::write(&outside, b"g").map_err(|e| prepare("write")(e.into()))?;
+                    Some(terminal)
+                }
+                None => None,
+            },
+            None => None,
+        };
         self.started(&errors_read)?;
         let to = Recipient::Process(child.pidfd.as_fd());
         match terminal {
@@ -251,16 +274,24 @@ impl Prepared {
             (EXEC, io::ErrorKind::NotFound) => StartError::NotFound { program },
             (EXEC, _) => StartError::NotExecutable { program, source },
             (step, _) if self.view.is_replaced(step, &source) => StartError::Replaced { step: words(step, &self.view) },
-            (step, _) => StartError::Step { step: words(step, &self.view), source },
+            (step, _) => match self.view.file_system(step) {
+                Some(kind) => StartError::FileSystem { kind, step: words(step, &self.view), source },
+                None => StartError::Step { step: words(step, &self.view), source },
+            },
         })
     }
 
     /// The first process of the new namespaces. Allocates nothing.
-    fn first(&self, ends: Ends, seat: Option<(std::os::fd::BorrowedFd<'_>, pty::Seats)>, watch: i32) -> u8 {
+    fn first(&self, ends: Ends, seat: Option<(OwnedFd, pty::Seats)>, watch: i32) -> u8 {
         let Ends { errors, alive } = ends;
         if let Err(failed) = self.enter(&alive, watch) {
             return report(&errors, failed);
         }
+        let seat = match seat.map(|(inside, seats)| Ok((terminal::make_inside(inside)?, seats))).transpose() {
+            Ok(seat) => seat,
+            Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
+        };
+        let seat = seat.as_ref().map(|(slave, seats)| (slave.as_fd(), *seats));
         let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
         if pty::block(&FORWARDED).is_err() {
             return 125;

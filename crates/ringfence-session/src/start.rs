@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 
 use ringfence_plan::{Plan, Shortfall, guarded};
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::Program;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
@@ -134,6 +134,14 @@ pub enum PrepareError {
     /// The command holds a NUL.
     #[error("the command holds a NUL byte")]
     Nul,
+    /// There is nothing to start in.
+    #[error("the working directory {path} is denied: {rule}")]
+    Workdir {
+        /// Which.
+        path: AbsPath,
+        /// By what.
+        rule: String,
+    },
     /// The view could not be laid out.
     #[error("cannot lay out the view")]
     Script(#[from] ScriptError),
@@ -176,6 +184,11 @@ pub fn prepare(
     look: &mut dyn Look,
 ) -> Result<Ready, PrepareError> {
     let program = command.first().ok_or(PrepareError::NoCommand)?;
+    let workdir = surface.decide(surface.workdir(), Access::Read);
+    if !workdir.is_allowed() {
+        let rule = workdir.because.to_string();
+        return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
+    }
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
     let identity = identity(surface.root());
     make_directories(surface, session, identity)?;

@@ -71,6 +71,14 @@ impl View {
         is_of_the_script && matches!(errno(error), REPLACED | Errno::LOOP | Errno::NOENT)
     }
 
+    /// The file system that a step mounts, if it does.
+    pub(crate) fn file_system(&self, step: u32) -> Option<&'static str> {
+        match self.script.steps.get(step as usize)? {
+            Step::Mount { kind, .. } => kind.to_str().ok(),
+            _ => None,
+        }
+    }
+
     /// Makes the view and moves into it. Runs in the new process, in its own mount namespace, with the rights over it.
     /// Allocates nothing.
     pub(crate) fn enter(&self) -> Result<(), Failed> {

@@ -43,6 +43,9 @@ pub enum WalkError {
         /// Where.
         root: AbsPath,
     },
+    /// Without it nobody knows what must be closed in the session's own.
+    #[error("/proc is not there")]
+    NoProc,
     /// Somebody moves directories about while they are looked at.
     #[error("{path} is moved or replaced while it is looked at")]
     Changing {
@@ -145,6 +148,9 @@ fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result
             sockets: HashSet::new(),
         },
     };
+    if open_place(&walk.top, c"proc/self").is_err() {
+        return Err(WalkError::NoProc);
+    }
     for root in &roots {
         if walk.below(root, MOST_NAMES)? == Reached::Cut {
             return Err(WalkError::TooMany { root: root.clone() });

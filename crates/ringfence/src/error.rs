@@ -206,6 +206,14 @@ impl Failure {
             Self::Start { source: StartError::Clone { .. } } => {
                 "this host gives no namespaces: see docs/kernel-features.md".into()
             }
+            Self::Start { source: StartError::FileSystem { kind: "proc", .. } } => {
+                "a container that masks parts of /proc forbids another: start it with `--security-opt systempaths=unconfined` \
+                 (docker) or `unmask=ALL` (podman)"
+                    .into()
+            }
+            Self::Start { source: StartError::FileSystem { kind: "devpts", .. } } => {
+                "this kernel has no terminals of its own for a session (CONFIG_UNIX98_PTYS), or a container forbids them".into()
+            }
             Self::Start { source: StartError::Replaced { .. } }
             | Self::Prepare { source: PrepareError::Walk(WalkError::Changing { .. }) } => {
                 "start it again when nothing moves files about there".into()

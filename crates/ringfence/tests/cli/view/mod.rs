@@ -6,6 +6,7 @@ mod host;
 mod race;
 mod rules;
 mod session;
+mod trouble;
 mod walk;
 
 use std::ffi::OsStr;
