@@ -231,7 +231,7 @@ pub fn prepare(
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.
 fn identity(root: &AbsPath) -> Identity {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    if uid != 0 {
+    if uid != 0 || !is_initial_user_namespace() {
         return Identity::Caller { uid, gid };
     }
     let number =
@@ -245,6 +245,13 @@ fn identity(root: &AbsPath) -> Identity {
     };
     // A project may belong to a user and to root's group; that group reads more than the user does.
     Identity::Other { uid, gid: if gid == 0 { NOBODY } else { gid } }
+}
+
+/// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
+/// mapped, nor does it need to.
+fn is_initial_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Who works for root in root's own project.

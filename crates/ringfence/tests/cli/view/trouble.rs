@@ -1,29 +1,8 @@
 //! Hosts on which something is missing or full: a clear refusal, and nothing is left.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
-use super::{Fence, Who, each, is_root, text};
-
-impl Fence {
-    /// Runs a script with the rights over its own mounts, then ringfence with `arguments` as whoever works, in that view.
-    fn after_mounting(&self, script: &str, arguments: &[&str]) -> Output {
-        let mut command = Command::new("unshare");
-        command.args(if is_root() { ["-m", "--"] } else { ["-Urm", "--"] });
-        let script = self.script(&format!("set -e; {script}; exec \"$@\""));
-        command.args(["/bin/sh", "-c", &script, "sh"]);
-        if self.who == Who::Nobody {
-            command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
-        }
-        command.args(arguments);
-        command.current_dir(self.path("project")).env_clear().stdin(std::process::Stdio::null());
-        command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", self.path("home"));
-        command.output().unwrap()
-    }
-
-    fn binary(&self) -> &str {
-        self.world.binary().to_str().unwrap()
-    }
-}
+use super::{Who, each, is_root, text};
 
 /// In a container that masks parts of `/proc` an ordinary user cannot mount another; that is said, with the remedy.
 #[test]
