@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod aliases;
 mod environment;
 mod idmap;
 pub mod jail;

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn close(path: &Path) {
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
     }
 
     #[test]

@@ -17,9 +17,10 @@ use std::path::Path;
 
 use ringfence_plan::{Findings, Found, MountOp, Shortfall};
 use ringfence_surface::{AbsPath, Cursor, PATH_MAX, Standing, Surface};
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
+use crate::aliases::Aliases;
 use crate::place::{Id, open_beneath, open_place, open_root, relative};
 use crate::visible::{Ground, Visible};
 
@@ -134,6 +135,7 @@ fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result
         surface,
         visible,
         top: open_root().map_err(failed)?,
+        aliases: Aliases::of_host(),
         buffer: vec![MaybeUninit::uninit(); 1 << 16],
         directories: Vec::new(),
         entered: HashMap::new(),
@@ -216,6 +218,7 @@ pub(crate) struct Walk<'s> {
     pub(crate) visible: Visible<'s>,
     /// The host's root.
     pub(crate) top: OwnedFd,
+    pub(crate) aliases: Aliases,
     buffer: Vec<MaybeUninit<u8>>,
     /// Every directory that was entered, and the one above it: those above something guarded are remembered.
     directories: Vec<Entered>,
@@ -449,11 +452,22 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Notes what must be guarded. A link is guarded by its own name: a mount lands on it and not where it leads.
-    pub(crate) fn guard(&mut self, path: &AbsPath, status: &rustix::fs::Stat, guard: Guard) -> Noted {
+    /// Notes what must be guarded, here and where else it is mounted.
+    pub(crate) fn guard(&mut self, path: &AbsPath, status: &Stat, guard: Guard) -> Noted {
+        for alias in self.aliases.of(path) {
+            if let Ok(status) = open_place(&self.top, &relative(&alias)).and_then(rustix::fs::fstat) {
+                self.guard_here(&alias, &status, guard);
+            }
+        }
+        self.guard_here(path, status, guard)
+    }
+
+    /// A link is guarded by its own name: a mount lands on it and not where it leads.
+    fn guard_here(&mut self, path: &AbsPath, status: &Stat, guard: Guard) -> Noted {
         let kind = FileType::from_raw_mode(status.st_mode);
         let found = if kind == FileType::Directory { Found::Directory } else { Found::File };
-        match (guard, self.visible.ground(path)) {
+        let ground = self.visible.ground(path);
+        match (guard, ground) {
             (Guard::None, _) | (_, None | Some(Ground::Own)) => return Noted::No,
             (Guard::Protect, Some(Ground::Host { is_writable: false } | Ground::Processes)) => return Noted::No,
             (Guard::Deny, _) => self.walked.findings.denied.push((path.clone(), found)),
@@ -461,7 +475,7 @@ impl<'s> Walk<'s> {
         }
         if kind == FileType::Socket {
             self.walked.sockets.insert(path.clone());
-        } else if self.visible.ground(path) != Some(Ground::Processes) {
+        } else if ground != Some(Ground::Processes) {
             // The session's processes are not the host's: what stands there inside is not what stands there now.
             self.walked.seen.insert(path.clone(), Id::of(status));
         }

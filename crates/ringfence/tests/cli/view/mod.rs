@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod attacks;
 mod host;
 mod nested;
 mod race;

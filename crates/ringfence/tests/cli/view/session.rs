@@ -132,7 +132,7 @@ fn leftovers_are_collected_at_the_next_start() {
         }
         fs::write(sessions.join("left/lock"), "").unwrap();
         fs::write(sessions.join("left/tmp/closed/file"), "").unwrap();
-        fs::set_permissions(sessions.join("left/tmp/closed"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(sessions.join("left/tmp/closed"), Permissions::from_mode(0o000)).unwrap();
         fence.own();
         fence.works("true");
         fence.left_nothing();

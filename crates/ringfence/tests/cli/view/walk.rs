@@ -103,6 +103,58 @@ fn what_is_mounted_twice_is_guarded_twice() {
     });
 }
 
+/// What a rule names at one place is guarded where else the host mounts it, in both views.
+#[test]
+fn what_is_named_is_guarded_where_else_it_is_mounted() {
+    each(|fence| {
+        fence.write(&[
+            ("project/infra/main.tf", "old\n"),
+            ("project/private/key", "SECRET\n"),
+            ("project/again/x", ""),
+            ("project/homes/x", ""),
+            ("project/keys/x", ""),
+            ("home/.ssh/keys/id", "SECRET\n"),
+            ("home/notes", "notes\n"),
+            ("other/homes/x", ""),
+        ]);
+        let mounts = "mount --make-rprivate /; mount --bind $W/project $W/project/again; \
+                      mount --bind $W/home $W/project/homes; mount --bind $W/home/.ssh/keys $W/project/keys; \
+                      mount --bind $W/home $W/other/homes";
+        let check = |view: &str, script: &str, works: bool| {
+            let policy =
+                format!("version = 1\n[files]\nview = \"{view}\"\ndeny = [\"private\"]\nprotect = [\"infra\"]\n");
+            fence.write(&[("project/p.toml", &policy)]);
+            let script = fence.script(script);
+            let run = [fence.binary(), "run", "--policy", "p.toml", "--", "/bin/sh", "-c", &script];
+            let output = fence.after_mounting(mounts, &run);
+            let shown = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.success(), works, "as {:?}: {script}\n{shown}", fence.who);
+            assert!(
+                !shown.contains("SECRET") && !shown.contains("error: cannot"),
+                "as {:?}: {script}\n{shown}",
+                fence.who
+            );
+        };
+        for script in [
+            "cat private/key",
+            "cat again/private/key",
+            "echo x > infra/main.tf",
+            "echo x > again/infra/main.tf",
+            "mv again/infra again/i",
+            "cat homes/.ssh/keys/id",
+            "ls homes/.local/state/ringfence",
+            "cat keys/id",
+        ] {
+            check("surface", script, false);
+        }
+        check("surface", "cat homes/notes && echo x > again/new && rm new", true);
+        check("host", "cat $W/other/homes/.ssh/keys/id", false);
+        check("host", "ls $W/other/homes/.local/state/ringfence", false);
+        check("host", "cat $W/other/homes/notes", true);
+        assert_eq!(fs::read(fence.path("project/infra/main.tf")).unwrap(), b"old\n");
+    });
+}
+
 /// A7: rules with wildcards outside the roots are followed from where they begin.
 #[test]
 fn a7_patterns_outside_the_roots_are_followed() {
