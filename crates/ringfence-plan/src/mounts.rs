@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look as _, PathFact, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look as _, PathFact, Role, Rule, Sense, Surface};
 
 /// What a mount permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -182,8 +182,37 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
             mounts.entry(link.destination().clone()).or_insert(link);
         }
     }
-    let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts)).cloned().collect();
+    exceptions(surface, facts, &mut mounts, &mut skipped);
+    let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts, surface)).cloned().collect();
     (needed, skipped)
+}
+
+/// What an exception opens inside something denied or protected is bound by itself: what lies around it is closed as a whole.
+fn exceptions(
+    surface: &Surface,
+    facts: &HostFacts,
+    mounts: &mut BTreeMap<AbsPath, MountOp>,
+    skipped: &mut Vec<Skipped>,
+) {
+    let is_exception = |rule: &&Rule| rule.sense == Sense::Exception && rule.source.is_written();
+    for rule in surface.rules().iter().filter(is_exception) {
+        let Some(base) = rule.pattern.base() else { continue };
+        let Some(path) = rule.pattern.as_path() else {
+            // Below something that is closed no name is looked at.
+            let access = if rule.effect == Effect::Protect { Access::Write } else { Access::Read };
+            if matches!(surface.decide(base, access).because, Because::Rule(_))
+                && !surface.decide(base, access).is_allowed()
+            {
+                skipped.push(skip(rule, Why::Pattern));
+            }
+            continue;
+        };
+        let may = |access| surface.decide(path, access).is_allowed();
+        if may(Access::Read) && (&mut &*facts).path(path) != PathFact::Missing {
+            let access = if may(Access::Write) { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
+            add(mounts, MountOp::Bind { path: path.clone(), access, role: Role::Read });
+        }
+    }
 }
 
 /// The broad view: everything the host has, read-only, but its devices and where its services listen.
@@ -201,12 +230,16 @@ fn whole_host(facts: &HostFacts, mounts: &mut BTreeMap<AbsPath, MountOp>, skippe
     }
 }
 
-/// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`.
-fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>) -> bool {
+/// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`, unless something
+/// in between is closed.
+fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>, surface: &Surface) -> bool {
     let MountOp::Bind { path, access, .. } = op else { return false };
-    let above = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir));
+    let Some(outer) = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir)) else { return false };
+    let asked = if *access == MountAccess::ReadWrite { Access::Write } else { Access::Read };
+    let mut between = path.ancestors().skip(1).take_while(|dir| dir != outer.destination());
     // A read-only part of something writable is writable: that is what the Surface says.
-    matches!(above, Some(MountOp::Bind { access: outer, .. }) if outer >= access)
+    matches!(outer, MountOp::Bind { access: outer, .. } if outer >= access)
+        && between.all(|dir| surface.decide(&dir, asked).is_allowed())
 }
 
 /// Two rules for one place: the one that permits more wins, since the Surface allows both.

@@ -6,7 +6,7 @@
 //! has such a process of its own; ours then only passes signals on.
 
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +24,9 @@ use crate::cgroup::Group;
 use crate::descendants;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
 use crate::steps::{
-    ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, WAYS, failed, next_report, report, words,
+    ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, TERMINAL, WAYS, failed, next_report, report, words,
 };
-use crate::terminal::{Clock, Recipient, Signals, Struck, Terminal, wait_with_signals};
+use crate::terminal::{self, Clock, Recipient, Signals, Struck, Terminal, Wanted, wait_with_signals};
 use crate::view::{Failed, View};
 use crate::ways::{self, Ways};
 
@@ -62,6 +62,16 @@ pub enum StartError {
     #[error("{step}")]
     Step {
         /// Which.
+        step: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file system that every session has of its own cannot be had.
+    #[error("{step}")]
+    FileSystem {
+        /// Which kind.
+        kind: &'static str,
+        /// The whole call.
         step: String,
         /// Why.
         source: io::Error,
@@ -153,7 +163,7 @@ pub struct Ended {
 impl StartError {
     /// May another way to build the fence succeed where this one failed?
     pub fn is_the_hosts(&self) -> bool {
-        let (Self::Clone { source } | Self::Step { source, .. }) = self else {
+        let (Self::Clone { source } | Self::Step { source, .. } | Self::FileSystem { source, .. }) = self else {
             return matches!(self, Self::Bubblewrap);
         };
         // What the kernel says where namespaces or mounts are forbidden, used up, or not built in.
@@ -170,10 +180,8 @@ impl Prepared {
     pub fn run(self) -> Result<Ended, StartError> {
         let prepare = |what: &'static str| move |source: io::Error| StartError::Prepare { what, source };
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-        let terminal = Terminal::open(stdin.as_fd(), stdout.as_fd(), stderr.as_fd()).map_err(prepare("openpty"))?;
-        if let (Some(terminal), Identity::Other { uid, .. }) = (&terminal, self.identity) {
-            terminal.give_to(rustix::process::Uid::from_raw(uid)).map_err(prepare("fchown of the terminal"))?;
-        }
+        let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
+            .map_err(prepare("openpty"))?;
         let signals = Signals::block().map_err(prepare("signalfd"))?;
         let (alive, alive_write) = pipe().map_err(prepare("pipe2"))?;
         let namespaces = match (&self.shape, self.identity) {
@@ -193,13 +201,14 @@ impl Prepared {
                 identity: self.identity,
                 payload: &self.payload,
             };
-            let seat = terminal.as_ref().map(|t| (t.slave(), t.seats()));
+            let seat = screen.seat();
             let ends = Ends { errors, alive, ways: ways_inside };
-            let others = [Some(alive_write.as_raw_fd()), ways.as_ref().map(OwnedFd::as_raw_fd)];
+            let others = [Some(alive_write.as_raw_fd()), ways.as_ref().map(OwnedFd::as_raw_fd), screen.outside()];
             let group = self.group.as_ref().map(Group::as_fd);
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
         };
+        let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
         started(&errors_read, &self.shape, self.program_name)?;
         let egress = match (ways, rules) {
             (Some(ways), Some(rules)) => Some(way_out(ways, rules).map_err(prepare("the way out"))?),
@@ -219,6 +228,73 @@ impl Prepared {
         let code = if clock.struck() == Struck::Told { KILLED } else { code };
         let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
         Ok(Ended { code, out_of_time: clock.struck() != Struck::Not, refusals })
+    }
+}
+
+/// What the payload will have for a terminal.
+enum Screen {
+    /// None.
+    None,
+    /// One of the host's.
+    Made(Terminal),
+    /// One that is made inside, where it has a name.
+    Inside { wanted: Wanted, ends: terminal::Ends },
+}
+
+/// A terminal for the first process to pass on.
+#[derive(Clone, Copy)]
+enum Seat<'s> {
+    None,
+    Made(BorrowedFd<'s>, pty::Seats),
+    /// To be made, and handed out by this.
+    ToBeMade(BorrowedFd<'s>, pty::Seats),
+}
+
+impl Screen {
+    fn find(shape: &Shape, identity: Identity, standard: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        let [stdin, stdout, stderr] = standard;
+        if matches!(shape, Shape::Native(_)) {
+            let Some(wanted) = Wanted::find(stdin, stdout, stderr)? else { return Ok(Self::None) };
+            return Ok(Self::Inside { wanted, ends: terminal::Ends::new()? });
+        }
+        let Some(terminal) = Terminal::open(stdin, stdout, stderr)? else { return Ok(Self::None) };
+        if let Identity::Other { uid, .. } = identity {
+            // One who does not own it could use the descriptors but not open `/dev/stdin` again.
+            rustix::fs::fchown(terminal.slave(), Some(rustix::process::Uid::from_raw(uid)), None)?;
+        }
+        Ok(Self::Made(terminal))
+    }
+
+    fn seat(&self) -> Seat<'_> {
+        match self {
+            Self::None => Seat::None,
+            Self::Made(terminal) => Seat::Made(terminal.slave(), terminal.seats()),
+            Self::Inside { wanted, ends } => Seat::ToBeMade(ends.inside.as_fd(), wanted.seats()),
+        }
+    }
+
+    /// Our end, which the new process must not keep open.
+    fn outside(&self) -> Option<i32> {
+        match self {
+            Self::Inside { ends, .. } => Some(ends.outside.as_raw_fd()),
+            Self::None | Self::Made(_) => None,
+        }
+    }
+
+    /// Takes what the new process has made; nothing when it ended before.
+    fn ready(self) -> io::Result<Option<Terminal>> {
+        let (wanted, outside) = match self {
+            Self::None => return Ok(None),
+            Self::Made(terminal) => return Ok(Some(terminal)),
+            Self::Inside { wanted, ends: terminal::Ends { outside, inside } } => {
+                drop(inside);
+                (wanted, outside)
+            }
+        };
+        let Some(master) = terminal::ask_for_master(&outside)? else { return Ok(None) };
+        let terminal = wanted.on(master)?;
+        rustix::io::write(&outside, b"g")?;
+        Ok(Some(terminal))
     }
 }
 
@@ -260,7 +336,13 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
             (step, _) if view.is_some_and(|view| view.is_replaced(step, &source)) => {
                 return Err(StartError::Replaced { step: words(step, view) });
             }
-            (step, _) => return Err(StartError::Step { step: words(step, view), source }),
+            (step, _) => {
+                let (kind, step) = (view.and_then(|view| view.file_system(step)), words(step, view));
+                return Err(match kind {
+                    Some(kind) => StartError::FileSystem { kind, step, source },
+                    None => StartError::Step { step, source },
+                });
+            }
         }
     }
     if arrived { Ok(()) } else { Err(StartError::Bubblewrap) }
@@ -277,7 +359,7 @@ struct First<'p> {
 
 impl First<'_> {
     /// Allocates nothing.
-    fn run(&self, ends: Ends, seat: SeatAt<'_>, others: [Option<i32>; 2]) -> u8 {
+    fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 3]) -> u8 {
         let Ends { errors, alive, ways } = ends;
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
@@ -290,6 +372,18 @@ impl First<'_> {
         if let Err(failed) = self.enter(&alive, ways.as_ref()) {
             return report(&errors, failed);
         }
+        let made;
+        let seat: SeatAt<'_> = match seat {
+            Seat::None => None,
+            Seat::Made(slave, seats) => Some((slave, seats)),
+            Seat::ToBeMade(inside, seats) => match terminal::make_inside(inside) {
+                Ok(slave) => {
+                    made = slave;
+                    Some((made.as_fd(), seats))
+                }
+                Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
+            },
+        };
         let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
         if pty::block(&FORWARDED).is_err() {
             return 125;

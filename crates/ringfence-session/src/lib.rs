@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod aliases;
 mod arguments;
 mod beneath;
 mod bwrap;
@@ -19,6 +20,7 @@ mod named;
 mod payload;
 mod place;
 pub mod probe;
+mod remove;
 mod script;
 mod seed;
 mod standard;

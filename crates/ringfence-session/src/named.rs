@@ -48,7 +48,7 @@ impl<'s> Walk<'s> {
             }
             if rule.pattern.rest.is_empty() {
                 self.look_at(base);
-            } else if self.visible.shows_below(base) {
+            } else if self.visible.shows_below(base) || !self.aliases.is_empty() {
                 let mut left = MOST_FOR_A_RULE;
                 let found = self.expand(base.clone(), &rule.pattern.rest, &mut listings, &mut left);
                 if let Err(Cut) = found
@@ -62,7 +62,8 @@ impl<'s> Walk<'s> {
 
     /// Guards what stands at a place, if it is shown and something takes it away.
     fn look_at(&mut self, path: &AbsPath) {
-        if matches!(self.visible.ground(path), None | Some(Ground::Own)) {
+        // What is not shown here may be shown where else it is mounted.
+        if self.aliases.is_empty() && matches!(self.visible.ground(path), None | Some(Ground::Own)) {
             return;
         }
         let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return };

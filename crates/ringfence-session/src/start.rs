@@ -12,7 +12,7 @@ use ringfence_plan::{
     Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, Standing, Withheld,
     complement, guarded, receipt,
 };
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::{Gid, Uid};
@@ -30,7 +30,7 @@ use crate::seed::seed;
 use crate::standard::standards;
 use crate::store::Session;
 use crate::view::View;
-use crate::visible::{is_reachable, with_ways};
+use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
@@ -55,6 +55,14 @@ pub enum PrepareError {
     /// The command holds a NUL.
     #[error("the command holds a NUL byte")]
     Nul,
+    /// There is nothing to start in.
+    #[error("the working directory {path} is denied: {rule}")]
+    Workdir {
+        /// Which.
+        path: AbsPath,
+        /// By what.
+        rule: String,
+    },
     /// The view could not be laid out.
     #[error("cannot lay out the view")]
     Script(#[from] ScriptError),
@@ -151,6 +159,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
     }
+    let workdir = surface.decide(surface.workdir(), Access::Read);
+    if !workdir.is_allowed() {
+        let rule = workdir.because.to_string();
+        return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
+    }
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
@@ -160,10 +173,14 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
     let copied = seed(&ground).map(|seeded| seeded.copied);
+    let idmap =
+        if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
     if let Identity::Other { uid, gid } = identity {
-        mounts = with_ways(&mounts, uid, gid);
-        homes.retain(|home| is_reachable(home, uid, gid));
+        let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
+        let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
+        mounts = with_ways(&mounts, worker);
+        homes.retain(|home| is_reachable(home, worker));
     }
     let walked = walk::walk(surface, &mounts, &homes)?;
     let (landlock, withheld) = match rung {
@@ -189,8 +206,6 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
             _ => None,
         },
     };
-    let idmap =
-        if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let receipt = {
         let wall = payload.landlock.as_ref();
         let no_group = "no control group with that controller is delegated to you";
@@ -220,7 +235,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, session.dir(), &walked.seen, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
@@ -335,7 +350,7 @@ fn unmapped(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> {
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.
 fn identity(root: &AbsPath) -> Identity {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    if uid != 0 {
+    if uid != 0 || !is_initial_user_namespace() {
         return Identity::Caller { uid, gid };
     }
     let number =
@@ -355,6 +370,13 @@ fn identity(root: &AbsPath) -> Identity {
 fn owner(identity: Identity) -> Owner {
     let Identity::Other { uid, gid } = identity else { return None };
     Some((Uid::from_raw(uid), Gid::from_raw(gid)))
+}
+
+/// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
+/// mapped, nor does it need to.
+fn is_initial_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Who works for root in root's own project.

@@ -28,6 +28,8 @@ pub(crate) const ARRIVED: u32 = u32::MAX - 115;
 
 pub(crate) const WAYS: u32 = u32::MAX - 116;
 
+pub(crate) const TERMINAL: u32 = u32::MAX - 117;
+
 /// A step in words.
 pub(crate) fn words(step: u32, view: Option<&View>) -> String {
     match step {
@@ -36,6 +38,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         IDENTITY => "setresuid".into(),
         FORK => "clone3 of the payload".into(),
         SEAT => "taking the terminal".into(),
+        TERMINAL => "making a terminal in /dev/pts".into(),
         DESCRIPTORS => "close_range(3, CLOSE_RANGE_CLOEXEC)".into(),
         CAPABILITIES => "giving up capabilities".into(),
         WORKDIR => "chdir to the working directory".into(),

@@ -11,6 +11,7 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::remove::remove_tree;
 use crate::walk::os_path;
 
 /// A session's own directory. It goes away with the value.
@@ -52,7 +53,11 @@ impl Session {
                 Ok(lock) => return Ok(Self { dir, name, _lock: lock }),
                 // Somebody who collects was faster than the lock, and it is gone.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                Err(cause) => return Err(cause),
+                Err(cause) => {
+                    // It fails where nothing is left to remove.
+                    let _ = remove_tree(os_path(&dir));
+                    return Err(cause);
+                }
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -75,7 +80,7 @@ impl Drop for Session {
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
         if !INNER.iter().all(|inner| is_empty(&self.dir.join(inner))) || !is_empty(&self.dir) {
             // What cannot be removed now is collected at a later start.
-            let _ = fs::remove_dir_all(os_path(&self.dir));
+            let _ = remove_tree(os_path(&self.dir));
         }
     }
 }
@@ -119,7 +124,7 @@ fn collect(sessions: &AbsPath) {
     for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
         let dir = sessions.child(entry.file_name().as_bytes());
         if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = fs::remove_dir_all(os_path(&dir));
+            let _ = remove_tree(os_path(&dir));
         }
     }
 }
