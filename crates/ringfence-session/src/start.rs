@@ -213,16 +213,14 @@ pub fn prepare(
     let wall = if prepared.landlock.is_some() { SecondWall::Stands } else { SecondWall::Missing };
     let shortfalls = shortfalls(surface, &walked, wall);
     let unwritable = idmap.err();
-    let signs = signing != Signing::Unasked && surface.reach().sockets.is_empty();
-    let unsigned = if signs { Commits::Unsigned } else { Commits::AsAsked };
-    Ok(Ready {
-        prepared,
-        walked,
-        shortfalls,
-        unwritable,
-        commits: unsigned,
-        copied: seeded.map(|seeded| seeded.copied),
-    })
+    let commits = match signing {
+        Signing::Unasked => Commits::AsAsked,
+        Signing::AskedByUser => Commits::Unsigned,
+        Signing::AskedByRepository if surface.reach().sockets.is_empty() => Commits::Unsigned,
+        // Whoever holds the key may be behind one of the sockets.
+        Signing::AskedByRepository => Commits::AsAsked,
+    };
+    Ok(Ready { prepared, walked, shortfalls, unwritable, commits, copied: seeded.map(|seeded| seeded.copied) })
 }
 
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.

@@ -18,8 +18,17 @@ fn an_editor_writes_with_its_swap_file_and_backup() {
         desk.write("b.txt", "one\n");
         desk.works(&[
             ("a file is changed and saved", "vim -Nu NONE -es -c '%s/one/two/' -c wq a.txt && grep -qx two a.txt"),
-            ("the old one is kept as a backup", "vim -Nu NONE -es -c 'set backup' -c '%s/one/two/' -c wq b.txt && grep -qx two b.txt && grep -qx one b.txt~"),
-            ("a swap file is made beside it and goes away", "vim -Nu NONE -es -c 'set swapfile' -c 'call writefile([swapname(\"%\")], \"swap\")' -c 'normal ox' -c wq a.txt && grep -q '.a.txt.sw' swap && test ! -e .a.txt.swp"),
+            (
+                "the old one is kept as a backup",
+                "vim -Nu NONE -es -c 'set backup' -c '%s/one/two/' -c wq b.txt && grep -qx two b.txt && \
+                 grep -qx one b.txt~",
+            ),
+            (
+                "a swap file is made beside it and goes away",
+                "vim -Nu NONE -es -c 'set swapfile' -c 'call writefile([swapname(\"%\")], \"swap\")' -c 'normal \
+                 ox' -c wq a.txt && \
+                 grep -q '.a.txt.sw' swap && test ! -e .a.txt.swp",
+            ),
         ]);
     });
 }
