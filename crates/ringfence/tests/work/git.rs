@@ -113,7 +113,7 @@ fn a_day_with_git() {
     });
 }
 
-/// PEERS 8, K8: hooks, config and attributes cannot be changed, and git still works.
+/// K8: hooks, config and attributes cannot be changed, and git still works.
 #[test]
 fn k8_what_git_runs_stays_as_it_is() {
     each(|desk| {
