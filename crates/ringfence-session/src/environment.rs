@@ -52,12 +52,13 @@ pub(crate) fn build(
             Some((name.clone(), value))
         })
         .collect();
+    let home = real(own.session.join("home"), look);
     let mut set = |name: &str, value: &[u8]| variables.insert(name.into(), value.to_vec());
     let path = caller.get(b"PATH".as_slice()).map(Vec::as_slice).unwrap_or_default();
     let dirs = path.split(|b| *b == b':').filter(|dir| dir.first() == Some(&b'/'));
     let readable: Vec<Vec<u8>> = dirs.filter_map(|dir| inside(dir, surface, look)).collect();
     set("PATH", if readable.is_empty() { SYSTEM_PATH.into() } else { readable.join(&b':') }.as_slice());
-    set("HOME", own.session.join("home").as_bytes());
+    set("HOME", home.as_bytes());
     set("TMPDIR", own.tmp.as_bytes());
     set("RINGFENCE", b"1");
     set("RINGFENCE_SESSION", own.name.as_bytes());
@@ -77,6 +78,11 @@ pub(crate) fn build(
         variables.insert(name, value);
     }
     variables
+}
+
+/// Where a place of ours really is: its directory may be a link to another disk, which is not there inside.
+fn real(path: AbsPath, look: &mut dyn Look) -> AbsPath {
+    follow(&AbsPath::root(), path.as_bytes(), look).map_or(path, |found| found.path)
 }
 
 /// Does a policy or a flag name this variable?
@@ -118,7 +124,7 @@ fn toolchains(
     look: &mut dyn Look,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let home = facts.all_homes().into_iter().next();
-    let caches = facts.project_cache(surface.root());
+    let caches = facts.project_cache(surface.root()).map(|caches| real(caches, look));
     let mut found = Vec::new();
     for pack in surface.packs().iter().filter_map(|name| pack(name)) {
         for tool in pack.homes {

@@ -245,8 +245,13 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
-    let signs = signing != Signing::Unasked && surface.reach().sockets.is_empty();
-    let commits = if signs { Commits::Unsigned } else { Commits::AsAsked };
+    let commits = match signing {
+        Signing::Unasked => Commits::AsAsked,
+        Signing::AskedByUser => Commits::Unsigned,
+        Signing::AskedByRepository if surface.reach().sockets.is_empty() => Commits::Unsigned,
+        // Whoever holds the key may be behind one of the sockets.
+        Signing::AskedByRepository => Commits::AsAsked,
+    };
     Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
 }
 

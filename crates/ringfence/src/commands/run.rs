@@ -116,7 +116,7 @@ impl Ladder<'_> {
         }
         match &ready.copied {
             Ok(0) => {}
-            Ok(count) => say(&format!("ringfence: {count} packages of the lock file copied from your own caches")),
+            Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
             Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
         }
         if let Some(cause) = &ready.unwritable {
