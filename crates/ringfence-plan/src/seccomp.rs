@@ -261,18 +261,42 @@ static OTHER_SOCKETS: &[SyscallRule] = &[
     refuse("socketpair", Errno::EAFNOSUPPORT, OTHER_FAMILY),
 ];
 
+const SHARED_PROCESSES: &str =
+    "without a namespace this reaches every process of the user, and Landlock does not see it";
 const SHARED_IPC: &str = "without a namespace these are shared with every process of the user";
 
 /// What a namespace would bound, where there is none.
 static SHARED_WITH_THE_HOST: &[SyscallRule] = &[
+    allow_if("ioprio_set", &[ArgTest::is(0, 1), ArgTest::is(1, 0)], "one's own"),
+    deny("ioprio_set", SHARED_PROCESSES),
+    allow_if("migrate_pages", &[ArgTest::is(0, 0)], "one's own"),
+    deny("migrate_pages", SHARED_PROCESSES),
+    allow_if("move_pages", &[ArgTest::is(0, 0)], "one's own"),
+    deny("move_pages", SHARED_PROCESSES),
     absent("mq_open", SHARED_IPC),
+    absent("mq_unlink", SHARED_IPC),
+    absent("msgctl", SHARED_IPC),
     absent("msgget", SHARED_IPC),
     absent("msgrcv", SHARED_IPC),
     absent("msgsnd", SHARED_IPC),
+    allow_if("prlimit64", &[ArgTest::is(0, 0)], "one's own"),
+    deny("prlimit64", SHARED_PROCESSES),
+    allow_if("sched_setaffinity", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setaffinity", SHARED_PROCESSES),
+    allow_if("sched_setattr", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setattr", SHARED_PROCESSES),
+    allow_if("sched_setparam", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setparam", SHARED_PROCESSES),
+    allow_if("sched_setscheduler", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setscheduler", SHARED_PROCESSES),
+    absent("semctl", SHARED_IPC),
     absent("semget", SHARED_IPC),
     absent("semop", SHARED_IPC),
     absent("semtimedop", SHARED_IPC),
+    allow_if("setpriority", &[ArgTest::is(0, 0), ArgTest::is(1, 0)], "one's own"),
+    deny("setpriority", SHARED_PROCESSES),
     absent("shmat", SHARED_IPC),
+    absent("shmctl", SHARED_IPC),
     absent("shmget", SHARED_IPC),
 ];
 
@@ -377,6 +401,17 @@ mod tests {
     #[test]
     fn without_namespaces_more_is_closed() {
         check("shmget", &[], [None, None, ENOSYS]);
+        check("shmctl", &[], [None, None, ENOSYS]);
+        for name in ["prlimit64", "sched_setaffinity", "sched_setscheduler", "move_pages"] {
+            check(name, &[0], [None; 3]);
+            check(name, &[7], [None, None, EPERM]);
+        }
+        // `nice`, somebody else, everybody of the user.
+        check("setpriority", &[0, 0, 5], [None; 3]);
+        check("setpriority", &[0, 7, 5], [None, None, EPERM]);
+        check("setpriority", &[2, 0, 5], [None, None, EPERM]);
+        check("ioprio_set", &[1, 0, 0], [None; 3]);
+        check("ioprio_set", &[3, 0, 0], [None, None, EPERM]);
         check("socketpair", &[AF_UNIX, SOCK_SEQPACKET | 0x80000, 0], [None; 3]);
         check("socketpair", &[AF_UNIX, SOCK_DGRAM, 0], [None, None, PROTO]);
     }

@@ -16,6 +16,7 @@ mod idmap;
 pub mod inside;
 pub mod jail;
 pub mod launch;
+mod links;
 mod named;
 mod payload;
 mod place;

@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 
 use ringfence_egress::Rules;
 use ringfence_plan::{
-    Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, Standing, Withheld,
-    complement, guarded, receipt,
+    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, Shortfall,
+    Standing, Withheld, complement, guarded, receipt,
 };
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
@@ -24,6 +24,7 @@ use crate::environment::{self, Own};
 use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
+use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::script::{self, ScriptError};
 use crate::seed::seed;
@@ -182,10 +183,16 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         mounts = with_ways(&mounts, worker);
         homes.retain(|home| is_reachable(home, worker));
     }
-    let walked = walk::walk(surface, &mounts, &homes)?;
+    let mut walked = walk::walk(surface, &mounts, &homes)?;
+    walked.linked.extend(links::second_names(&walked.findings));
+    let (guards, more) = match rung {
+        Rung::Bwrap => links::without_links(surface, &walked.findings),
+        Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
+    };
+    walked.shortfalls.extend(more);
     let (landlock, withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
-        Rung::LandlockOnly => without_denied(plan, &walked, session),
+        Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
@@ -228,7 +235,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         receipt(surface, &standing, order.lines)
     };
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let mut mounts = guarded(&mounts, &walked.findings);
+    let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() && look.path(&hosts_file()) == PathFact::File {
         own_hosts_file(session).map_err(|source| PrepareError::Home { source })?;
         mounts.push(MountOp::Own { path: hosts_file(), name: HOSTS.to_owned() });
@@ -280,8 +287,16 @@ fn words(
 }
 
 /// Landlock on the host's own files: what exists and is denied is left out, and temporary files are the session's.
-fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
-    let denied: Vec<AbsPath> = walked.findings.denied.iter().map(|(path, _)| path.clone()).collect();
+fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
+    let processes = AbsPath::root().join("proc");
+    let denied = walked.findings.denied.iter().map(|(path, _)| path.clone());
+    let (kept, denied): (Vec<AbsPath>, Vec<AbsPath>) = denied.partition(|path| path.is_within(&processes));
+    let reason = "without all of /proc, processes that start later would not see themselves";
+    walked.shortfalls.extend(kept.iter().map(|path| Shortfall {
+        claim: Claim::Denied { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
     let list = |dir: &AbsPath| {
         let entries = fs::read_dir(os_path(dir)).into_iter().flatten().flatten();
         let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -333,15 +348,15 @@ fn group(order: &Order<'_>) -> Option<Group> {
 /// A limit on processes by the user's own count, where no control group has one.
 fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
     let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
-    // Those of ours that are counted: the one that waits, and bubblewrap's own.
-    let ours = if order.rung == Rung::Bwrap { 2 } else { 1 };
-    let most = u64::from(most) + ours;
+    let most = u64::from(most);
+    // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
+    // makes for itself there is nobody else.
     match (order.rung, identity) {
         (Rung::LandlockOnly, _) => None,
         (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
             Some(Pids { most, needs_namespace: Some((uid, gid)) })
         }
-        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most, needs_namespace: None }),
+        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
     }
 }
 

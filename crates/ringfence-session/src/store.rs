@@ -36,6 +36,9 @@ impl Session {
         // Those who work for root go through it to what is theirs.
         let mode = if rustix::process::geteuid().is_root() { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
         make(os_path(&sessions), mode)?;
+        // State may be kept on another disk, by a link. What is mounted is named without any.
+        let sessions = fs::canonicalize(os_path(&sessions))?;
+        let sessions = AbsPath::lexical(sessions.as_os_str().as_bytes()).map_err(io::Error::other)?;
         collect(&sessions);
         for attempt in 0..100 {
             let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -334,7 +334,7 @@ fn a13_what_does_not_hold() {
         let output = accept(&["denied-later", "protected-later"]);
         assert_eq!(output.status.code(), Some(125));
         assert!(text(&output.stderr).contains("[replaced]") && !text(&output.stderr).contains("[denied-later]"));
-        let output = accept(&["denied-later", "protect names that appear later", "replaced"]);
+        let output = accept(&["denied-later", "protect names that appear later", "replaced", "sockets-later"]);
         assert_eq!(output.stdout, b"started\n", "{}", text(&output.stderr));
     });
 }
@@ -457,7 +457,9 @@ fn k4_the_ladder() {
 
         fs::write(fence.world.path("project/ringfence.toml"), "version = 1\n[workspace]\ntier = \"production\"\n")
             .unwrap();
-        let accepted = ["denied-later", "protected-later", "replaced"].map(|name| ["--allow-shortfall", name]).concat();
+        let accepted = ["denied-later", "protected-later", "replaced", "sockets-later"]
+            .map(|name| ["--allow-shortfall", name])
+            .concat();
         let output = on(&namespaces, cat(&accepted));
         let said = text(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()), "{said}");

@@ -50,7 +50,7 @@ fn depth_costs_no_descriptors() {
         let output = fence.by(limited).args(["python3", "-c", DEEP, "900", "1", "read"]).output().unwrap();
         let shown = text(&output.stdout) + &text(&output.stderr);
         assert!(!output.status.success() && shown.contains("Permission denied"), "{shown}");
-        assert!(!shown.contains("SECRET") && !shown.contains("hidden"), "{shown}");
+        assert!(!shown.contains("SECRET") && !shown.contains("ringfence: hidden"), "{shown}");
     });
 }
 
