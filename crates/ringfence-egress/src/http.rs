@@ -5,9 +5,11 @@
 
 mod body;
 mod look;
+mod reader;
 mod rewrite;
 
 pub use body::{Body, BodyScan};
+pub use reader::HeadReader;
 pub use rewrite::{is_header_value, rewrite};
 
 use crate::spelling::{self, Authority};
@@ -119,7 +121,7 @@ pub fn request_host(bytes: &[u8]) -> Request {
     }
 }
 
-/// The head of the request that starts here. The bytes may go on after it.
+/// The head of the request that starts here. The bytes may go on after it. Whoever gets them bit by bit asks a [`HeadReader`].
 #[must_use]
 pub fn parse_head(bytes: &[u8]) -> HeadResult {
     match look::first_look(bytes) {

@@ -272,7 +272,8 @@ fn a_head_ends_within_its_bound() {
     malformed(&long[..MAX_HEAD], "a head that does not end");
     malformed(&long, "a head that does not end");
     malformed(format!("{start}{}\r\n", "X: y\r\n".repeat(MAX_HEAD / 6)), "a head that does not end");
-    malformed("\r\n".repeat(MAX_HEAD), "a head that does not end");
+    malformed("\r\n".repeat(MAX_HEAD), "a request line that is not three words");
+    malformed(" ".repeat(MAX_HEAD), "a head that does not end");
     malformed("A".repeat(MAX_HEAD), "a head that does not end");
     let fits = format!("{start}X: {}\r\n\r\n", "y".repeat(MAX_HEAD - start.len() - 7));
     assert_eq!(fits.len(), MAX_HEAD);

@@ -2,8 +2,8 @@
 
 use ringfence_egress::dns::{self, BadReply, Kind};
 use ringfence_egress::front::{self, Ask, Greeting, SocksAsk};
-use ringfence_egress::hello::{self, Hello};
-use ringfence_egress::http::{self, Body, BodyScan, HeadResult, Request};
+use ringfence_egress::hello::{self, Hello, HelloReader};
+use ringfence_egress::http::{self, Body, BodyScan, HeadReader, HeadResult, Request};
 use ringfence_egress::{guard, pool::Pool, resolv};
 
 /// Reads bytes in every way that they could arrive.
@@ -72,12 +72,20 @@ fn hellos(bytes: &[u8]) {
     // A beginning either asks for more or says already what the whole says.
     let half = hello::client_hello(bytes.get(..bytes.len() / 2).unwrap_or_default());
     assert!(half == Hello::NeedMore || half == whole, "{half:?} became {whole:?}");
+    let mut reader = HelloReader::new();
+    let pieces = (0..=bytes.len()).step_by(7).chain([bytes.len()]);
+    let mut said = pieces.map(|end| reader.read(&bytes[..end])).skip_while(|said| *said == Hello::NeedMore);
+    assert_eq!(said.next().unwrap_or(Hello::NeedMore), whole, "in pieces it is another");
 }
 
 fn heads(bytes: &[u8]) {
     let host = http::request_host(bytes);
     let half = http::request_host(bytes.get(..bytes.len() / 2).unwrap_or_default());
     assert!(half == Request::NeedMore || half == host, "{half:?} became {host:?}");
+    let mut reader = HeadReader::new();
+    let pieces = (0..=bytes.len()).step_by(7).chain([bytes.len()]);
+    let mut said = pieces.map(|end| reader.read(&bytes[..end])).skip_while(|said| *said == HeadResult::NeedMore);
+    assert_eq!(said.next().unwrap_or(HeadResult::NeedMore), http::parse_head(bytes), "in pieces it is another");
     let HeadResult::Head(head) = http::parse_head(bytes) else { return };
     assert!(head.end <= bytes.len());
     if let Some(host) = &head.host {
