@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::cursor::Cursor;
 use crate::spelling;
 
-/// Bytes of records within which the message has to end. Real ones are below 4 KiB, or 20 with large certificates of theirs.
+/// Bytes of records within which the message has to end. Real ones stay below 4 KiB.
 pub const MAX_BYTES: usize = 64 * 1024;
 
 /// The longest record without encryption.
