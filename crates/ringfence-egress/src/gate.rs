@@ -3,8 +3,8 @@
 //! Without this an allowed host that serves many names (a content network) would be a door to all of them. TLS names its host
 //! once, HTTP in each request; what is neither names none, and passes.
 
-use crate::hello::{self, Hello};
-use crate::http::{self, BodyScan, Head, HeadResult};
+use crate::hello::{Hello, HelloReader};
+use crate::http::{self, BodyScan, Head, HeadReader, HeadResult};
 
 /// Looks at what goes out on a connection.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 enum Stage {
     /// The first words, of whatever protocol.
-    Greeting,
+    Greeting(HelloReader, HeadReader),
     /// The head of a further HTTP request.
-    NextHead,
+    NextHead(HeadReader),
     /// The body of one.
     Body(BodyScan),
 }
@@ -40,16 +40,26 @@ pub(crate) enum Passage {
 /// Fields that would make something else than HTTP of the connection, or keep it for a proxy.
 const REMOVED: &[&str] = &["Upgrade", "HTTP2-Settings", "Proxy-Connection", "Proxy-Authorization"];
 
+/// Ports at which everybody speaks one protocol, which names its host. What is something else there hides it, but for SSH, which
+/// some hosts offer at the port of TLS and which has no names.
+const TLS_PORT: u16 = 443;
+const HTTP_PORT: u16 = 80;
+
 impl Gate {
     pub(crate) fn new(host: &str, port: u16) -> Self {
-        Self { host: host.to_owned(), port, stage: Stage::Greeting, held: Vec::new() }
+        Self {
+            host: host.to_owned(),
+            port,
+            stage: Stage::Greeting(HelloReader::new(), HeadReader::new()),
+            held: Vec::new(),
+        }
     }
 
     /// Takes the next bytes.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Passage {
         self.held.extend_from_slice(bytes);
-        if matches!(self.stage, Stage::Greeting) {
-            match hello::client_hello(&self.held) {
+        if let Stage::Greeting(reader, _) = &mut self.stage {
+            match reader.read(&self.held) {
                 Hello::NeedMore => return Passage::Looking(Vec::new()),
                 Hello::Name(name) if name == self.host => return self.free(),
                 Hello::Name(name) => return Passage::Refused(format!("TLS names {name}")),
@@ -79,17 +89,22 @@ impl Gate {
                 if !scan.is_done() {
                     return Passage::Looking(out);
                 }
-                self.stage = Stage::NextHead;
+                self.stage = Stage::NextHead(HeadReader::new());
             }
             if self.held.is_empty() {
                 return Passage::Looking(out);
             }
-            let head = match (http::parse_head(&self.held), &self.stage) {
-                (HeadResult::NeedMore, _) => return Passage::Looking(out),
-                (HeadResult::NotHttp, Stage::Greeting) => return self.free(),
-                (HeadResult::NotHttp, _) => return Passage::Refused("after HTTP came something else".to_owned()),
-                (HeadResult::Malformed(why), _) => return Passage::Refused(format!("HTTP cannot be read: {why}")),
-                (HeadResult::Head(head), _) => head,
+            let (read, is_first) = match &mut self.stage {
+                Stage::Greeting(_, reader) => (reader.read(&self.held), true),
+                Stage::NextHead(reader) => (reader.read(&self.held), false),
+                Stage::Body(_) => return Passage::Looking(out),
+            };
+            let head = match read {
+                HeadResult::NeedMore => return Passage::Looking(out),
+                HeadResult::NotHttp if is_first => return self.neither(),
+                HeadResult::NotHttp => return Passage::Refused("after HTTP came something else".to_owned()),
+                HeadResult::Malformed(why) => return Passage::Refused(format!("HTTP cannot be read: {why}")),
+                HeadResult::Head(head) => head,
             };
             if let Err(why) = self.check(&head) {
                 return Passage::Refused(why);
@@ -97,6 +112,17 @@ impl Gate {
             let rest = self.held.split_off(head.end);
             out.extend(http::rewrite(&self.held, &head, &[], REMOVED));
             (self.held, self.stage) = (rest, Stage::Body(BodyScan::new(head.length)));
+        }
+    }
+
+    /// Neither TLS nor HTTP.
+    fn neither(&mut self) -> Passage {
+        match self.port {
+            HTTP_PORT => Passage::Refused("it is not HTTP, at the port of HTTP".to_owned()),
+            TLS_PORT if !self.held.starts_with(b"SSH-") => {
+                Passage::Refused("it is not TLS, at the port of TLS".to_owned())
+            }
+            _ => self.free(),
         }
     }
 
@@ -157,8 +183,17 @@ mod tests {
 
     #[test]
     fn other_protocols_pass() {
-        assert_eq!(gate().look(b"SSH-2.0-x\r\n"), Passage::Free(b"SSH-2.0-x\r\n".to_vec()));
-        assert_eq!(gate().look(&[0, 1, 2]), Passage::Free(vec![0, 1, 2]));
+        for (port, words, passes) in [
+            (22, &b"SSH-2.0-x\r\n"[..], true),
+            (443, b"SSH-2.0-x\r\n", true),
+            (443, &[0, 1, 2], false),
+            (443, b"PROXY TCP4 1.1.1.1 1.1.1.1 1 1\r\n", false),
+            (80, b"SSH-2.0-x\r\n", false),
+            (5432, &[0, 1, 2], true),
+        ] {
+            let free = Passage::Free(words.to_vec());
+            assert_eq!(Gate::new("a.example", port).look(words) == free, passes, "{port} {words:?}");
+        }
         // But not in the middle of HTTP.
         let mut later = gate();
         later.look(GET.as_bytes());
@@ -168,7 +203,7 @@ mod tests {
     #[test]
     fn nothing_else_is_made_of_the_connection() {
         let upgrade = "GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: h2c\r\n\r\n";
-        assert!(matches!(gate().look(upgrade.as_bytes()), Passage::Refused(_)));
+        assert_eq!(gate().look(upgrade.as_bytes()), Passage::Looking(GET.into()));
         let upgrade = upgrade.replace("h2c", "websocket");
         assert_eq!(gate().look(upgrade.as_bytes()), Passage::Looking(GET.into()));
     }

@@ -51,7 +51,8 @@ impl Asked {
                     return Ok(Self { name, port, manner: Manner::Tunnel, rest });
                 }
                 Ask::Forward { name, port, head } => {
-                    let rest = http::rewrite(&bytes, &head, &[], NOT_FORWARDED);
+                    let mut rest = http::rewrite(&bytes, &head, &[], NOT_FORWARDED);
+                    rest.extend(&bytes[head.end..]);
                     return Ok(Self { name, port, manner: Manner::Forward, rest });
                 }
                 Ask::Malformed(why) => {

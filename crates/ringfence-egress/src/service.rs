@@ -389,7 +389,11 @@ async fn to_host_port(shared: &Shared, stream: TcpStream, port: u16) {
 
 /// A program that asked us as its proxy.
 async fn asked(shared: &Shared, mut stream: TcpStream) {
-    let Ok(Ok(asked)) = timeout(Duration::from_secs(30), Asked::read(&mut stream)).await else { return };
+    let Ok(Ok(mut asked)) = timeout(Duration::from_secs(30), Asked::read(&mut stream)).await else { return };
+    // A program that resolved the name itself means the host that the address stands for.
+    let address = asked.name.parse::<IpAddr>().ok();
+    let name = address.and_then(|address| shared.state.borrow().pool.name_of(address).map(str::to_owned));
+    asked.name = name.unwrap_or(asked.name);
     let target = HostTarget::new(&asked.name, asked.port).ok().filter(|target| shared.rules.admits(target));
     let Some(target) = target else {
         shared.refusals.note(format!("proxy {}:{}", asked.name, asked.port), "the policy does not name it");
