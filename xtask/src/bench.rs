@@ -1,4 +1,13 @@
-//! `cargo xtask bench`: measures `decide` with criterion and holds it to its budget.
+//! `cargo xtask bench`: measures `decide` with criterion, and the fence beside bubblewrap and beside nothing, and holds both to
+//! their bars.
+
+mod bars;
+pub(crate) mod calls;
+mod clock;
+mod ground;
+mod many;
+mod start;
+pub(crate) mod work;
 
 use std::fs;
 use std::io;
@@ -41,15 +50,54 @@ impl Measurement {
     }
 }
 
-/// Runs the benchmarks, prints a table, and fails when one is over its budget or when none has one.
+/// Runs the benchmarks, prints tables, and fails when a figure is over its bar or when none has one.
 pub(crate) fn run(root: &Path, effort: Effort) -> ExitCode {
-    match measure(root, effort).and_then(judge) {
+    let decide = tell("decide", measure(root, effort).and_then(judge));
+    let fence = tell("fence", ground::measure(root, effort).map(|_| "measured".to_owned()));
+    if decide && fence { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Measures the fence alone, where [`ground`] has laid everything out.
+pub(crate) fn fence(dir: &Path, effort: Effort) -> ExitCode {
+    let ground = ground::Ground::at(dir);
+    if tell("fence", in_order(&ground, effort)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn in_order(ground: &ground::Ground, effort: Effort) -> Result<String, Failure> {
+    let (start, rules) = match effort {
+        Effort::Quick => (clock::Turns { rounds: 24, runs: 5 }, clock::Turns { rounds: 8, runs: 2 }),
+        Effort::Full => (clock::Turns { rounds: 100, runs: 10 }, clock::Turns { rounds: 40, runs: 5 }),
+    };
+    let mut bars = bars::Bars::new(effort);
+    start::run(ground, start, &mut bars)?;
+    many::rules(ground, rules, &mut bars)?;
+    many::memory(ground, &mut bars)?;
+    many::at_once(ground, &mut bars)?;
+    work::run(ground, effort, &mut bars)?;
+    calls::run(ground)?;
+    bars.judge()
+}
+
+/// Says how a part went. Did it go well?
+fn tell(part: &str, result: Result<String, Failure>) -> bool {
+    match result {
         Ok(line) => {
-            say::progress(format!("xtask bench: {line}"));
-            ExitCode::SUCCESS
+            say::progress(format!("xtask bench: {part}: {line}"));
+            true
         }
         Err(failure) => {
-            say::progress(format!("xtask bench: FAILED: {failure}"));
+            say::progress(format!("xtask bench: {part}: FAILED: {failure}"));
+            false
+        }
+    }
+}
+
+/// Ends a helper of a benchmark.
+pub(crate) fn helped(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            say::progress(failure.to_string());
             ExitCode::FAILURE
         }
     }

@@ -20,17 +20,23 @@ usage: cargo xtask COMMAND
 
   test             install what is missing, then check format, lints, rules, tests, docs and dependencies
   tidy             check the rules of this repository
-  bench [--quick]  measure `decide` and fail when it is over its budget";
+  bench [--quick]  measure `decide` and the fence, and fail when a figure is over its bar";
 
 /// The exit code for a command line that we do not understand.
 const EXIT_USAGE: u8 = 2;
 
 /// A command line, understood.
 #[derive(Debug, PartialEq, Eq)]
-enum Chore {
+enum Chore<'w> {
     Test,
     Tidy,
     Bench(bench::Effort),
+    /// The part of a benchmark that an ordinary user runs.
+    BenchFence(&'w str, bench::Effort),
+    /// A helper of a benchmark, also inside the fence.
+    BenchTimes(&'w str, &'w str),
+    /// Another.
+    BenchCalls(&'w str),
     Help,
 }
 
@@ -41,6 +47,9 @@ fn main() -> ExitCode {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
         Some(Chore::Bench(effort)) => bench::run(&workspace_root(), effort),
+        Some(Chore::BenchFence(dir, effort)) => bench::fence(dir.as_ref(), effort),
+        Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
+        Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
         Some(Chore::Help) => {
             say::result(USAGE);
             ExitCode::SUCCESS
@@ -53,12 +62,16 @@ fn main() -> ExitCode {
 }
 
 /// What the words ask for; nothing when they are not exactly one of the known command lines.
-fn understand(words: &[&str]) -> Option<Chore> {
+fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
     match words {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
         ["bench"] => Some(Chore::Bench(bench::Effort::Full)),
         ["bench", "--quick"] => Some(Chore::Bench(bench::Effort::Quick)),
+        ["bench-fence", dir] => Some(Chore::BenchFence(dir, bench::Effort::Full)),
+        ["bench-fence", dir, "--quick"] => Some(Chore::BenchFence(dir, bench::Effort::Quick)),
+        ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),
+        ["bench-calls", file] => Some(Chore::BenchCalls(file)),
         ["help" | "--help" | "-h"] => Some(Chore::Help),
         _ => None,
     }

@@ -12,6 +12,8 @@ const MOST_WORDS: usize = 9_000;
 /// Files of the session that the mounts are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
+    /// Its directory.
+    pub session: AbsPath,
     /// The session's own temporary directory.
     pub tmp: AbsPath,
     /// An empty file that nobody may read.
@@ -72,6 +74,11 @@ pub fn bwrap(mounts: &[MountOp], places: &Places, starter: Starter) -> Result<Ve
         }
         words.mount(op, places);
     }
+    for op in mounts {
+        if let MountOp::Hollow { path } = op {
+            words.add("--remount-ro", &[path.as_bytes()]);
+        }
+    }
     words.add("--remount-ro", &[b"/"]);
     // Whoever becomes the command goes to its directory; root without its rights might not get there.
     words.add("--chdir", &[b"/"]);
@@ -125,6 +132,8 @@ impl Words {
             MountOp::Link { path, target } => self.add("--symlink", &[target, path.as_bytes()]),
             MountOp::Mask { path, kind: Found::File } => self.bind("--ro-bind", &places.mask_file, path),
             MountOp::Mask { path, kind: Found::Directory } => self.bind("--ro-bind", &places.mask_directory, path),
+            MountOp::Own { path, name } => self.bind("--ro-bind", &places.session.join(name), path),
+            MountOp::Hollow { path } => self.add("--perms", &[b"0111", b"--tmpfs", path.as_bytes()]),
             MountOp::Private { path, .. } => self.private(path, places),
         }
     }
@@ -154,7 +163,7 @@ mod tests {
     }
 
     fn places() -> Places {
-        Places { tmp: abs("/s/tmp"), mask_file: abs("/s/file"), mask_directory: abs("/s/dir") }
+        Places { session: abs("/s"), tmp: abs("/s/tmp"), mask_file: abs("/s/file"), mask_directory: abs("/s/dir") }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look as _, PathFact, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look as _, PathFact, Role, Rule, Sense, Surface};
 
 /// What a mount permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +65,18 @@ pub enum MountOp {
         /// Where.
         path: AbsPath,
     },
+    /// Something of the session's own, read-only, in the place of the host's.
+    Own {
+        /// Where.
+        path: AbsPath,
+        /// What it is called in the session's directory.
+        name: String,
+    },
+    /// A directory that may not be read, made of nothing: in it exists only what is mounted there afterwards.
+    Hollow {
+        /// Where.
+        path: AbsPath,
+    },
 }
 
 /// What stands at a path that is guarded.
@@ -86,7 +98,9 @@ impl MountOp {
             | Self::Pin { path }
             | Self::Cover { path }
             | Self::Mask { path, .. }
-            | Self::Freeze { path } => path,
+            | Self::Freeze { path }
+            | Self::Own { path, .. }
+            | Self::Hollow { path } => path,
         }
     }
 }
@@ -109,6 +123,10 @@ pub enum Why {
     Missing,
     /// A mount names one place, this is a pattern.
     Pattern,
+    /// Another rule takes it away.
+    Denied,
+    /// It holds sockets, and what is only readable can still be connected to.
+    Sockets,
 }
 
 impl Why {
@@ -117,17 +135,21 @@ impl Why {
         match self {
             Self::Missing => "nothing is there",
             Self::Pattern => "a mount names one place, this is a pattern",
+            Self::Denied => "another rule denies it",
+            Self::Sockets => "hidden: it holds sockets of the host, and read-only files do not stop a connection",
         }
     }
 }
+
+/// Where the host's services listen. Hidden in the broad view; what a policy names in there is shown.
+const SOCKET_DIRECTORIES: &[&str] = &["/run", "/var/run"];
 
 pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Vec<Skipped>) {
     // Sorted by destination, so that what contains is mounted before what is contained.
     let mut mounts: BTreeMap<AbsPath, MountOp> = BTreeMap::new();
     let mut skipped = Vec::new();
     if surface.view() == View::Host {
-        let path = AbsPath::root();
-        add(&mut mounts, MountOp::Bind { path, access: MountAccess::ReadOnly, role: Role::System });
+        whole_host(facts, &mut mounts, &mut skipped);
     }
     for rule in surface.allowed_reads() {
         let (access, role) = match rule.effect {
@@ -139,6 +161,12 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
             skipped.push(skip(rule, Why::Pattern));
             continue;
         };
+        if !surface.decide(path, Access::Read).is_allowed() {
+            skipped.push(skip(rule, Why::Denied));
+            continue;
+        }
+        // What is protected as a whole is bound read-only from the start.
+        let access = if surface.decide(path, Access::Write).is_allowed() { access } else { MountAccess::ReadOnly };
         let op = match role {
             Role::Private => MountOp::Private { path: path.clone(), access },
             // These are made when the session starts.
@@ -150,20 +178,68 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
             _ => MountOp::Bind { path: path.clone(), access, role },
         };
         add(&mut mounts, op);
-        if let Some(link) = top_level_link(rule, facts) {
+        if let Some(link) = top_level_link(rule, facts).filter(|_| surface.view() == View::Surface) {
             mounts.entry(link.destination().clone()).or_insert(link);
         }
     }
-    let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts)).cloned().collect();
+    exceptions(surface, facts, &mut mounts, &mut skipped);
+    let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts, surface)).cloned().collect();
     (needed, skipped)
 }
 
-/// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`.
-fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>) -> bool {
+/// What an exception opens inside something denied or protected is bound by itself: what lies around it is closed as a whole.
+fn exceptions(
+    surface: &Surface,
+    facts: &HostFacts,
+    mounts: &mut BTreeMap<AbsPath, MountOp>,
+    skipped: &mut Vec<Skipped>,
+) {
+    let is_exception = |rule: &&Rule| rule.sense == Sense::Exception && rule.source.is_written();
+    for rule in surface.rules().iter().filter(is_exception) {
+        let Some(base) = rule.pattern.base() else { continue };
+        let Some(path) = rule.pattern.as_path() else {
+            // Below something that is closed no name is looked at.
+            let access = if rule.effect == Effect::Protect { Access::Write } else { Access::Read };
+            if matches!(surface.decide(base, access).because, Because::Rule(_))
+                && !surface.decide(base, access).is_allowed()
+            {
+                skipped.push(skip(rule, Why::Pattern));
+            }
+            continue;
+        };
+        let may = |access| surface.decide(path, access).is_allowed();
+        if may(Access::Read) && (&mut &*facts).path(path) != PathFact::Missing {
+            let access = if may(Access::Write) { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
+            add(mounts, MountOp::Bind { path: path.clone(), access, role: Role::Read });
+        }
+    }
+}
+
+/// The broad view: everything the host has, read-only, but its devices and where its services listen.
+fn whole_host(facts: &HostFacts, mounts: &mut BTreeMap<AbsPath, MountOp>, skipped: &mut Vec<Skipped>) {
+    let path = AbsPath::root();
+    add(mounts, MountOp::Bind { path, access: MountAccess::ReadOnly, role: Role::System });
+    add(mounts, MountOp::Private { path: AbsPath::root().join("dev"), access: MountAccess::ReadOnly });
+    for text in SOCKET_DIRECTORIES {
+        let path = AbsPath::root().join(text);
+        if (&mut &*facts).path(&path) == PathFact::Directory {
+            let (pattern, source) = (path.to_string(), "view = \"host\"".to_owned());
+            skipped.push(Skipped { pattern, source, why: Why::Sockets });
+            mounts.insert(path.clone(), MountOp::Hollow { path });
+        }
+    }
+}
+
+/// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`, unless something
+/// in between is closed.
+fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>, surface: &Surface) -> bool {
     let MountOp::Bind { path, access, .. } = op else { return false };
-    let above = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir));
+    let Some(outer) = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir)) else { return false };
+    let asked = if *access == MountAccess::ReadWrite { Access::Write } else { Access::Read };
+    let mut between = path.ancestors().skip(1).take_while(|dir| dir != outer.destination());
     // A read-only part of something writable is writable: that is what the Surface says.
-    matches!(above, Some(MountOp::Bind { access: outer, .. }) if outer >= access)
+    matches!(outer, MountOp::Bind { access: outer, .. } if outer >= access)
+        && between.all(|dir| surface.decide(&dir, asked).is_allowed())
 }
 
 /// Two rules for one place: the one that permits more wins, since the Surface allows both.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ringfence_surface::{AbsPath, Caps, HostFacts};
+use ringfence_surface::{AbsPath, Caps};
 use rustix::fs::{Mode, OFlags};
 
 use crate::walk::os_path;
@@ -35,8 +35,8 @@ impl Wanted {
 
 impl Group {
     /// Makes one with these limits, in the nearest group above us that hands their controllers down and lets us in.
-    pub(crate) fn create(wanted: Wanted, facts: &HostFacts, name: &str) -> Option<Self> {
-        let root = &facts.mounts.iter().find(|mount| mount.kind == "cgroup2")?.target;
+    pub(crate) fn create(wanted: Wanted, name: &str) -> Option<Self> {
+        let root = &hierarchy(&fs::read("/proc/self/mountinfo").ok()?)?;
         let own = fs::read("/proc/self/cgroup").ok()?;
         let own = own.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"0::/"))?;
         let own = if own.is_empty() {
@@ -52,7 +52,8 @@ impl Group {
         if !wanted.controllers().all(|needed| handed_down.split_whitespace().any(|word| word == needed)) {
             return None;
         }
-        let path = above.join(&format!("ringfence-{name}"));
+        sweep(above);
+        let path = above.join(&format!("{PREFIX}{name}"));
         fs::create_dir(os_path(&path)).ok()?;
         let group =
             rustix::fs::open(path.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
@@ -86,6 +87,30 @@ impl Group {
     }
 }
 
+/// Where the second version's hierarchy is mounted: the fifth field of its line. One at a path with odd characters is not used.
+fn hierarchy(mountinfo: &[u8]) -> Option<AbsPath> {
+    let is_it = |line: &&[u8]| line.windows(11).any(|part| part == b" - cgroup2 ");
+    let line = mountinfo.split(|b| *b == b'\n').find(is_it)?;
+    let path = line.split(|b| *b == b' ').nth(4).filter(|path| !path.contains(&b'\\'))?;
+    AbsPath::lexical(path).ok()
+}
+
+/// How the groups of sessions begin.
+const PREFIX: &str = "ringfence-";
+
+/// Removes groups whose supervisor was killed. One with processes in it cannot be removed; one that is being made is young.
+fn sweep(above: &AbsPath) {
+    let is_old = |entry: &fs::DirEntry| {
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
+        age.is_ok_and(|age| age.is_ok_and(|age| age.as_secs() > 60))
+    };
+    let is_ours = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+    let entries = fs::read_dir(os_path(above)).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| is_ours(entry) && is_old(entry)).take(32) {
+        let _ = fs::remove_dir(entry.path());
+    }
+}
+
 impl AsFd for Group {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
@@ -104,5 +129,17 @@ impl Drop for Group {
                 _ => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found() {
+        let table = b"25 1 0:22 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n26 1 0:23 / /sys/fs/cgroup rw - cgroup2 c rw\n";
+        assert_eq!(hierarchy(table).unwrap().as_bytes(), b"/sys/fs/cgroup");
+        assert_eq!(hierarchy(b"25 1 0:22 / / rw - ext4 /dev/vda rw\n"), None);
     }
 }

@@ -3,20 +3,34 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod aliases;
+mod arguments;
+mod beneath;
 mod bwrap;
 mod cgroup;
 mod descendants;
+pub mod doctor;
 mod environment;
+mod home;
 mod idmap;
 pub mod inside;
 pub mod jail;
 pub mod launch;
 mod links;
+mod named;
 mod payload;
+mod place;
+pub mod probe;
+mod remove;
+mod script;
+mod seed;
 mod standard;
 pub mod start;
 mod steps;
+pub mod store;
 pub mod terminal;
 mod view;
+mod visible;
 pub mod walk;
 mod wall;
+pub mod ways;

@@ -10,7 +10,7 @@ use ringfence_surface::{AbsPath, Standing, Surface};
 use crate::walk::os_path;
 
 /// How many names inside guarded directories are looked at.
-const MOST_NAMES: usize = 100_000;
+const MOST_NAMES: usize = 10_000;
 
 /// What was found without links, and what is not held for that. Bubblewrap follows a link to where it leads and mounts there, so
 /// the link itself would stay as it is.

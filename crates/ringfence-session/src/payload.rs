@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use ringfence_sys::process::{self, Program};
 use ringfence_sys::{bpf, pty, seccomp};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
 use crate::standard::Standard;
@@ -42,20 +43,20 @@ pub(crate) struct Pids {
 
 impl Payload {
     /// Becomes the program. Returns only on failure. Allocates nothing.
-    pub(crate) fn become_program(&self, seat: SeatAt<'_>) -> Failed {
-        match self.all_steps(seat) {
+    pub(crate) fn become_program(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Failed {
+        match self.all_steps(seat, proc) {
             Err(failed) => failed,
             Ok(never) => match never {},
         }
     }
 
-    fn all_steps(&self, seat: SeatAt<'_>) -> Result<Infallible, Failed> {
+    fn all_steps(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
         take_seat(seat)?;
-        self.once_seated()
+        self.once_seated(proc)
     }
 
-    /// What follows once the terminal is ours.
-    pub(crate) fn once_seated(&self) -> Result<Infallible, Failed> {
+    /// What follows once the terminal is ours. `proc` is a `/proc` that can be written, where the one in the view cannot.
+    pub(crate) fn once_seated(&self, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
         process::close_on_exec_from(3).map_err(|e| failed(DESCRIPTORS, &e))?;
         if let Some((uid, gid)) = self.becomes {
             process::drop_bounding_set().map_err(|e| failed(CAPABILITIES, &e))?;
@@ -70,7 +71,7 @@ impl Payload {
         rustix::process::set_dumpable_behavior(whole).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
         process::reset_signals();
         if let Some(pids) = self.pids {
-            limit(pids).map_err(|e| failed(LIMITS, &e))?;
+            limit(pids, proc).map_err(|e| failed(LIMITS, &e))?;
         }
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
         if let Some(wall) = &self.landlock {
@@ -91,10 +92,13 @@ pub(crate) fn take_seat(seat: SeatAt<'_>) -> Result<(), Failed> {
 }
 
 /// Allocates nothing.
-fn limit(pids: Pids) -> io::Result<()> {
+fn limit(pids: Pids, proc: Option<BorrowedFd<'_>>) -> io::Result<()> {
     if let Some((uid, gid)) = pids.needs_namespace {
         process::unshare_user()?;
-        map_oneself(uid, gid)?;
+        match proc {
+            Some(proc) => map_in(proc, uid, gid)?,
+            None => map_oneself(uid, gid)?,
+        }
     }
     let most = Some(pids.most);
     rustix::process::setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
@@ -107,10 +111,20 @@ fn limit(pids: Pids) -> io::Result<()> {
 
 /// The caller's own identity, unchanged: git keeps user numbers in its index and would read every file again for another.
 pub(crate) fn map_oneself(uid: u32, gid: u32) -> io::Result<()> {
+    map_in(open_proc()?.as_fd(), uid, gid)
+}
+
+/// The `/proc` that is mounted here. Allocates nothing.
+pub(crate) fn open_proc() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(c"/proc", flags, Mode::empty())?)
+}
+
+fn map_in(proc: BorrowedFd<'_>, uid: u32, gid: u32) -> io::Result<()> {
     let mut line = [0; 32];
-    process::write_file(c"/proc/self/setgroups", b"deny")?;
-    process::write_file(c"/proc/self/uid_map", identity_line(uid, &mut line))?;
-    process::write_file(c"/proc/self/gid_map", identity_line(gid, &mut line))
+    process::write_file_at(proc, c"self/setgroups", b"deny")?;
+    process::write_file_at(proc, c"self/uid_map", identity_line(uid, &mut line))?;
+    process::write_file_at(proc, c"self/gid_map", identity_line(gid, &mut line))
 }
 
 /// `N N 1`, without allocating.

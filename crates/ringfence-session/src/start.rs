@@ -1,4 +1,4 @@
-//! From a Surface to a running payload: the session's directory, the walk, the view, the walls.
+//! From a Surface to a running payload: the walk, the view, the walls.
 
 use std::ffi::{CString, OsString};
 use std::fs;
@@ -7,110 +7,34 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 
+use ringfence_egress::Rules;
 use ringfence_plan::{
-    Entry, LandlockPlan, LandlockRule, LayerName, Lines, Plan, Receipt, Rights, Rung, Standing, Withheld, complement,
-    guarded, receipt,
+    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, Shortfall,
+    Standing, Withheld, complement, guarded, receipt,
 };
-use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Gid, Uid};
 
+use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::environment::{self, Own};
+use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
-use crate::launch::{self, Identity, Prepared, Shape};
+use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
+use crate::script::{self, ScriptError};
+use crate::seed::seed;
 use crate::standard::standards;
-use crate::view::{self, View as MountView};
+use crate::store::Session;
+use crate::view::View;
+use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
-
-/// A session's own directory. It goes away with the value.
-#[derive(Debug)]
-pub struct Session {
-    dir: AbsPath,
-    name: String,
-    /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
-    _lock: OwnedFd,
-}
-
-impl Session {
-    /// Makes one below ringfence's state directory.
-    ///
-    /// # Errors
-    /// When there is no place for state, or it cannot be written.
-    pub fn create(state: &AbsPath) -> io::Result<Self> {
-        let sessions = state.join("sessions");
-        // Those who work for root go through it to what is theirs.
-        let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
-        fs::DirBuilder::new().recursive(true).mode(mode).create(os_path(&sessions))?;
-        collect(&sessions);
-        for attempt in 0..100 {
-            let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            let name = format!("{:x}-{:x}-{attempt}", time.as_micros(), std::process::id());
-            let dir = sessions.join(&name);
-            match fs::DirBuilder::new().mode(mode).create(os_path(&dir)) {
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,
-                other => other?,
-            }
-            let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
-            for inner in ["home", "tmp", "root", "masks"] {
-                fs::DirBuilder::new().mode(0o700).create(os_path(&dir.join(inner)))?;
-            }
-            return Ok(Self { dir, name, _lock: lock });
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// Where it is.
-    pub fn dir(&self) -> &AbsPath {
-        &self.dir
-    }
-
-    /// What it is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        remove(&self.dir);
-    }
-}
-
-/// Removes a session's directory. What cannot be removed now is collected at a later start.
-fn remove(dir: &AbsPath) {
-    // What masks are made of cannot be listed, not even to be removed.
-    let _ = fs::set_permissions(os_path(&dir.join("masks/directory")), fs::Permissions::from_mode(0o700));
-    let _ = fs::remove_dir_all(os_path(dir));
-}
-
-/// Takes a session's lock; `None` where somebody holds it.
-fn lock(dir: &AbsPath, create: OFlags) -> io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | create;
-    let file = rustix::fs::open(dir.child(b"lock").as_bytes(), flags, Mode::from_raw_mode(0o600))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-/// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
-fn collect(sessions: &AbsPath) {
-    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
-        let dir = sessions.child(entry.file_name().as_bytes());
-        // One that is being made has no lock yet, and is left alone.
-        if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            remove(&dir);
-        }
-    }
-}
+use crate::ways;
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -132,12 +56,26 @@ pub enum PrepareError {
     /// The command holds a NUL.
     #[error("the command holds a NUL byte")]
     Nul,
-    /// The broad view.
-    #[error("view = \"host\" cannot be started yet")]
-    HostView,
+    /// There is nothing to start in.
+    #[error("the working directory {path} is denied: {rule}")]
+    Workdir {
+        /// Which.
+        path: AbsPath,
+        /// By what.
+        rule: String,
+    },
+    /// The view could not be laid out.
+    #[error("cannot lay out the view")]
+    Script(#[from] ScriptError),
     /// A standard descriptor that may not come along.
     #[error("a standard descriptor cannot come along")]
     Standard {
+        /// Why.
+        source: io::Error,
+    },
+    /// The session's home could not be filled.
+    #[error("cannot write settings into the session's home")]
+    Home {
         /// Why.
         source: io::Error,
     },
@@ -198,6 +136,19 @@ pub struct Ready {
     pub receipt: Receipt,
     /// Why root's own project cannot be written inside, if it cannot.
     pub unwritable: Option<io::Error>,
+    /// What becomes of signatures.
+    pub commits: Commits,
+    /// How many packages were copied from the user's own caches, or why they could not be.
+    pub copied: io::Result<usize>,
+}
+
+/// What becomes of signatures under commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commits {
+    /// Nothing is changed.
+    AsAsked,
+    /// The user's or the repository's settings ask for signatures; commits made inside have none.
+    Unsigned,
 }
 
 /// Lays everything out.
@@ -205,27 +156,43 @@ pub struct Ready {
 /// # Errors
 /// [`PrepareError`]; nothing was started.
 pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
-    let Order { surface, plan, rung, session, .. } = *order;
-    if surface.view() == View::Host {
-        return Err(PrepareError::HostView);
-    }
+    let Order { surface, facts, plan, rung, session, .. } = *order;
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
+    }
+    let workdir = surface.decide(surface.workdir(), Access::Read);
+    if !workdir.is_allowed() {
+        let rule = workdir.because.to_string();
+        return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
-    let mut walked = walk::walk(surface, &plan.mounts)?;
+    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
+    let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
+    let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
+    let copied = seed(&ground).map(|seeded| seeded.copied);
+    let idmap =
+        if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
+    let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    if let Identity::Other { uid, gid } = identity {
+        let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
+        let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
+        mounts = with_ways(&mounts, worker);
+        homes.retain(|home| is_reachable(home, worker));
+    }
+    let mut walked = walk::walk(surface, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
-    let (guards, found) = match rung {
+    let (guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
     };
+    walked.shortfalls.extend(more);
     let (landlock, withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
-        Rung::LandlockOnly => without_denied(plan, &walked, session),
+        Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
@@ -236,7 +203,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let filter = seccomp::compile(&plan.syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
-        program: Program::new(words(order, look)?),
+        program: Program::new(words(order, &caller, identity, signing, look)?),
         stdio,
         landlock: wall,
         seccomp: filter.program,
@@ -246,8 +213,6 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
             _ => None,
         },
     };
-    let idmap =
-        if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let receipt = {
         let wall = payload.landlock.as_ref();
         let no_group = "no control group with that controller is delegated to you";
@@ -264,27 +229,37 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
                 (None, Some(_)) => Ok(LayerName::Processes),
                 (None, None) => Err(no_count),
             },
-            found: &found,
+            found: &walked.shortfalls,
             withheld: &withheld,
         };
         receipt(surface, &standing, order.lines)
     };
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let ops = || guarded(&plan.mounts, &guards);
+    let mut mounts = guarded(&mounts, &guards);
+    if rung.has_view() && look.path(&hosts_file()) == PathFact::File {
+        own_hosts_file(session).map_err(|source| PrepareError::Home { source })?;
+        mounts.push(MountOp::Own { path: hosts_file(), name: HOSTS.to_owned() });
+    }
     let shape = match rung {
-        Rung::Native => Shape::Native(MountView {
-            root: c_string(session.dir().join("root").as_bytes())?,
-            masks: c_string(session.dir().join("masks").as_bytes())?,
-            steps: view::script(&ops(), session.dir(), look, matches!(idmap, Ok(Some(_)))),
+        Rung::Native => Shape::Native(View {
+            script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
-        Rung::Bwrap => Shape::Bwrap(Bubble::new(&ops(), session.dir(), &payload, reports.1.as_fd())?),
+        Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
+    let network = network(order).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, reports };
-    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err() })
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
+    let commits = match signing {
+        Signing::Unasked => Commits::AsAsked,
+        Signing::AskedByUser => Commits::Unsigned,
+        Signing::AskedByRepository if surface.reach().sockets.is_empty() => Commits::Unsigned,
+        // Whoever holds the key may be behind one of the sockets.
+        Signing::AskedByRepository => Commits::AsAsked,
+    };
+    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
@@ -292,12 +267,18 @@ fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
 }
 
 /// The program, its arguments and its environment.
-fn words(order: &Order<'_>, look: &mut dyn Look) -> Result<Words, PrepareError> {
+fn words(
+    order: &Order<'_>,
+    caller: &environment::Variables,
+    identity: Identity,
+    signing: Signing,
+    look: &mut dyn Look,
+) -> Result<Words, PrepareError> {
     let Order { surface, session, rung, .. } = *order;
-    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
-    let own = Own { session: session.dir(), name: &session.name, tmp: &tmp };
-    let variables = environment::build(&caller, surface, order.facts, look, &own);
+    let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing };
+    let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
         arguments: order.command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?,
@@ -306,8 +287,16 @@ fn words(order: &Order<'_>, look: &mut dyn Look) -> Result<Words, PrepareError> 
 }
 
 /// Landlock on the host's own files: what exists and is denied is left out, and temporary files are the session's.
-fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
-    let denied: Vec<AbsPath> = walked.findings.denied.iter().map(|(path, _)| path.clone()).collect();
+fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
+    let processes = AbsPath::root().join("proc");
+    let denied = walked.findings.denied.iter().map(|(path, _)| path.clone());
+    let (kept, denied): (Vec<AbsPath>, Vec<AbsPath>) = denied.partition(|path| path.is_within(&processes));
+    let reason = "without all of /proc, processes that start later would not see themselves";
+    walked.shortfalls.extend(kept.iter().map(|path| Shortfall {
+        claim: Claim::Denied { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
     let list = |dir: &AbsPath| {
         let entries = fs::read_dir(os_path(dir)).into_iter().flatten().flatten();
         let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -319,11 +308,41 @@ fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockP
     (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
 }
 
+/// The session's own file of names.
+const HOSTS: &str = "hosts";
+
+fn hosts_file() -> AbsPath {
+    AbsPath::root().join("etc/hosts")
+}
+
+/// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
+/// for, and the host's file is read outside.
+fn own_hosts_file(session: &Session) -> io::Result<()> {
+    let text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+    let path = session.dir().join(HOSTS);
+    fs::write(os_path(&path), text)?;
+    fs::set_permissions(os_path(&path), fs::Permissions::from_mode(0o644))
+}
+
+/// Whether anything is reached, and by which rules.
+fn network(order: &Order<'_>) -> io::Result<Option<Network>> {
+    let reach = order.surface.reach();
+    if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() {
+        return Ok(None);
+    }
+    let rules = Rules {
+        hosts: reach.hosts.iter().map(|entry| entry.value.clone()).collect(),
+        private: Vec::new(),
+        host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
+    };
+    Ok(Some(Network { rules, channel: ways::channel()? }))
+}
+
 /// A control group, where limits are wanted and one is ours to make.
 fn group(order: &Order<'_>) -> Option<Group> {
     let wanted = Wanted::of(order.surface.caps());
     let is_wanted = wanted.memory.is_some() || wanted.pids.is_some();
-    is_wanted.then(|| Group::create(wanted, order.facts, &order.session.name)).flatten()
+    is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
 }
 
 /// A limit on processes by the user's own count, where no control group has one.
@@ -351,7 +370,7 @@ fn unmapped(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> {
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.
 fn identity(root: &AbsPath) -> Identity {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    if uid != 0 {
+    if uid != 0 || !is_initial_user_namespace() {
         return Identity::Caller { uid, gid };
     }
     let number =
@@ -365,6 +384,19 @@ fn identity(root: &AbsPath) -> Identity {
     };
     // A project may belong to a user and to root's group; that group reads more than the user does.
     Identity::Other { uid, gid: if gid == 0 { NOBODY } else { gid } }
+}
+
+/// Who owns what is made for the payload, where that is not the caller.
+fn owner(identity: Identity) -> Owner {
+    let Identity::Other { uid, gid } = identity else { return None };
+    Some((Uid::from_raw(uid), Gid::from_raw(gid)))
+}
+
+/// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
+/// mapped, nor does it need to.
+fn is_initial_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Who works for root in root's own project.

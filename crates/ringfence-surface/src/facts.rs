@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::path::{AbsPath, check_bytes};
+use crate::path::{AbsPath, check_bytes, check_length};
 use crate::report::Dropped;
 
 /// What stands at a path; a link is not followed.
@@ -120,6 +120,7 @@ impl Look for &HostFacts {
 pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
     check_bytes(raw)?;
     let mut at = if raw.first() == Some(&b'/') { AbsPath::root() } else { start.clone() };
+    at.make_room(raw.len() + 1);
     let mut fact = PathFact::Directory;
     let mut links = Vec::new();
     // What is still to be walked; a link puts what it says in front of the rest.
@@ -142,9 +143,10 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
         if fact == PathFact::Missing {
             continue;
         }
-        check_bytes(at.as_bytes())?;
+        check_length(at.as_bytes())?;
         fact = look.path(&at);
         if let PathFact::Link(target) = &fact {
+            check_bytes(target)?;
             links.push(at.clone());
             if links.len() > MAX_LINKS {
                 return Err(Dropped::LinkLoop { path: crate::path::Shown(raw).to_string() });
@@ -159,8 +161,37 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
             fact = PathFact::Directory;
         }
     }
-    check_bytes(at.as_bytes())?;
+    check_length(at.as_bytes())?;
     Ok(Followed { path: at, links, fact })
+}
+
+/// The directory that was followed last. Rules come sorted, hundreds of them in one directory: only the last name differs.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    last: Option<(AbsPath, Vec<u8>, Followed)>,
+}
+
+impl Trail {
+    /// As [`follow`], for one path after the other.
+    pub(crate) fn follow(&mut self, start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
+        let cut = raw.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
+        let (dir, name) = raw.split_at(cut);
+        if matches!(name, b"" | b"." | b"..") || dir.len() > 1 && dir.ends_with(b"//") {
+            return follow(start, raw, look);
+        }
+        check_bytes(raw)?;
+        if !self.last.as_ref().is_some_and(|(from, to, _)| to == dir && from == start) {
+            self.last = follow(start, dir, look).ok().map(|found| (start.clone(), dir.to_vec(), found));
+        }
+        let Some((_, _, found)) = &self.last else { return follow(start, raw, look) };
+        let path = found.path.child(name);
+        check_length(path.as_bytes())?;
+        let fact = if found.fact == PathFact::Missing { PathFact::Missing } else { look.path(&path) };
+        if matches!(fact, PathFact::Link(_)) {
+            return follow(start, raw, look);
+        }
+        Ok(Followed { path, links: found.links.clone(), fact })
+    }
 }
 
 impl HostFacts {
@@ -254,6 +285,13 @@ mod tests {
     #[track_caller]
     fn check(raw: &str, expected: &str, links: usize) {
         let got = follow(&abs("/w"), raw.as_bytes(), &mut World);
+        // On a trail the answer is the same, whatever was followed before.
+        for before in ["x/y", "link/x", raw, "/data/in/x", "loop/x"] {
+            let mut trail = Trail::default();
+            let _ = trail.follow(&abs("/w"), before.as_bytes(), &mut World);
+            assert_eq!(trail.follow(&abs("/w"), raw.as_bytes(), &mut World), got, "{raw} after {before}");
+            assert_eq!(trail.follow(&abs("/w"), raw.as_bytes(), &mut World), got, "{raw} twice");
+        }
         match got {
             Ok(f) => assert_eq!((f.path.to_string(), f.links.len()), (expected.to_owned(), links), "{raw}"),
             Err(e) => assert_eq!(e.to_string(), expected, "{raw}"),
@@ -273,6 +311,13 @@ mod tests {
         check("missing/../x", "/w/x", 0);
         check("/data", "/data", 0);
         check("loop", "loop goes through too many symbolic links", 0);
+        check("loop/x", "loop/x goes through too many symbolic links", 0);
+        check("link/f/", "/data/in/f", 1);
+        check("link//f", "/data/in/f", 1);
+        check("link/in/../f", "/data/in/f", 1);
+        check("/x", "/x", 0);
+        check("//x", "/x", 0);
+        check("/", "/", 0);
         check(".", "/w", 0);
         check("", "/w", 0);
     }

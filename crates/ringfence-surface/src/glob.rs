@@ -80,10 +80,13 @@ impl Glob {
                     at += used;
                     tokens.push(class);
                 }
-                Unit::Meta(byte) | Unit::Literal(byte) => match tokens.last_mut() {
-                    Some(Token::Literal(bytes)) => bytes.push(*byte),
-                    _ => tokens.push(Token::Literal(vec![*byte])),
-                },
+                Unit::Meta(_) | Unit::Literal(_) => {
+                    let is_wild = |unit: &Unit| matches!(unit, Unit::Meta(b'*' | b'?' | b'[' | b'{' | b'}'));
+                    let length = units[at..].iter().position(is_wild).unwrap_or(units.len() - at);
+                    let bytes = units[at - 1..at + length].iter().map(|unit| unit.byte());
+                    tokens.push(Token::Literal(bytes.collect()));
+                    at += length;
+                }
             }
         }
         Ok(match tokens.as_mut_slice() {
@@ -91,6 +94,23 @@ impl Glob {
             [Token::Literal(bytes)] => Err(std::mem::take(bytes)),
             _ => Ok(Self { tokens }),
         })
+    }
+
+    /// A component in which every byte but `*` means itself; `None` where two of them meet.
+    pub(crate) fn stars(name: &[u8]) -> Option<Self> {
+        let mut tokens = Vec::with_capacity(3);
+        for (number, bytes) in name.split(|byte| *byte == b'*').enumerate() {
+            if number > 0 {
+                if tokens.last() == Some(&Token::Run) {
+                    return None;
+                }
+                tokens.push(Token::Run);
+            }
+            if !bytes.is_empty() {
+                tokens.push(Token::Literal(bytes.to_vec()));
+            }
+        }
+        Some(Self { tokens })
     }
 
     /// Does the whole component match?

@@ -12,6 +12,7 @@
 pub mod curated;
 mod cursor;
 mod decide;
+mod edges;
 mod facts;
 mod glob;
 mod host;

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::edges::Edges;
 use crate::glob::Glob;
 use crate::path::AbsPath;
 use crate::pattern::{Anchor, Pattern, Segment};
@@ -95,6 +96,11 @@ impl Active {
 #[derive(Debug, Clone)]
 pub(crate) struct Matcher {
     nodes: Vec<Node>,
+    names: Edges,
+    /// The patterns that end at a node, each with the place of the next one that ends there.
+    ends: Vec<(u32, Option<u32>)>,
+    /// The directory of the last pattern, and its node: patterns come sorted.
+    last: (AbsPath, u32),
 }
 
 const TOP: u32 = 0;
@@ -103,14 +109,14 @@ const FLOATING: u32 = 1;
 
 #[derive(Debug, Clone, Default)]
 struct Node {
-    names: Names,
     /// Few nodes have wildcards, and there are thousands of nodes.
     wild: Option<Box<Wild>>,
     /// Where `**` goes: a node that stays active.
     any: Option<u32>,
     /// Stays active whatever the next component is.
     stays: bool,
-    ids: Vec<u32>,
+    /// The last pattern that ends here.
+    end: Option<u32>,
     root: Option<RootName>,
 }
 
@@ -189,7 +195,19 @@ impl Hasher for NameHasher {
 
 impl Matcher {
     pub(crate) fn new() -> Self {
-        Self { nodes: vec![Node::default(), Node { stays: true, ..Node::default() }] }
+        Self::with_room(0)
+    }
+
+    /// With room for so many patterns.
+    pub(crate) fn with_room(count: usize) -> Self {
+        let mut nodes = Vec::with_capacity(count + count / 2 + 2);
+        nodes.extend([Node::default(), Node { stays: true, ..Node::default() }]);
+        Self {
+            nodes,
+            names: Edges::with_room(count + count / 2),
+            ends: Vec::with_capacity(count),
+            last: (AbsPath::root(), TOP),
+        }
     }
 
     /// Adds a pattern under a number.
@@ -205,7 +223,9 @@ impl Matcher {
         for segment in rest {
             at = self.step(at, segment);
         }
-        self.nodes[at as usize].ids.push(id);
+        let place = self.ends.len() as u32;
+        let before = self.nodes[at as usize].end.replace(place);
+        self.ends.push((id, before));
     }
 
     /// Makes floating patterns search below `path`.
@@ -260,8 +280,8 @@ impl Matcher {
         if node.stays {
             next.insert(at);
         }
-        if let Some(child) = node.names.get(name) {
-            self.enter(*child, depth, Some(name), next, to);
+        if let Some(child) = self.names.find(at, name) {
+            self.enter(child, depth, Some(name), next, to);
         }
         let Some(wild) = &node.wild else { return };
         for child in wild.endings.find(name.last(), |n| name.len().checked_sub(n).map(|from| &name[from..])) {
@@ -286,7 +306,12 @@ impl Matcher {
             return;
         }
         let node = &self.nodes[at as usize];
-        to.hits.extend(node.ids.iter().map(|id| Hit { id: *id, depth }));
+        let mut end = node.end;
+        while let Some(place) = end {
+            let (id, before) = self.ends[place as usize];
+            to.hits.push(Hit { id, depth });
+            end = before;
+        }
         if let Some(any) = node.any {
             self.enter(any, depth, name, next, to);
         }
@@ -302,11 +327,15 @@ impl Matcher {
     }
 
     fn path_node(&mut self, path: &AbsPath) -> u32 {
-        let mut at = TOP;
-        for name in path.components() {
-            at = self.name(at, name);
+        let (dir, Some(name)) = path.split_last() else { return TOP };
+        if self.last.0.as_bytes() != dir {
+            let mut at = TOP;
+            for name in dir.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
+                at = self.name(at, name);
+            }
+            self.last = (path.parent().unwrap_or_else(AbsPath::root), at);
         }
-        at
+        self.name(self.last.1, name)
     }
 
     fn step(&mut self, at: u32, segment: &Segment) -> u32 {
@@ -326,11 +355,11 @@ impl Matcher {
     }
 
     fn name(&mut self, at: u32, name: &[u8]) -> u32 {
-        if let Some(child) = self.nodes[at as usize].names.get(name) {
-            return *child;
+        if let Some(child) = self.names.find(at, name) {
+            return child;
         }
         let child = self.make();
-        self.nodes[at as usize].names.insert(name.into(), child);
+        self.names.add(at, name, child);
         child
     }
 

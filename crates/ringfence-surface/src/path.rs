@@ -74,7 +74,16 @@ impl AbsPath {
 
     /// The last name; `None` for `/`.
     pub fn file_name(&self) -> Option<&[u8]> {
-        self.components().last()
+        self.split_last().1
+    }
+
+    /// The directory above, as bytes, and the last name; for `/` itself and no name.
+    pub fn split_last(&self) -> (&[u8], Option<&[u8]>) {
+        match self.0.iter().rposition(|b| *b == b'/') {
+            _ if self.is_root() => (&self.0, None),
+            Some(slash) => (&self.0[..slash.max(1)], Some(&self.0[slash + 1..])),
+            None => (&self.0, None),
+        }
     }
 
     /// The directory above; `None` for `/`.
@@ -94,7 +103,9 @@ impl AbsPath {
 
     /// One name further down. `name` must be one component.
     pub fn child(&self, name: &[u8]) -> Self {
-        let mut below = self.clone();
+        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
+        bytes.extend_from_slice(&self.0);
+        let mut below = Self(bytes);
         below.push(name);
         below
     }
@@ -119,6 +130,11 @@ impl AbsPath {
         self.0 == b"/"
     }
 
+    /// Makes room for what will be appended.
+    pub(crate) fn make_room(&mut self, length: usize) {
+        self.0.reserve(length);
+    }
+
     /// Appends one component, which must hold no slash and not be empty, `.` or `..`.
     pub(crate) fn push(&mut self, name: &[u8]) {
         debug_assert!(!name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..");
@@ -140,6 +156,11 @@ pub(crate) fn check_bytes(bytes: &[u8]) -> Result<(), PathError> {
     if bytes.contains(&0) {
         return Err(PathError::Nul { path: bytes.to_vec() });
     }
+    check_length(bytes)
+}
+
+/// Refuses what is longer than a path can be.
+pub(crate) fn check_length(bytes: &[u8]) -> Result<(), PathError> {
     // The limit counts the terminating NUL.
     if bytes.len() >= PATH_MAX {
         return Err(PathError::TooLong { length: bytes.len() });
@@ -172,6 +193,11 @@ pub struct Shown<'a>(pub &'a [u8]);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nearly all names are plain, and there are thousands of them.
+        if let (true, Ok(text)) = (self.0.iter().all(|byte| (b' '..=b'~').contains(byte)), std::str::from_utf8(self.0))
+        {
+            return f.write_str(text);
+        }
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
                 if is_unsafe_to_show(c) { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
@@ -247,5 +273,8 @@ mod tests {
         assert_eq!(abs("/").child(b"x"), abs("/x"));
         assert_eq!(abs("/a").join("b/c"), abs("/a/b/c"));
         assert_eq!(abs("/").file_name(), None);
+        assert_eq!(abs("/").split_last(), (b"/".as_slice(), None));
+        assert_eq!(abs("/a").split_last(), (b"/".as_slice(), Some(b"a".as_slice())));
+        assert_eq!(abs("/a/b").split_last(), (b"/a".as_slice(), Some(b"b".as_slice())));
     }
 }

@@ -154,11 +154,48 @@ impl PathRule {
 
     /// Expands against a host's variables.
     pub(crate) fn split(&self, vars: &Variables) -> Result<Split, Dropped> {
+        if let Some(split) = plain(&self.text) {
+            return Ok(split);
+        }
+        template::leading_variable(&self.text, self.kind, vars)?;
         // The text was checked when the rule was made, but a variable inside `[..]` can still break it.
         let malformed = || Dropped::Malformed { rule: self.text.to_string() };
         let units = template::expand(&self.text, self.kind, vars).map_err(|_| malformed())??;
         split(&units).map_err(|_| malformed())
     }
+}
+
+/// The split of a rule in which every byte but `*` means itself. Nearly all rules are such, and the built-in ones are split at
+/// every start. `None` where the text has to be read closely.
+fn plain(text: &str) -> Option<Split> {
+    let bytes = text.as_bytes();
+    let is_special = |byte: &u8| matches!(byte, 0 | b'$' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\');
+    if matches!(bytes.first(), None | Some(b'~')) || bytes.iter().any(is_special) {
+        return None;
+    }
+    let Some(star) = bytes.iter().position(|byte| *byte == b'*') else {
+        // `.` and `..` stay: they are followed on the host.
+        let is_whole = !bytes.ends_with(b"/") && bytes.windows(2).all(|pair| pair != b"//");
+        return is_whole.then(|| Split { absolute: bytes[0] == b'/', literal: bytes.to_vec(), rest: Vec::new() });
+    };
+    let cut = bytes[..star].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (literal, below) = bytes.split_at(cut);
+    let literal = literal.strip_suffix(b"/").unwrap_or(literal);
+    if cut > 0 && (literal.is_empty() || literal.ends_with(b"/")) || literal.windows(2).any(|pair| pair == b"//") {
+        return None;
+    }
+    let mut rest = Vec::with_capacity(2);
+    for name in below.split(|byte| *byte == b'/') {
+        rest.push(match name {
+            b"" | b"." | b".." => return None,
+            b"**" if rest.last() == Some(&Segment::Any) => return None,
+            b"**" => Segment::Any,
+            name if name.contains(&b'*') => Segment::Glob(Glob::stars(name)?),
+            name => Segment::Name(name.to_vec()),
+        });
+    }
+    let is_whole = rest.last() != Some(&Segment::Any);
+    is_whole.then(|| Split { absolute: literal.first() == Some(&b'/'), literal: literal.to_vec(), rest })
 }
 
 fn split(units: &[Unit]) -> Result<Split, RuleError> {
@@ -312,6 +349,38 @@ mod tests {
         check("-rf", "-rf ");
         check("a\nb", "a\\nb ");
         check("//a//b", "abs /a/b ");
+    }
+
+    /// What is split at a glance is split as if it were read closely.
+    #[track_caller]
+    fn check_plain(text: &str) -> bool {
+        let close = || split(&template::check(text, TemplateKind::Socket)?);
+        let split = plain(text);
+        assert!(split.is_none() || split == close().ok(), "{text}: {split:?}");
+        split.is_some()
+    }
+
+    #[test]
+    fn plain_rules_are_split_alike() {
+        use crate::curated::TableKind::{Paths, Relative};
+        let tables = crate::curated::tables();
+        let rows = tables.iter().filter(|table| matches!(table.kind, Paths | Relative)).flat_map(|table| table.rows);
+        let seen = rows.filter(|row| check_plain(row.pattern.trim_start_matches("~/"))).count();
+        assert!(seen > 1_000, "only {seen} are plain");
+        for text in ["a", "a/./b", "..", "/a", "**/a/b", "*", "**/*", "a/*.x", "./*/b", "/a/x*y*z/**/b", "*/a"] {
+            assert!(check_plain(text), "{text}");
+        }
+        for text in ["", "/", "/*", "a/", "//a", "/a//b", "**", "**/a/", "**/./a", "a/**", "a**", "~/a", "$HOME", "a?"]
+        {
+            assert!(!check_plain(text), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_plain_rule_is_split_alike(text in "[ab./*]{0,10}|[a./*?~$\\[\\]{}\\\\\0]{0,8}") {
+            check_plain(&text);
+        }
     }
 
     #[test]

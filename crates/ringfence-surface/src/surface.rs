@@ -175,8 +175,8 @@ impl Surface {
     /// Orders the rules as they decide and builds the tree that finds them.
     pub(crate) fn new(mut parts: Parts) -> Self {
         // Stable: within one list the order of the file stays.
-        parts.rules.sort_by_key(|rule| (rule.effect.stage(), rule.list));
-        let mut matcher = Matcher::new();
+        parts.rules.sort_by_cached_key(|rule| (rule.effect.stage(), rule.list));
+        let mut matcher = Matcher::with_room(parts.rules.len());
         for (id, rule) in (0..).zip(&parts.rules) {
             matcher.add(&rule.pattern, id);
         }

@@ -199,6 +199,18 @@ pub fn abi() -> io::Result<u32> {
     u32::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
+/// Which of Landlock's known mistakes this kernel has repaired, a bit for each. Changes nothing.
+///
+/// # Errors
+/// EINVAL on kernels that do not tell (before 6.15), and those of [`abi`].
+pub fn errata() -> io::Result<u32> {
+    const ERRATA: u32 = 1 << 1;
+    let no_attributes = std::ptr::null::<RulesetAttr>();
+    // SAFETY: with the ERRATA flag the kernel takes no attributes, which are null and of size 0, and returns a number.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_attributes, 0_usize, ERRATA) };
+    u32::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
 /// What the kernel really takes: of the bits that belong to its number, those with which it makes a ruleset. The rulesets are
 /// closed again; nothing is restricted.
 ///

@@ -68,17 +68,7 @@ pub fn clone_into(
         return Err(io::Error::other("a process with several threads cannot be copied safely"));
     }
     let mut pidfd: RawFd = -1;
-    // SAFETY: clone_args is a plain struct of integers, for which zero is a value.
-    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = namespaces.0 | libc::CLONE_PIDFD as u64;
-    args.pidfd = &raw mut pidfd as u64;
-    args.exit_signal = libc::SIGCHLD as u64;
-    if let Some(cgroup) = cgroup {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
-    }
-    // SAFETY: without a stack the child goes on here on a copy of ours, as after fork; there is one thread, so no lock is held.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<libc::clone_args>()) };
+    let pid = copy(namespaces, cgroup, &mut pidfd);
     match i32::try_from(pid) {
         Ok(0) => {
             let code = main();
@@ -93,6 +83,34 @@ pub fn clone_into(
         }
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// clone3, or clone where a filter hides clone3, as ours and those of container engines do: they cannot see its flags. A plain
+/// child needs none of them.
+fn copy(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>, pidfd: &mut RawFd) -> libc::c_long {
+    let flags = namespaces.0 | libc::CLONE_PIDFD as u64;
+    if namespaces != Namespaces::NONE || cgroup.is_some() {
+        // SAFETY: clone_args is a plain struct of integers, for which zero is a value.
+        let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+        args.flags = flags;
+        args.pidfd = &raw mut *pidfd as u64;
+        args.exit_signal = libc::SIGCHLD as u64;
+        if let Some(cgroup) = cgroup {
+            args.flags |= CLONE_INTO_CGROUP;
+            args.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
+        }
+        // SAFETY: without a stack the child goes on here on a copy of ours, as after fork; the caller has one thread, so no lock
+        // is held. The arguments and the place for the descriptor outlive the call.
+        let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<libc::clone_args>()) };
+        // What is to be limited does not start without its limits.
+        if pid >= 0 || cgroup.is_some() || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS) {
+            return pid;
+        }
+    }
+    let flags = flags | libc::SIGCHLD as u64;
+    let (no_stack, no_tls, place) = (0_usize, 0_usize, &raw mut *pidfd);
+    // SAFETY: as above; with CLONE_PIDFD the third argument is where the descriptor is stored, and the last two are not used.
+    unsafe { libc::syscall(libc::SYS_clone, flags, no_stack, place, no_tls, no_tls) }
 }
 
 fn has_threads() -> io::Result<bool> {
@@ -234,8 +252,16 @@ pub fn unshare_user() -> io::Result<()> {
 /// # Errors
 /// When it cannot be opened, or does not take all of it at once.
 pub fn write_file(path: &CStr, bytes: &[u8]) -> io::Result<()> {
+    write_file_at(rustix::fs::CWD, path, bytes)
+}
+
+/// The same, in a directory. Allocates nothing.
+///
+/// # Errors
+/// As [`write_file`].
+pub fn write_file_at(dir: BorrowedFd<'_>, path: &CStr, bytes: &[u8]) -> io::Result<()> {
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    let file = rustix::fs::openat(dir, path, flags, rustix::fs::Mode::empty())?;
     let written = rustix::io::write(&file, bytes)?;
     if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }

@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; explain: allowed; check: every file can be used
-  1    explain: denied; check: a file cannot be read, or cannot be used here
+  0    done; explain: allowed; check: every file can be used; doctor: native, with its second wall
+  1    explain: denied; check: a file cannot be read, or cannot be used here; doctor: a rung is lost
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
   126  run: the command cannot be executed
@@ -35,6 +35,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Init(InitArgs),
     Trust(TrustArgs),
+    Doctor(DoctorArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -210,6 +211,26 @@ pub(crate) struct TrustArgs {
     #[arg(long, conflicts_with = "force")]
     pub(crate) revoke: bool,
 }
+
+/// Show what this host can enforce, and put right what is missing
+///
+/// Each feature is tried, in a process of its own, and nothing is changed. Exits with 0 when the native fence works here with its
+/// second wall, 1 when something is missing that costs a rung: `run` then falls back, or refuses.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Put right what is missing, asking before each remedy; with a name, that one, also if it is not needed
+    #[arg(long, value_name = "REMEDY", num_args = 0.., value_parser = REMEDIES, conflicts_with = "json")]
+    pub(crate) fix: Option<Vec<String>>,
+    /// Ask nothing, do it
+    #[arg(long, requires = "fix")]
+    pub(crate) yes: bool,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The remedies that can be asked for by name.
+pub(crate) const REMEDIES: [&str; 4] = ["agent-user", "apparmor", "bubblewrap", "sysctl"];
 
 /// Print completions for a shell
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ mod taken;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::facts::{Followed, HostFacts, Look, follow};
+use crate::facts::{Followed, HostFacts, Look, Trail};
 use crate::matcher::{Matcher, RootName};
 use crate::path::{AbsPath, Shown};
 use crate::pattern::{PathRule, Pattern};
@@ -133,7 +133,15 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     if !refused.is_empty() {
         return Err(refused);
     }
-    let mut cx = Cx { inputs, facts, look, omissions: Vec::new(), omitted: HashSet::new(), said: Vec::new() };
+    let mut cx = Cx {
+        inputs,
+        facts,
+        look,
+        trail: Trail::default(),
+        omissions: Vec::new(),
+        omitted: HashSet::new(),
+        said: Vec::new(),
+    };
     let collected = cx.collect(Reading::WithProject).map_err(|d| vec![d])?;
     let collected = cx.limit(collected).map_err(|d| vec![d])?;
     cx.warn_of_variables(&collected.settings);
@@ -169,6 +177,7 @@ struct Cx<'a> {
     inputs: &'a Inputs,
     facts: &'a HostFacts,
     look: &'a mut dyn Look,
+    trail: Trail,
     omissions: Vec<Omission>,
     /// What is among them already: the baseline of an untrusted project is collected a second time.
     omitted: HashSet<(String, Option<usize>)>,
@@ -222,7 +231,7 @@ impl<'a> Cx<'a> {
 
     /// Follows a path from a directory.
     fn follow(&mut self, dir: &AbsPath, raw: &[u8]) -> Result<Followed, Dropped> {
-        follow(dir, raw, self.look)
+        self.trail.follow(dir, raw, self.look)
     }
 
     /// Expands a rule that names one place and follows it.

@@ -28,9 +28,12 @@ const GIT: u32 = 5;
 /// The files come after the built-in lists.
 const FILES: u32 = 100;
 
+/// Room for the built-in rules of one home, with some to spare.
+const ROOM: usize = 2_048;
+
 /// Every rule that denies or protects.
 pub(super) fn rules(cx: &mut Cx<'_>, grants: &[Grant], asked: &reach::Asked) -> Vec<Rule> {
-    let mut taken = Taken { homes: homes(cx), cx, rules: Vec::new() };
+    let mut taken = Taken { homes: homes(cx), cx, rules: Vec::with_capacity(ROOM) };
     taken.escapes(grants);
     taken.secrets(grants, asked);
     taken.protected(grants);
@@ -206,7 +209,7 @@ impl Taken<'_, '_> {
     /// A built-in table.
     fn rows(&mut self, rows: &'static [Row], effect: Effect, table: &'static str, list: u32) {
         let root = AbsPath::root();
-        for row in rows {
+        for row in rows.iter().filter(|row| self.cx.facts.may_mean(row)) {
             let source = Source::Table { name: table, reason: row.reason };
             let Some(below) = row.pattern.strip_prefix("~/") else {
                 self.text(row.pattern.into(), effect, source, list, &root);
@@ -296,11 +299,13 @@ impl Taken<'_, '_> {
             return Ok((Pattern { anchor: Anchor::Floating, rest: split.rest }, None));
         }
         // Links in a circle lead nowhere now, and the path as written must still be closed.
-        let followed = self.cx.follow(dir, &split.literal).ok();
+        let followed = match self.cx.follow(dir, &split.literal) {
+            Ok(found) if found.links.is_empty() => {
+                return Ok((Pattern { rest: split.rest, ..Pattern::path(found.path) }, None));
+            }
+            other => other.ok(),
+        };
         let at = |base: AbsPath| Pattern { rest: split.rest.clone(), ..Pattern::path(base) };
-        if let Some(found) = followed.as_ref().filter(|found| found.links.is_empty()) {
-            return Ok((at(found.path.clone()), None));
-        }
         let written =
             if split.absolute { split.literal.clone() } else { [dir.as_bytes(), b"/", &split.literal].concat() };
         let written = AbsPath::lexical(&written)?;
@@ -316,6 +321,12 @@ fn protected(reason: &'static str) -> Source {
 }
 
 impl HostFacts {
+    /// Has the variable that a row begins with a value? A fifth of the rows begin with one, and most are not set.
+    fn may_mean(&self, row: &Row) -> bool {
+        let variable = row.pattern.strip_prefix('$').map(|rest| rest.split('/').next().unwrap_or(rest));
+        variable.is_none_or(|name| self.environment.get(name.as_bytes()).is_some_and(|value| !value.is_empty()))
+    }
+
     /// Where the private caches of a project are: its name to recognise it, its path's hash so that no two share one.
     pub fn project_cache(&self, root: &AbsPath) -> Option<AbsPath> {
         use sha2::Digest as _;

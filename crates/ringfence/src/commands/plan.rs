@@ -10,7 +10,7 @@ use ringfence_surface::Inputs;
 
 use crate::cli::PlanArgs;
 use crate::error::Failure;
-use crate::host::read_bounded;
+use crate::host::{mounts, read_bounded};
 use crate::load::{self, Here, Loader};
 use crate::out;
 use crate::tell::{self, Detail};
@@ -22,11 +22,12 @@ use words::{Rows, Words};
 const MAX_FACTS: u64 = 64 << 20;
 
 pub(crate) fn run(args: &PlanArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    let here = match &args.host {
+    let mut here = match &args.host {
         None => Loader::new(managed)?.resolve(&args.policy)?,
         Some(path) => elsewhere(path, args, managed)?,
     };
     if args.facts {
+        here.facts.mounts = mounts();
         out::print_json(&WireHost::new(&here.facts, &here.inputs))?;
         return Ok(ExitCode::SUCCESS);
     }

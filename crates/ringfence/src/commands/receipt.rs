@@ -19,8 +19,10 @@ const KEPT: usize = 200;
 pub(super) fn grouped<'r>(shortfalls: impl IntoIterator<Item = &'r Shortfall>) -> Vec<String> {
     let mut groups: Vec<(&Shortfall, usize)> = Vec::new();
     for short in shortfalls {
+        // Each file with another name is one that somebody must look at.
+        let is_own = matches!(short.claim, Claim::OneName { .. });
         let like = |known: &&mut (&Shortfall, usize)| {
-            known.0.claim.key() == short.claim.key() && known.0.reason == short.reason
+            !is_own && known.0.claim.key() == short.claim.key() && known.0.reason == short.reason
         };
         match groups.iter_mut().find(like) {
             Some((_, more)) => *more += 1,

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::launch::Ended;
-use ringfence_session::start::{Order, Session, prepare};
+use ringfence_session::probe;
+use ringfence_session::start::{Commits, Order, prepare};
+use ringfence_session::store::Session;
 use ringfence_surface::policy::Tier;
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
@@ -44,9 +46,12 @@ impl Ladder<'_> {
         let mut tried = Vec::new();
         loop {
             let attempt = if tried.is_empty() { Attempt::First } else { Attempt::Another };
-            let failure = match self.attempt(rung, attempt) {
-                Err(failure) if failure.is_the_hosts() => failure,
-                other => return other,
+            let (failure, why) = match self.attempt(rung, attempt) {
+                Err(failure) => match hosts_refusal(rung, &failure) {
+                    Some(why) => (failure, why),
+                    None => return Err(failure),
+                },
+                done => return done,
             };
             let next = rung.next().filter(|_| self.args.backend.is_none());
             let Some(next) = next else {
@@ -56,8 +61,8 @@ impl Ladder<'_> {
                     Failure::NoRung { tried, last: Box::new(failure) }
                 });
             };
-            say(&format!("ringfence: {rung} cannot be had on this host ({}); trying {next}", failure.in_one_line()));
-            tried.push(format!("{rung}: {}", failure.in_one_line()));
+            say(&format!("ringfence: {rung} cannot be had on this host ({why}); trying {next}"));
+            tried.push(format!("{rung}: {why}"));
             rung = next;
         }
     }
@@ -74,9 +79,6 @@ impl Ladder<'_> {
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);
             summary(surface).iter().for_each(|line| say(line));
-            if !surface.reach().hosts.is_empty() {
-                say("ringfence: the network is closed: hosts cannot be reached yet, also those that are allowed");
-            }
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
             // Without an OS layer there is no fence, and nothing else of such a session is built yet.
@@ -87,6 +89,7 @@ impl Ladder<'_> {
             let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
+        stopped(&ended).iter().for_each(|line| say(line));
         Ok(ended.code)
     }
 
@@ -105,6 +108,17 @@ impl Ladder<'_> {
         };
         let ready = prepare(&order, &mut Recorder::new()).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
+        for hidden in &ready.walked.hidden {
+            say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
+        }
+        if ready.commits == Commits::Unsigned {
+            say("ringfence: commits made inside are not signed: there is no key inside");
+        }
+        match &ready.copied {
+            Ok(0) => {}
+            Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
+            Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
+        }
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
@@ -130,6 +144,18 @@ impl Ladder<'_> {
     }
 }
 
+/// Why this host cannot carry a rung, if that is why the start failed. A start that failed where the same steps succeed on
+/// nothing has a fault of its own, and a weaker fence would only hide it.
+fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
+    if !failure.is_the_hosts() {
+        return None;
+    }
+    match rung {
+        Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
+        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
+    }
+}
+
 fn rung_of(backend: Backend) -> Rung {
     match backend {
         Backend::Native => Rung::Native,
@@ -148,6 +174,25 @@ fn reachable(state: AbsPath) -> AbsPath {
     let ours = AbsPath::root().join("var/lib/ringfence");
     // What does not exist yet is made for its owner alone.
     if is_root && !state.join("sessions").ancestors().all(is_open) { ours } else { state }
+}
+
+/// What was stopped on the way out, with what allows it.
+fn stopped(ended: &Ended) -> Vec<String> {
+    const FEW: usize = 10;
+    let (kinds, more) = &ended.refusals;
+    let line = |(refusal, count): &(ringfence_egress::Refusal, u64)| {
+        let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+        format!("ringfence: stopped: {}{times}: {}", Shown(refusal.what.as_bytes()), Shown(refusal.why.as_bytes()))
+    };
+    let mut lines: Vec<String> = kinds.iter().take(FEW).map(line).collect();
+    let more = kinds.len().saturating_sub(FEW) as u64 + more;
+    if more > 0 {
+        lines.push(format!("ringfence: stopped: and {more} more"));
+    }
+    if !lines.is_empty() {
+        lines.push("ringfence: `[network] allow = [\"HOST:PORT\"]` lets a host be reached".to_owned());
+    }
+    lines
 }
 
 /// What is fenced, in three lines.

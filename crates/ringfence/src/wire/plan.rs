@@ -63,6 +63,8 @@ enum WireMount {
     Cover { path: Bytes },
     Mask { path: Bytes },
     Freeze { path: Bytes },
+    Own { path: Bytes, name: String },
+    Hollow { path: Bytes },
 }
 
 #[derive(Debug, Serialize)]
@@ -174,5 +176,7 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Cover { path } => WireMount::Cover { path: Bytes::new(path.as_bytes()) },
         MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
         MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
+        MountOp::Own { path, name } => WireMount::Own { path: Bytes::new(path.as_bytes()), name: name.clone() },
+        MountOp::Hollow { path } => WireMount::Hollow { path: Bytes::new(path.as_bytes()) },
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use ringfence_plan::Errno;
 use ringfence_testkit::World;
 
 const NOBODY: u32 = 65534;
@@ -413,6 +414,59 @@ fn a_receipt() {
     });
 }
 
+/// What the first process inside was called with names paths of the host.
+#[test]
+fn the_first_process_tells_nothing() {
+    each(|fence| {
+        let output = fence.run(&["--env", "OUTSIDE"], "cat /proc/1/cmdline /proc/1/environ | tr '\\0' ' '");
+        assert!(!text(&output.stdout).contains("run"), "{}", text(&output.stdout));
+        assert!(text(&output.stderr).contains("/proc/1/environ: Permission denied"), "{}", text(&output.stderr));
+    });
+}
+
+/// K4 A9 and the peers' eleventh: where namespaces are refused the next way is tried and its losses are said; where nothing can
+/// hold, nothing starts; a fence that was asked for by name is not replaced by another; production takes no short rung.
+#[test]
+fn k4_the_ladder() {
+    use crate::doctor::on_a_kernel_that_answers as on;
+    let namespaces = [("unshare", Errno::EPERM), ("mount", Errno::EPERM)];
+    let nothing = [&namespaces[..], &[("landlock_create_ruleset", Errno::ENOSYS)]].concat();
+    each(|fence| {
+        let cat = |flags: &[&str]| {
+            let mut command = fence.with(flags);
+            command.args(["/bin/sh", "-c", "cat .env; echo ran"]);
+            command
+        };
+        let output = on(&namespaces, cat(&[]));
+        let said = text(&output.stderr);
+        assert_eq!(output.stdout, b"ran\n", "{said}");
+        assert!(said.contains("native cannot be had on this host") && said.contains("trying bwrap"), "{said}");
+        assert!(said.contains("trying landlock") && said.contains("[second-wall]"), "{said}");
+
+        let output = on(&nothing, cat(&[]));
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()), "{said}");
+        assert!(
+            said.contains("this host can carry no fence") && said.contains("this kernel has no Landlock"),
+            "{said}"
+        );
+        assert!(said.contains("ringfence doctor"), "{said}");
+
+        let output = on(&namespaces, cat(&["--backend", "native"]));
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()));
+
+        fs::write(fence.world.path("project/ringfence.toml"), "version = 1\n[workspace]\ntier = \"production\"\n")
+            .unwrap();
+        let accepted = ["denied-later", "protected-later", "replaced", "sockets-later"]
+            .map(|name| ["--allow-shortfall", name])
+            .concat();
+        let output = on(&namespaces, cat(&accepted));
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()), "{said}");
+        assert!(said.contains("not held: a second wall behind the first [second-wall]"), "{said}");
+    });
+}
+
 /// Descriptors of the caller do not come along.
 #[test]
 fn descriptors_stay_outside() {
@@ -512,21 +566,6 @@ fn root_lends_no_group() {
             chown(fence.world.path("project"), Some(NOBODY), Some(0)).unwrap();
         }
         fence.works("test \"$(id -u)\" != 0 && test \"$(id -g)\" != 0 && test \"$(id -G)\" != 0");
-    });
-}
-
-/// The broad view is not built, and is refused rather than guessed.
-#[test]
-fn the_host_view_is_refused() {
-    each(|fence| {
-        fs::write(fence.world.path("project/p.toml"), "version = 1\n[files]\nview = \"host\"\n").unwrap();
-        let mut command = Command::new(fence.world.binary());
-        command.args(["run", "--policy", "p.toml", "--", "true"]).current_dir(fence.world.path("project"));
-        command.env("HOME", fence.world.path("home")).stdin(Stdio::null());
-        if fence.who == Who::Nobody {
-            command.gid(NOBODY).uid(NOBODY);
-        }
-        assert_eq!(command.output().unwrap().status.code(), Some(125));
     });
 }
 

@@ -164,6 +164,8 @@ fn mount(op: &MountOp) -> String {
         MountOp::Cover { path } => format!("  rw {path}  (again, over its pins)"),
         MountOp::Mask { path, .. } => format!("  -- {path}"),
         MountOp::Freeze { path } => format!("  ro {path}  (protected)"),
+        MountOp::Own { path, .. } => format!("  ro {path}  (the session's own)"),
+        MountOp::Hollow { path } => format!("  -- {path}  (but for what is mounted in it)"),
     }
 }
 

@@ -1,0 +1,30 @@
+//! The way out: every program inside reaches the hosts that the policy names, and no others, without knowing of it.
+//!
+//! Inside, each allowed name has an address that exists nowhere else. A connection to it says which name was meant; the relay
+//! outside dials the real host. Whatever else is dialled is refused by the kernel at once.
+
+#![forbid(unsafe_code)]
+
+mod cursor;
+mod dial;
+pub mod dns;
+pub mod front;
+mod gate;
+pub mod guard;
+pub mod hello;
+pub mod http;
+mod packets;
+pub mod pool;
+mod proxy;
+mod refusals;
+mod relay;
+pub mod resolv;
+mod resolver;
+mod rules;
+mod service;
+pub mod spelling;
+
+pub use refusals::{Refusal, Refusals};
+pub use resolver::{Addresses, Resolver, System};
+pub use rules::Rules;
+pub use service::{Egress, Inside, Listen, PROXY};

@@ -1,0 +1,138 @@
+//! The names below every node of a tree, in one table.
+//!
+//! The tree of a Surface has thousands of nodes with a name or two below each, and is made at every start: a map in each
+//! node would take longer to make than the whole session's questions. Here a name costs no allocation of its own.
+
+/// From which node a name leads to which.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Edges {
+    /// All names, one after the other.
+    bytes: Vec<u8>,
+    list: Vec<Edge>,
+    /// Where in the list an edge is, by hash; one more than that, as zero is a free slot. The length is a power of two.
+    slots: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    from: u32,
+    to: u32,
+    hash: u32,
+    start: u32,
+    length: u32,
+}
+
+impl Edges {
+    /// With room for so many.
+    pub(crate) fn with_room(count: usize) -> Self {
+        let slots = vec![0; (count * 2).next_power_of_two()];
+        Self { bytes: Vec::with_capacity(count * 12), list: Vec::with_capacity(count), slots }
+    }
+
+    /// Where `name` leads from `from`.
+    pub(crate) fn find(&self, from: u32, name: &[u8]) -> Option<u32> {
+        let hash = hash(from, name);
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
+        // There is always a free slot, so this ends.
+        while let Some(edge) = self.list.get((self.slots[at] as usize).wrapping_sub(1)) {
+            if edge.hash == hash && edge.from == from && self.name(edge) == name {
+                return Some(edge.to);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// Adds a name that is not there.
+    pub(crate) fn add(&mut self, from: u32, name: &[u8], to: u32) {
+        if self.slots.len() < (self.list.len() + 1) * 2 {
+            self.grow();
+        }
+        let edge = Edge {
+            from,
+            to,
+            hash: hash(from, name),
+            start: self.bytes.len() as u32,
+            // A component is no longer than a path, which the kernel limits.
+            length: name.len() as u32,
+        };
+        self.bytes.extend_from_slice(name);
+        self.list.push(edge);
+        self.place(edge.hash, self.list.len() as u32);
+    }
+
+    fn name(&self, edge: &Edge) -> &[u8] {
+        &self.bytes[edge.start as usize..][..edge.length as usize]
+    }
+
+    fn grow(&mut self) {
+        self.slots.clear();
+        self.slots.resize((self.list.len() + 1).next_power_of_two() * 4, 0);
+        for number in 0..self.list.len() {
+            self.place(self.list[number].hash, number as u32 + 1);
+        }
+    }
+
+    fn place(&mut self, hash: u32, number: u32) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = number;
+    }
+}
+
+/// Names are a few bytes long and come from a policy of bounded size: a keyed hash would cost more than the whole walk.
+fn hash(from: u32, name: &[u8]) -> u32 {
+    let mut state = u64::from(from);
+    let mut mix = |word: u64| state = (state.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let (words, rest) = name.as_chunks::<8>();
+    for word in words {
+        mix(u64::from_le_bytes(*word));
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    mix(u64::from_le_bytes(last));
+    // The slot is taken from the low bits, which a product mixes least.
+    (state ^ (state >> 32)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_leads_from_its_node_only() {
+        let mut edges = Edges::default();
+        assert_eq!(edges.find(0, b"a"), None);
+        edges.add(0, b"a", 1);
+        edges.add(1, b"a", 2);
+        edges.add(0, b"", 3);
+        assert_eq!((edges.find(0, b"a"), edges.find(1, b"a"), edges.find(2, b"a")), (Some(1), Some(2), None));
+        assert_eq!((edges.find(0, b""), edges.find(0, b"a\0")), (Some(3), None));
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_map_finds(
+            room in 0_usize..8,
+            names in prop::collection::btree_map((0_u32..4, "[ab\\PC]{0,20}"), any::<u32>(), 0..200),
+            others in prop::collection::vec((0_u32..4, "[ab]{0,3}"), 0..50),
+        ) {
+            let mut edges = Edges::with_room(room);
+            for ((from, name), to) in &names {
+                edges.add(*from, name.as_bytes(), *to);
+            }
+            for ((from, name), to) in &names {
+                prop_assert_eq!(edges.find(*from, name.as_bytes()), Some(*to));
+            }
+            for (from, name) in others {
+                let expected = names.get(&(from, name.clone())).copied();
+                prop_assert_eq!(edges.find(from, name.as_bytes()), expected);
+            }
+        }
+    }
+}

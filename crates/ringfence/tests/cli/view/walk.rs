@@ -1,0 +1,173 @@
+//! The walk: whatever a tree looks like, what is denied in it is found or hidden.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use super::{each, text};
+
+/// Goes down a chain of directories with long names, step by step: no path says where the last one is.
+const DEEP: &str = "import os, sys
+for _ in range(int(sys.argv[1])):
+    name = 'd' * int(sys.argv[2])
+    if sys.argv[3] == 'make': os.mkdir(name)
+    os.chdir(name)
+if sys.argv[3] == 'make': open('.env', 'w').write('SECRET')
+else: print(open('.env').read())
+";
+
+/// What lies deeper than a path can say cannot be guarded by itself: the last directory that has a path is closed.
+#[test]
+fn what_is_too_deep_for_a_path_is_hidden() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"**/.env\"]\n");
+        fence.write(&[("project/src/lib.rs", "code\n")]);
+        let mut make = Command::new("python3");
+        make.args(["-c", DEEP, "30", "200", "make"]);
+        assert!(fence.by(make).status().unwrap().success());
+        let output = fence.run(&["python3", "-c", DEEP, "30", "200", "read"]);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(!output.status.success() && !shown.contains("SECRET"), "{shown}");
+        assert!(shown.contains("Permission denied"), "{shown}");
+        assert!(
+            shown.contains("ringfence: hidden: ") && shown.contains("a path longer than the kernel takes"),
+            "{shown}"
+        );
+        fence.works("cat src/lib.rs && echo x > src/new");
+    });
+}
+
+/// A tree as deep as paths go is walked with few descriptors, and guarded at its end.
+#[test]
+fn depth_costs_no_descriptors() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"**/.env\"]\n");
+        let mut make = Command::new("python3");
+        make.args(["-c", DEEP, "900", "1", "make"]);
+        assert!(fence.by(make).status().unwrap().success());
+        let mut limited = Command::new("/bin/sh");
+        limited.args(["-c", "ulimit -n 32; exec \"$@\"", "sh"]).arg(fence.world.binary()).args(["run", "--"]);
+        let output = fence.by(limited).args(["python3", "-c", DEEP, "900", "1", "read"]).output().unwrap();
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(!output.status.success() && shown.contains("Permission denied"), "{shown}");
+        assert!(!shown.contains("SECRET") && !shown.contains("ringfence: hidden"), "{shown}");
+    });
+}
+
+/// Links are not followed, wherever they lead, and loops end.
+#[test]
+fn links_lead_the_walk_nowhere() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"**/.env\"]\n");
+        fence.write(&[("project/a/.env", "SECRET\n"), ("other/.env", "SECRET\n")]);
+        for (target, name) in
+            [(".", "here"), ("..", "up"), ("loop", "loop"), ("/", "root"), ("a", "b"), ("../other", "o")]
+        {
+            symlink(target, fence.path("project").join(name)).unwrap();
+        }
+        for script in
+            ["cat a/.env", "cat b/.env", "cat here/here/a/.env", "cat up/project/a/.env", "cat o/.env", "cat loop"]
+        {
+            fence.fails(script);
+        }
+    });
+}
+
+/// What is mounted below the project, also the project itself once more, is guarded at each of its places.
+#[test]
+fn what_is_mounted_twice_is_guarded_twice() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"**/.env\"]\nprotect = [\"**/frozen\"]\n");
+        fence.write(&[
+            ("project/a/.env", "SECRET\n"),
+            ("project/a/frozen", "old\n"),
+            ("project/again/x", ""),
+            ("project/new/x", ""),
+        ]);
+        let mounts = "mount --make-rprivate /; mount --bind $W/project $W/project/again; mount -t tmpfs x $W/project/new; \
+                      echo SECRET > $W/project/new/.env; chmod 777 $W/project/new; chmod 666 $W/project/new/.env";
+        for inner in [
+            "cat a/.env",
+            "cat again/a/.env",
+            "cat new/.env",
+            "echo x > again/a/frozen",
+            "mv again/a again/b",
+            "mv again/a/.env m",
+        ] {
+            let output = fence.after_mounting(mounts, &[fence.binary(), "run", "--", "/bin/sh", "-c", inner]);
+            let shown = text(&output.stdout) + &text(&output.stderr);
+            assert!(!output.status.success() && !shown.contains("SECRET"), "as {:?}: {inner}\n{shown}", fence.who);
+            assert!(!shown.contains("error: cannot"), "as {:?}: {inner}\n{shown}", fence.who);
+        }
+        assert_eq!(fs::read(fence.path("project/a/frozen")).unwrap(), b"old\n");
+    });
+}
+
+/// What a rule names at one place is guarded where else the host mounts it, in both views.
+#[test]
+fn what_is_named_is_guarded_where_else_it_is_mounted() {
+    each(|fence| {
+        fence.write(&[
+            ("project/infra/main.tf", "old\n"),
+            ("project/private/key", "SECRET\n"),
+            ("project/again/x", ""),
+            ("project/homes/x", ""),
+            ("project/keys/x", ""),
+            ("home/.ssh/keys/id", "SECRET\n"),
+            ("home/notes", "notes\n"),
+            ("other/homes/x", ""),
+        ]);
+        let mounts = "mount --make-rprivate /; mount --bind $W/project $W/project/again; \
+                      mount --bind $W/home $W/project/homes; mount --bind $W/home/.ssh/keys $W/project/keys; \
+                      mount --bind $W/home $W/other/homes";
+        let check = |view: &str, script: &str, works: bool| {
+            let policy =
+                format!("version = 1\n[files]\nview = \"{view}\"\ndeny = [\"private\"]\nprotect = [\"infra\"]\n");
+            fence.write(&[("project/p.toml", &policy)]);
+            let script = fence.script(script);
+            let run = [fence.binary(), "run", "--policy", "p.toml", "--", "/bin/sh", "-c", &script];
+            let output = fence.after_mounting(mounts, &run);
+            let shown = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.success(), works, "as {:?}: {script}\n{shown}", fence.who);
+            assert!(
+                !shown.contains("SECRET") && !shown.contains("error: cannot"),
+                "as {:?}: {script}\n{shown}",
+                fence.who
+            );
+        };
+        for script in [
+            "cat private/key",
+            "cat again/private/key",
+            "echo x > infra/main.tf",
+            "echo x > again/infra/main.tf",
+            "mv again/infra again/i",
+            "cat homes/.ssh/keys/id",
+            "ls homes/.local/state/ringfence",
+            "cat keys/id",
+        ] {
+            check("surface", script, false);
+        }
+        check("surface", "cat homes/notes && echo x > again/new && rm new", true);
+        check("host", "cat $W/other/homes/.ssh/keys/id", false);
+        check("host", "ls $W/other/homes/.local/state/ringfence", false);
+        check("host", "cat $W/other/homes/notes", true);
+        assert_eq!(fs::read(fence.path("project/infra/main.tf")).unwrap(), b"old\n");
+    });
+}
+
+/// A7: rules with wildcards outside the roots are followed from where they begin.
+#[test]
+fn a7_patterns_outside_the_roots_are_followed() {
+    each(|fence| {
+        for script in
+            ["cat /etc/shadow", "cat /etc/shadow-", "cat /etc/gshadow-", "ls /etc/ssl/private", "cat /proc/kpagecount"]
+        {
+            fence.fails(script);
+        }
+        // Closed by a mount, and not only by the mode of the file: then it would be the system's own.
+        let mounts = fence.works("cut -d' ' -f5 /proc/self/mountinfo");
+        for place in ["/etc/shadow", "/proc/keys", "/proc/kallsyms"] {
+            assert!(mounts.lines().any(|line| line == place), "{place}: {mounts}");
+        }
+    });
+}

@@ -1,0 +1,167 @@
+//! Where the fence is measured: a directory of its own, with a home, a project and the programs, all of an ordinary user.
+//!
+//! Started by root, the measuring itself is done by somebody who is not: a fence for root is another thing, and bubblewrap
+//! works differently too.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::Effort;
+use crate::steps::{Failure, Outcome, cargo, must_succeed};
+
+/// Somebody without an account: no file of the machine is theirs.
+const ORDINARY: u32 = 44_444;
+
+/// The places in the directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Ground {
+    pub(super) dir: PathBuf,
+}
+
+impl Ground {
+    pub(crate) fn at(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    pub(super) fn ringfence(&self) -> PathBuf {
+        self.dir.join("bin/ringfence")
+    }
+
+    /// This program, as a helper inside the fence: programs of the project can be read there.
+    pub(super) fn helper(&self) -> PathBuf {
+        self.project().join("helper")
+    }
+
+    /// A compiler, if there is one.
+    pub(super) fn toolchain(&self) -> Option<PathBuf> {
+        Some(self.dir.join("toolchain")).filter(|dir| dir.join("bin/cargo").is_file())
+    }
+
+    /// A small project with a repository.
+    pub(super) fn project(&self) -> PathBuf {
+        self.dir.join("home/project")
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.dir.join("home")
+    }
+
+    /// A directory for this name that is made if it is not there.
+    pub(super) fn scratch(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.dir.join("scratch").join(name);
+        fs::create_dir_all(&path).map_err(|cause| failed(&path, &cause))?;
+        Ok(path)
+    }
+
+    /// A command in the project, with an environment that does not depend on who measures.
+    pub(super) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("HOME", self.home()).env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8");
+        command.current_dir(self.project()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// `ringfence run -- COMMAND..`, in the project.
+    pub(super) fn fenced(&self, options: &[&std::ffi::OsStr], words: &[&str]) -> Command {
+        let mut command = self.command(self.ringfence());
+        command.arg("run").args(options).arg("--").args(words);
+        command
+    }
+}
+
+/// Builds what is measured, lays it out, and measures as an ordinary user.
+pub(super) fn measure(root: &Path, effort: Effort) -> Result<Outcome, Failure> {
+    must_succeed(&mut cargo(root, &["build", "--release", "-p", "ringfence"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let is_root = is_root()?;
+    let base = base(is_root);
+    let place = tempfile::Builder::new().prefix("ringfence-bench-").tempdir_in(&base);
+    let place = place.map_err(|cause| failed(&base, &cause))?;
+    let ground = Ground::at(place.path());
+    lay_out(&ground, &target.join("release/ringfence")).map_err(|cause| failed(&ground.dir, &cause))?;
+    if effort == Effort::Full {
+        bring_toolchain(&ground)?;
+    }
+    let mut command = Command::new(ground.dir.join("bin/xtask"));
+    command.arg("bench-fence").arg(&ground.dir).args((effort == Effort::Quick).then_some("--quick"));
+    command.current_dir(&ground.dir);
+    if is_root {
+        give(&ground.dir).map_err(|cause| failed(&ground.dir, &cause))?;
+        command.uid(ORDINARY).gid(ORDINARY);
+    }
+    must_succeed(&mut command)
+}
+
+/// Where projects lie. Not below `/tmp`, which is another directory inside the fence.
+fn base(is_root: bool) -> PathBuf {
+    let home = if is_root { Some(PathBuf::from("/home")) } else { std::env::var_os("HOME").map(PathBuf::from) };
+    home.filter(|home| home.is_dir()).unwrap_or_else(std::env::temp_dir)
+}
+
+fn lay_out(ground: &Ground, ringfence: &Path) -> io::Result<()> {
+    fs::set_permissions(&ground.dir, fs::Permissions::from_mode(0o755))?;
+    for dir in ["bin", "scratch", "home/project"] {
+        fs::create_dir_all(ground.dir.join(dir))?;
+    }
+    fs::copy(ringfence, ground.ringfence())?;
+    fs::copy(std::env::current_exe()?, ground.dir.join("bin/xtask"))?;
+    fs::copy(std::env::current_exe()?, ground.helper())?;
+    fs::write(ground.project().join("README"), "A project to start commands in.\n")
+}
+
+/// The compiler of whoever measures may lie in a home that nobody else may enter: its programs and libraries are linked here,
+/// which copies nothing.
+fn bring_toolchain(ground: &Ground) -> Result<(), Failure> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let Some(sysroot) = sysroot.ok().and_then(|output| String::from_utf8(output.stdout).ok()) else { return Ok(()) };
+    let (from, to) = (PathBuf::from(sysroot.trim()), ground.dir.join("toolchain"));
+    for part in ["bin", "lib"] {
+        link_tree(&from.join(part), &to.join(part)).map_err(|cause| failed(&to, &cause))?;
+    }
+    Ok(())
+}
+
+fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let (entry, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+        let target = to.join(entry.file_name().unwrap_or_default());
+        if kind.is_dir() {
+            link_tree(&entry, &target)?;
+        } else if fs::hard_link(&entry, &target).is_err() {
+            fs::copy(&entry, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives away what was made here; what is linked stays whose it is.
+fn give(dir: &Path) -> io::Result<()> {
+    chown(dir, Some(ORDINARY), Some(ORDINARY))?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name() == "toolchain" {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            give(&entry.path())?;
+        } else {
+            chown(entry.path(), Some(ORDINARY), Some(ORDINARY))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_root() -> Result<bool, Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = Path::new("/proc/self");
+    Ok(fs::metadata(own).map_err(|cause| failed(own, &cause))?.uid() == 0)
+}
+
+pub(super) fn failed(path: &Path, cause: &io::Error) -> Failure {
+    Failure::Found(format!("{}: {cause}", path.display()))
+}
