@@ -328,6 +328,9 @@ impl Matcher {
 
     fn path_node(&mut self, path: &AbsPath) -> u32 {
         let (dir, Some(name)) = path.split_last() else { return TOP };
+        if self.last.0 == *path {
+            return self.last.1;
+        }
         if self.last.0.as_bytes() != dir {
             let mut at = TOP;
             for name in dir.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
