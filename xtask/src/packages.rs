@@ -25,6 +25,7 @@ struct Package {
 
 /// Everything that has to be installed beside a Rust toolchain. A check that needs another program adds its row here.
 const PACKAGES: &[Package] = &[
+    Package { name: "bubblewrap", sign: Sign::File("/usr/bin/bwrap"), why: "one way to build a fence is made of it" },
     Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" },
     Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
     Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },

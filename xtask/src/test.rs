@@ -1,7 +1,9 @@
 //! `cargo xtask test`: all set-up, then every check. CI runs the same command.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use crate::packages;
 use crate::say;
@@ -16,6 +18,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         Step { name: "tidy", work: Box::new(|| tidy_step(root)) },
         Step { name: "clippy", work: Box::new(|| clippy(root)) },
         Step { name: "fuzz targets", work: Box::new(|| fuzz_targets(root)) },
+        Step { name: "other systems", work: Box::new(|| other_systems(root)) },
         Step { name: "tests", work: Box::new(|| tests(root)) },
         Step {
             name: "doc tests",
@@ -44,6 +47,43 @@ fn fuzz_targets(root: &Path) -> Result<Outcome, Failure> {
     // What the workspace has built already is not built again.
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     must_succeed(cargo(root, &arguments).env("CARGO_TARGET_DIR", target))
+}
+
+/// Systems that the tests do not run on, and what is built for them. Elsewhere than on Linux nothing is started, and what is left
+/// must still compile.
+const OTHER_SYSTEMS: &[(&str, &[&str])] = &[
+    ("aarch64-unknown-linux-gnu", &["--workspace"]),
+    (
+        "x86_64-apple-darwin",
+        &["--package", "ringfence", "--package", "ringfence-session", "--package", "ringfence-sys"],
+    ),
+];
+
+/// Type-checks for other systems, as far as their standard libraries are installed (`rustup target add`).
+fn other_systems(root: &Path) -> Result<Outcome, Failure> {
+    let mut absent = Vec::new();
+    for (target, packages) in OTHER_SYSTEMS {
+        if has_target(target) {
+            must_succeed(cargo(root, &["check", "--target", target]).args(*packages))?;
+        } else {
+            absent.push(*target);
+        }
+    }
+    Ok(if absent.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::NotRun(format!("other systems (no standard library for {})", absent.join(", ")))
+    })
+}
+
+/// Whether the compiler has a standard library for a target: the directory of its libraries is there.
+fn has_target(target: &str) -> bool {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).args(["--print", "target-libdir", "--target", target]).output();
+    let is_there = |output: std::process::Output| {
+        output.status.success() && Path::new(OsStr::from_bytes(output.stdout.trim_ascii())).is_dir()
+    };
+    output.is_ok_and(is_there)
 }
 
 /// nextest gives each test its own process and shows a slow one; without it cargo's own runner does the same work.

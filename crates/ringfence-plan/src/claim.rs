@@ -1,9 +1,6 @@
-//! What was asked, what falls short, what holds.
+//! What was asked, and what falls short.
 
 use std::fmt;
-
-use ringfence_surface::policy::View;
-use ringfence_surface::{Effect, Governance, Sense, Surface};
 
 /// One thing the Surface asks of whoever enforces it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +19,19 @@ pub enum Claim {
         /// The rule's pattern.
         pattern: String,
     },
+    /// What is denied stays so for names that appear later.
+    DeniedLater,
+    /// What is protected stays so for names that appear later.
+    ProtectedLater,
+    /// A guard stays when somebody outside replaces the file.
+    HeldWhenReplaced,
+    /// A guarded file has no other name by which it could be reached.
+    OneName {
+        /// Which.
+        path: String,
+    },
+    /// Behind the first wall stands a second that holds if the first is wrong.
+    SecondWall,
     /// No host can be reached but these.
     OnlyTheseHosts {
         /// In their own spelling.
@@ -55,6 +65,11 @@ impl fmt::Display for Claim {
             Self::NothingElseIsWritable => f.write_str("nothing else is writable"),
             Self::Denied { pattern } => write!(f, "deny {pattern}"),
             Self::Protected { pattern } => write!(f, "protect {pattern}"),
+            Self::DeniedLater => f.write_str("deny names that appear later"),
+            Self::ProtectedLater => f.write_str("protect names that appear later"),
+            Self::HeldWhenReplaced => f.write_str("guards stay when a file is replaced outside"),
+            Self::OneName { path } => write!(f, "no other name of {path}"),
+            Self::SecondWall => f.write_str("a second wall behind the first"),
             Self::OnlyTheseHosts { hosts } if hosts.is_empty() => f.write_str("no network"),
             Self::OnlyTheseHosts { hosts } => write!(f, "no network but {}", hosts.join(", ")),
             Self::CleanEnvironment => f.write_str("only named variables"),
@@ -63,6 +78,34 @@ impl fmt::Display for Claim {
             Self::Processes { count } => write!(f, "at most {count} processes"),
             Self::Time { seconds } => write!(f, "at most {seconds} s"),
         }
+    }
+}
+
+impl Claim {
+    /// A short name for the command line: that of every claim of its kind.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::NothingElseIsReadable => "readable",
+            Self::NothingElseIsWritable => "writable",
+            Self::DeniedLater => "denied-later",
+            Self::ProtectedLater => "protected-later",
+            Self::HeldWhenReplaced => "replaced",
+            Self::SecondWall => "second-wall",
+            Self::OnlyTheseHosts { .. } => "network",
+            Self::CleanEnvironment => "environment",
+            Self::TreeEndsWithSession => "tree",
+            Self::Memory { .. } => "memory",
+            Self::Processes { .. } => "pids",
+            Self::Time { .. } => "wall",
+            Self::Denied { .. } => "deny",
+            Self::Protected { .. } => "protect",
+            Self::OneName { .. } => "one-name",
+        }
+    }
+
+    /// Is this what somebody calls it: by its short name or its text?
+    pub fn is_called(&self, name: &str) -> bool {
+        self.key() == name || self.to_string() == name
     }
 }
 
@@ -79,8 +122,25 @@ pub enum LayerName {
     Seccomp,
     /// The network namespace and its relay.
     Egress,
-    /// The process namespace.
+    /// The process namespace, and the first process in it, which is ours.
     Processes,
+    /// A control group.
+    Cgroup,
+}
+
+impl LayerName {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Environment => "environment",
+            Self::Mounts => "mounts",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::Egress => "network",
+            Self::Processes => "processes",
+            Self::Cgroup => "cgroup",
+        }
+    }
 }
 
 /// A claim that a layer cannot carry here.
@@ -92,57 +152,4 @@ pub struct Shortfall {
     pub layer: LayerName,
     /// Why not.
     pub reason: String,
-}
-
-/// How a claim fared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
-    /// These layers hold it, each on its own.
-    By(Vec<LayerName>),
-    /// Nobody does, and the user accepted that.
-    Not(Vec<Shortfall>),
-}
-
-/// One claim and how it fared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReceiptLine {
-    /// What was asked.
-    pub claim: Claim,
-    /// How it fared.
-    pub kept: Kept,
-}
-
-/// What holds in a session, claim by claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt {
-    /// One line for each claim, in the order of the plan.
-    pub lines: Vec<ReceiptLine>,
-}
-
-/// Everything a Surface asks, each to be carried by a layer or reported short. A self-governing session asks nothing of the
-/// operating system. There are as many as rules: whoever starts a session and tells nobody has no use for them.
-pub fn claims(surface: &Surface) -> Vec<Claim> {
-    let mut claims = vec![Claim::CleanEnvironment];
-    if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-        return claims;
-    }
-    if surface.view() == View::Surface {
-        claims.push(Claim::NothingElseIsReadable);
-    }
-    claims.push(Claim::NothingElseIsWritable);
-    for rule in surface.rules().iter().filter(|rule| rule.sense == Sense::Rule) {
-        match rule.effect {
-            Effect::Escape | Effect::Deny => claims.push(Claim::Denied { pattern: rule.pattern.to_string() }),
-            Effect::Protect => claims.push(Claim::Protected { pattern: rule.pattern.to_string() }),
-            Effect::Write(_) | Effect::Read(_) | Effect::Ask | Effect::ThirdParty | Effect::Withheld => {}
-        }
-    }
-    let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
-    claims.push(Claim::OnlyTheseHosts { hosts });
-    claims.push(Claim::TreeEndsWithSession);
-    let caps = surface.caps();
-    claims.extend(caps.memory.as_ref().map(|cap| Claim::Memory { bytes: cap.value }));
-    claims.extend(caps.pids.as_ref().map(|cap| Claim::Processes { count: cap.value }));
-    claims.extend(caps.wall.as_ref().map(|cap| Claim::Time { seconds: cap.value.as_secs() }));
-    claims
 }

@@ -4,8 +4,11 @@
 //! its place. So every directory between a writable root and something guarded is pinned. Pins alone would make each of
 //! them a mount of its own, and renames between them would fail; so the root is bound once more over the top, and the pins
 //! hold from below.
+//!
+//! What is shown inside something denied (the session's own home, in a home directory that is the project) is mounted after
+//! it: the denied directory becomes a hollow one, in which nothing else exists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_surface::AbsPath;
 
@@ -20,42 +23,82 @@ pub struct Findings {
     pub protected: Vec<AbsPath>,
 }
 
-/// The mounts with everything guarded that was found.
+/// The mounts with everything guarded that was found, sorted by destination: what contains comes before what is contained.
+/// Only the pins of a root come before it is covered, the deepest first.
 pub fn guarded(mounts: &[MountOp], findings: &Findings) -> Vec<MountOp> {
-    let names = findings.denied.iter().map(|(path, _)| path).chain(&findings.protected);
-    let guarded: BTreeSet<&AbsPath> = names.collect();
-    let mut ops = Vec::new();
-    for op in mounts {
-        ops.push(op.clone());
-        if let MountOp::Bind { path, access: MountAccess::ReadWrite, .. } = op {
-            let pins = pins(path, mounts, &guarded);
-            if !pins.is_empty() {
-                ops.extend(pins.into_iter().map(|path| MountOp::Pin { path }));
-                ops.push(MountOp::Cover { path: path.clone() });
-            }
+    let layout = Layout::new(mounts, findings);
+    let pins = layout.pins();
+    let mut ops: Vec<MountOp> = mounts.to_vec();
+    let frozen = findings.protected.iter().filter(|path| layout.is_writable(path));
+    ops.extend(frozen.map(|path| MountOp::Freeze { path: path.clone() }));
+    ops.extend(findings.denied.iter().map(|(path, kind)| {
+        let (path, kind) = (path.clone(), *kind);
+        if layout.hollow.contains(&path) { MountOp::Hollow { path } } else { MountOp::Mask { path, kind } }
+    }));
+    // Stable: at one place the mount comes first, then what guards it.
+    ops.sort_by(|a, b| a.destination().cmp(b.destination()));
+    let mut placed = Vec::with_capacity(ops.len());
+    for op in ops {
+        let root = matches!(op, MountOp::Bind { .. }).then(|| op.destination().clone());
+        placed.push(op);
+        if let Some((root, pins)) = root.and_then(|root| pins.get_key_value(&root)) {
+            placed.extend(pins.iter().rev().map(|path| MountOp::Pin { path: path.clone() }));
+            placed.push(MountOp::Cover { path: root.clone() });
         }
     }
-    // What lies in something read-only cannot be written anyway, and each mount costs time.
-    let writable = findings.protected.iter().filter(|path| !is_read_only(path, mounts));
-    let mut guards: Vec<MountOp> = writable.map(|path| MountOp::Freeze { path: path.clone() }).collect();
-    guards.extend(findings.denied.iter().map(|(path, kind)| MountOp::Mask { path: path.clone(), kind: *kind }));
-    guards.sort_by(|a, b| a.destination().cmp(b.destination()));
-    ops.extend(guards);
-    ops
+    placed
 }
 
-/// Is the innermost of the mounts that show a path read-only?
-fn is_read_only(path: &AbsPath, mounts: &[MountOp]) -> bool {
-    let showing = mounts.iter().filter(|op| path.is_within(op.destination()));
-    let innermost = showing.max_by_key(|op| op.destination().as_bytes().len());
-    matches!(innermost, Some(MountOp::Bind { access: MountAccess::ReadOnly, .. }))
+/// What is mounted where, and what is denied.
+struct Layout<'m> {
+    mounts: BTreeMap<&'m AbsPath, &'m MountOp>,
+    findings: &'m Findings,
+    denied: BTreeSet<&'m AbsPath>,
+    /// Denied directories in which something is mounted.
+    hollow: BTreeSet<AbsPath>,
 }
 
-/// The directories between a root and what is guarded or mounted in it, both ends left out.
-fn pins(root: &AbsPath, mounts: &[MountOp], guarded: &BTreeSet<&AbsPath>) -> BTreeSet<AbsPath> {
-    let inner = mounts.iter().map(MountOp::destination).filter(|path| *path != root);
-    let held = guarded.iter().copied().chain(inner).filter(|path| path.is_within(root) && *path != root);
-    held.flat_map(|path| path.ancestors().skip(1).take_while(|above| above != root).collect::<Vec<_>>()).collect()
+impl<'m> Layout<'m> {
+    fn new(mounts: &'m [MountOp], findings: &'m Findings) -> Self {
+        let denied: BTreeSet<&AbsPath> = findings.denied.iter().map(|(path, _)| path).collect();
+        let above = mounts.iter().flat_map(|op| op.destination().ancestors().skip(1));
+        let hollow = above.filter(|path| denied.contains(path)).collect();
+        let mounts = mounts.iter().map(|op| (op.destination(), op)).collect();
+        Self { mounts, findings, denied, hollow }
+    }
+
+    /// The mount that shows a place; itself, if something is mounted there.
+    fn shown_by(&self, path: &AbsPath) -> Option<&'m MountOp> {
+        path.ancestors().find_map(|above| self.mounts.get(&above).copied())
+    }
+
+    fn is_writable(&self, path: &AbsPath) -> bool {
+        matches!(self.shown_by(path), Some(MountOp::Bind { access: MountAccess::ReadWrite, .. }))
+    }
+
+    /// For each writable root, the directories between it and what is guarded or mounted in it, both ends left out.
+    fn pins(&self) -> BTreeMap<AbsPath, BTreeSet<AbsPath>> {
+        let mut pins: BTreeMap<AbsPath, BTreeSet<AbsPath>> = BTreeMap::new();
+        let held = self.denied.iter().chain(self.mounts.keys()).copied().chain(&self.findings.protected);
+        for path in held {
+            let mut between = Vec::new();
+            for above in path.ancestors().skip(1) {
+                // What lies in something denied has its own way in, which nobody can rename.
+                if self.denied.contains(&above) {
+                    break;
+                }
+                if let Some(op) = self.mounts.get(&above) {
+                    if let MountOp::Bind { access: MountAccess::ReadWrite, .. } = op {
+                        pins.entry(above).or_default().extend(between);
+                    }
+                    break;
+                }
+                between.push(above);
+            }
+        }
+        pins.retain(|_, between| !between.is_empty());
+        pins
+    }
 }
 
 #[cfg(test)]
@@ -71,55 +114,90 @@ mod tests {
         MountOp::Bind { path: abs(path), access, role: Role::Write }
     }
 
+    fn show(op: &MountOp) -> String {
+        match op {
+            MountOp::Bind { path, .. } => format!("bind {path}"),
+            MountOp::Pin { path } => format!("pin {path}"),
+            MountOp::Cover { path } => format!("cover {path}"),
+            MountOp::Mask { path, .. } => format!("mask {path}"),
+            MountOp::Freeze { path } => format!("freeze {path}"),
+            MountOp::Hollow { path } => format!("hollow {path}"),
+            MountOp::Link { path, .. } => format!("link {path}"),
+            MountOp::Private { path, .. } => format!("private {path}"),
+        }
+    }
+
+    #[track_caller]
+    fn check(mounts: &[MountOp], denied: &[(&str, Found)], protected: &[&str], expected: &[&str]) {
+        let findings = Findings {
+            denied: denied.iter().map(|(path, kind)| (abs(path), *kind)).collect(),
+            protected: protected.iter().map(|path| abs(path)).collect(),
+        };
+        let shown: Vec<String> = guarded(mounts, &findings).iter().map(show).collect();
+        assert_eq!(shown, expected);
+    }
+
+    const RO: MountAccess = MountAccess::ReadOnly;
+    const RW: MountAccess = MountAccess::ReadWrite;
+
     #[test]
     fn ancestors_are_pinned_below_a_cover() {
-        let mounts = [bind("/usr", MountAccess::ReadOnly), bind("/w", MountAccess::ReadWrite)];
-        let findings = Findings {
-            denied: vec![(abs("/w/a/b/.env"), Found::File)],
-            protected: vec![abs("/w/.git/hooks"), abs("/w/top")],
-        };
-        let shown: Vec<String> = guarded(&mounts, &findings)
-            .iter()
-            .map(|op| match op {
-                MountOp::Bind { path, .. } => format!("bind {path}"),
-                MountOp::Pin { path } => format!("pin {path}"),
-                MountOp::Cover { path } => format!("cover {path}"),
-                MountOp::Mask { path, .. } => format!("mask {path}"),
-                MountOp::Freeze { path } => format!("freeze {path}"),
-                other => format!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(
-            shown,
-            [
+        check(
+            &[bind("/usr", RO), bind("/w", RW)],
+            &[("/w/a/b/.env", Found::File)],
+            &["/w/.git/hooks", "/w/top"],
+            &[
                 "bind /usr",
                 "bind /w",
-                "pin /w/.git",
-                "pin /w/a",
                 "pin /w/a/b",
+                "pin /w/a",
+                "pin /w/.git",
                 "cover /w",
                 "freeze /w/.git/hooks",
                 "mask /w/a/b/.env",
-                "freeze /w/top"
-            ]
+                "freeze /w/top",
+            ],
         );
     }
 
     #[test]
-    fn what_is_read_only_anyway_is_not_frozen() {
-        let mounts = [
-            bind("/usr", MountAccess::ReadOnly),
-            bind("/usr/src/w", MountAccess::ReadWrite),
-            bind("/usr/src/w/docs", MountAccess::ReadOnly),
-        ];
-        let protected = ["/usr/lib/systemd", "/usr/src/w/.envrc", "/usr/src/w/docs/.envrc"].map(abs).to_vec();
-        let denied = vec![(abs("/usr/lib/key"), Found::File)];
-        let ops = guarded(&mounts, &Findings { denied, protected });
-        let is_guard = |op: &&MountOp| matches!(op, MountOp::Freeze { .. } | MountOp::Mask { .. });
-        let guards: Vec<&MountOp> = ops.iter().filter(is_guard).collect();
-        let mask = MountOp::Mask { path: abs("/usr/lib/key"), kind: Found::File };
-        let freeze = MountOp::Freeze { path: abs("/usr/src/w/.envrc") };
-        assert_eq!(guards, [&mask, &freeze]);
+    fn what_is_mounted_in_a_root_is_pinned_too() {
+        check(&[bind("/w", RW), bind("/w/a/b", RW)], &[], &[], &["bind /w", "pin /w/a", "cover /w", "bind /w/a/b"]);
+        check(
+            &[bind("/w", RO), bind("/w/a/b", RW)],
+            &[("/w/a/b/c/.env", Found::File)],
+            &[],
+            &["bind /w", "bind /w/a/b", "pin /w/a/b/c", "cover /w/a/b", "mask /w/a/b/c/.env"],
+        );
+    }
+
+    #[test]
+    fn what_is_read_only_needs_no_freezing() {
+        check(&[bind("/w", RO)], &[], &["/w/.git/hooks"], &["bind /w"]);
+        check(
+            &[bind("/w", RO), bind("/w/a", RW)],
+            &[],
+            &["/w/a/x", "/w/b"],
+            &["bind /w", "bind /w/a", "freeze /w/a/x"],
+        );
+    }
+
+    /// The session's own home in a home directory that is the project.
+    #[test]
+    fn what_is_shown_in_something_denied_comes_after_it() {
+        check(
+            &[bind("/home/u", RW), bind("/home/u/.state/rf/s/1/home", RW)],
+            &[("/home/u/.state/rf", Found::Directory), ("/home/u/.ssh", Found::Directory)],
+            &[],
+            &[
+                "bind /home/u",
+                "pin /home/u/.state",
+                "cover /home/u",
+                "mask /home/u/.ssh",
+                "hollow /home/u/.state/rf",
+                "bind /home/u/.state/rf/s/1/home",
+            ],
+        );
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub enum Ground {
 /// What a rule gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rights {
+    /// Listing directories.
+    List,
     /// Reading, listing, executing.
     Read,
     /// Reading, writing and control of a device.
@@ -86,9 +88,9 @@ pub struct LandlockPlan {
     pub withheld: Vec<Withheld>,
 }
 
-/// Which claims a domain holds. Apart from the domain, since there are as many as rules and a start has no use for them.
+/// Which claims a domain carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LandlockClaims {
+pub struct Fares {
     /// The claims about paths that this domain holds by itself: their contents, and their names. That metadata is outside is
     /// said once, at the claim that nothing else is writable.
     pub carried: Vec<Claim>,
@@ -114,15 +116,15 @@ pub fn landlock(surface: &Surface, ground: Ground) -> LandlockPlan {
     }
 }
 
-/// What the domain that [`landlock`] made for this Surface holds by itself, and what not.
-pub fn landlock_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> LandlockClaims {
-    let mut claims = LandlockClaims { carried: Vec::new(), shortfalls: Vec::new() };
+/// Which claims the domain for a Surface carries by itself.
+pub fn fares(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> Fares {
+    let mut fares = Fares { carried: Vec::new(), shortfalls: Vec::new() };
     // A self-governing session asks nothing of the operating system.
     if *surface.governance() == Governance::Fenced {
-        whole_claims(surface, ground, &mut claims);
-        path_claims(surface, plan, &mut claims);
+        whole_claims(surface, ground, &mut fares);
+        path_claims(surface, ground, plan, &mut fares);
     }
-    claims
+    fares
 }
 
 fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>) {
@@ -161,7 +163,7 @@ fn one_rule(rule: &Rule, ground: Ground) -> Result<(&AbsPath, Rights), &'static 
 /// Rights add up from above, so a rule that gives no more than one above it says nothing.
 fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>) -> bool {
     path.ancestors().skip(1).filter_map(|above| rights.get(&above)).any(|above| match given {
-        Rights::Read => *above != Rights::Device,
+        Rights::List | Rights::Read => matches!(*above, Rights::Read | Rights::All),
         Rights::Device | Rights::All => *above == Rights::All,
     })
 }
@@ -169,8 +171,8 @@ fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>)
 const LEFT_TO_THE_VIEW: &str = "files are left to the view, since other sandboxes may be started inside";
 
 /// The claims that speak of everything.
-fn whole_claims(surface: &Surface, ground: Ground, claims: &mut LandlockClaims) {
-    let mut short = |claim, reason| claims.shortfalls.push(shortfall(claim, reason));
+fn whole_claims(surface: &Surface, ground: Ground, fares: &mut Fares) {
+    let mut short = |claim, reason| fares.shortfalls.push(shortfall(claim, reason));
     if surface.view() == View::Surface {
         short(
             Claim::NothingElseIsReadable,
@@ -196,10 +198,12 @@ fn whole_claims(surface: &Surface, ground: Ground, claims: &mut LandlockClaims) 
 }
 
 /// The claims that speak of single paths.
-fn path_claims(surface: &Surface, plan: &LandlockPlan, claims: &mut LandlockClaims) {
+fn path_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &mut Fares) {
     for rule in surface.rules().iter().filter(|rule| rule.sense == Sense::Rule) {
         let pattern = rule.pattern.to_string();
         let (claim, touched) = match rule.effect {
+            // Whoever builds this domain leaves out what exists: see `complement`.
+            Effect::Escape | Effect::Deny if ground == Ground::Host => (Claim::Denied { pattern }, false),
             Effect::Escape | Effect::Deny => {
                 (Claim::Denied { pattern }, touches(&rule.pattern, &plan.rules, Rights::Read))
             }
@@ -207,12 +211,12 @@ fn path_claims(surface: &Surface, plan: &LandlockPlan, claims: &mut LandlockClai
             _ => continue,
         };
         match (plan.files, touched) {
-            (Files::Open, _) => claims.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
+            (Files::Open, _) => fares.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
             (Files::Restricted, true) => {
                 let reason = "rights add up from the directories above and cannot be taken away below";
-                claims.shortfalls.push(shortfall(claim, reason));
+                fares.shortfalls.push(shortfall(claim, reason));
             }
-            (Files::Restricted, false) => claims.carried.push(claim),
+            (Files::Restricted, false) => fares.carried.push(claim),
         }
     }
 }
@@ -273,17 +277,17 @@ mod tests {
         plan.rules.iter().find(|rule| rule.path == abs(path)).map(|rule| rule.rights)
     }
 
-    fn claims(policy: &str, ground: Ground) -> LandlockClaims {
+    fn judged(policy: &str, ground: Ground) -> Fares {
         let surface = surface(policy);
-        landlock_claims(&surface, ground, &landlock(&surface, ground))
+        fares(&surface, ground, &landlock(&surface, ground))
     }
 
-    fn short(claims: &LandlockClaims, claim: &str) -> Option<String> {
-        claims.shortfalls.iter().find(|short| short.claim.to_string() == claim).map(|short| short.reason.clone())
+    fn short(plan: &Fares, claim: &str) -> Option<String> {
+        plan.shortfalls.iter().find(|short| short.claim.to_string() == claim).map(|short| short.reason.clone())
     }
 
-    fn carries(claims: &LandlockClaims, claim: &str) -> bool {
-        claims.carried.iter().any(|carried| carried.to_string() == claim)
+    fn carries(plan: &Fares, claim: &str) -> bool {
+        plan.carried.iter().any(|carried| carried.to_string() == claim)
     }
 
     /// Everything in the view is readable, so that what is mounted later is too; writes have their places.
@@ -347,14 +351,14 @@ mod tests {
         let plan = landlock(&surface(POLICY), Ground::NestedView);
         assert_eq!((plan.files, plan.rules.len()), (Files::Open, 0));
         assert_eq!(plan.scopes.len(), 2);
-        let claims = claims(POLICY, Ground::NestedView);
-        assert_eq!(claims.carried, []);
-        assert!(short(&claims, "nothing else is writable").is_some_and(|why| why.contains("view")));
+        let fares = judged(POLICY, Ground::NestedView);
+        assert!(fares.carried.is_empty());
+        assert!(short(&fares, "nothing else is writable").is_some_and(|why| why.contains("view")));
     }
 
     #[test]
     fn what_it_cannot_say_is_said() {
-        let view = claims(POLICY, Ground::View);
+        let view = judged(POLICY, Ground::View);
         assert!(short(&view, "nothing else is readable").is_some());
         assert!(short(&view, "nothing else is writable").is_some_and(|why| why.contains("mode, owner")));
         assert!(short(&view, "no network").is_some_and(|why| why.contains("unix sockets by path")));
@@ -362,19 +366,20 @@ mod tests {
         assert!(short(&view, "protect /home/u/proj/infra").is_some());
         assert!(short(&view, "protect **/.envrc").is_some());
         assert!(carries(&view, "protect /srv/www"));
-        let host = claims(POLICY, Ground::Host);
-        assert!(short(&host, "deny /home/u/proj/secret").is_some());
+        let host = judged(POLICY, Ground::Host);
+        assert!(carries(&host, "deny /home/u/proj/secret"));
+        assert!(short(&host, "protect /home/u/proj/infra").is_some());
         assert!(carries(&host, "deny /srv/keys"));
         assert!(carries(&host, "protect /srv/www"));
         assert!(short(&host, "only named variables").is_none() && !carries(&host, "only named variables"));
-        for claims in [view, host] {
-            assert!(claims.shortfalls.iter().all(|short| short.layer == LayerName::Landlock));
+        for plan in [view, host] {
+            assert!(plan.shortfalls.iter().all(|short| short.layer == LayerName::Landlock));
         }
     }
 
     #[test]
     fn a_self_governing_session_asks_nothing() {
-        let claims = claims("[workspace]\nself_governing = true\n", Ground::View);
-        assert_eq!((claims.carried.len(), claims.shortfalls.len()), (0, 0));
+        let plan = judged("[workspace]\nself_governing = true\n", Ground::View);
+        assert_eq!((plan.carried.len(), plan.shortfalls.len()), (0, 0));
     }
 }

@@ -3,24 +3,30 @@
 //! Pure, like the Surface. A layer interprets or prints these operations; none of them decides anything again. What was
 //! asked ([`Claim`]) and what holds ([`Receipt`]) are different types: a claim no layer carries is a [`Shortfall`].
 //!
-//! Mounts and claims are compiled today; the other layers' operations arrive with their layers.
+//! Mounts, Landlock, seccomp and claims are compiled today; the other layers' operations arrive with their layers.
 
 #![forbid(unsafe_code)]
 
+mod bwrap;
 mod claim;
+mod complement;
 mod guards;
 mod landlock;
 mod mounts;
+mod receipt;
+mod rung;
 mod seccomp;
 
 use ringfence_surface::{HostFacts, Surface};
 
-pub use claim::{Claim, Kept, LayerName, Receipt, ReceiptLine, Shortfall, claims};
+pub use bwrap::{BwrapError, Places, Starter, bwrap};
+pub use claim::{Claim, LayerName, Shortfall};
+pub use complement::{Entry, complement};
 pub use guards::{Findings, guarded};
-pub use landlock::{
-    Files, Ground, LandlockClaims, LandlockPlan, LandlockRule, Rights, Scope, Withheld, landlock, landlock_claims,
-};
+pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
+pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt};
+pub use rung::Rung;
 pub use seccomp::{ArgTest, Errno, Fence, SyscallAction, SyscallRule, syscalls};
 
 /// What would be enforced.
@@ -30,10 +36,19 @@ pub struct Plan {
     pub mounts: Vec<MountOp>,
     /// What the Surface names and the mounts leave out, and why.
     pub skipped: Vec<Skipped>,
+    /// The Landlock domain: behind the mounts, or in their place.
+    pub landlock: LandlockPlan,
+    /// What becomes of system calls.
+    pub syscalls: Vec<SyscallRule>,
 }
 
-/// Compiles the operations of every layer.
-pub fn compile(surface: &Surface, facts: &HostFacts) -> Plan {
+/// Compiles the operations of every layer, for a fence built in one way. Without namespaces nothing is mounted; the mounts
+/// then say what would be, and where to look for what is denied.
+pub fn compile(surface: &Surface, facts: &HostFacts, rung: Rung) -> Plan {
     let (mounts, skipped) = mounts::compile(surface, facts);
-    Plan { mounts, skipped }
+    let (ground, fence) = match rung {
+        Rung::Native | Rung::Bwrap => (Ground::View, Fence::Namespaces),
+        Rung::LandlockOnly => (Ground::Host, Fence::LandlockOnly),
+    };
+    Plan { mounts, skipped, landlock: landlock(surface, ground), syscalls: syscalls(fence) }
 }

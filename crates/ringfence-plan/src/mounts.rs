@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look as _, PathFact, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look as _, PathFact, Role, Rule, Surface};
 
 /// What a mount permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +65,11 @@ pub enum MountOp {
         /// Where.
         path: AbsPath,
     },
+    /// A directory that may not be read, made of nothing: in it exists only what is mounted there afterwards.
+    Hollow {
+        /// Where.
+        path: AbsPath,
+    },
 }
 
 /// What stands at a path that is guarded.
@@ -86,7 +91,8 @@ impl MountOp {
             | Self::Pin { path }
             | Self::Cover { path }
             | Self::Mask { path, .. }
-            | Self::Freeze { path } => path,
+            | Self::Freeze { path }
+            | Self::Hollow { path } => path,
         }
     }
 }
@@ -109,6 +115,10 @@ pub enum Why {
     Missing,
     /// A mount names one place, this is a pattern.
     Pattern,
+    /// Another rule takes it away.
+    Denied,
+    /// It holds sockets, and what is only readable can still be connected to.
+    Sockets,
 }
 
 impl Why {
@@ -117,17 +127,21 @@ impl Why {
         match self {
             Self::Missing => "nothing is there",
             Self::Pattern => "a mount names one place, this is a pattern",
+            Self::Denied => "another rule denies it",
+            Self::Sockets => "hidden: it holds sockets of the host, and read-only files do not stop a connection",
         }
     }
 }
+
+/// Where the host's services listen. Hidden in the broad view; what a policy names in there is shown.
+const SOCKET_DIRECTORIES: &[&str] = &["/run", "/var/run"];
 
 pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Vec<Skipped>) {
     // Sorted by destination, so that what contains is mounted before what is contained.
     let mut mounts: BTreeMap<AbsPath, MountOp> = BTreeMap::new();
     let mut skipped = Vec::new();
     if surface.view() == View::Host {
-        let path = AbsPath::root();
-        add(&mut mounts, MountOp::Bind { path, access: MountAccess::ReadOnly, role: Role::System });
+        whole_host(facts, &mut mounts, &mut skipped);
     }
     for rule in surface.allowed_reads() {
         let (access, role) = match rule.effect {
@@ -139,6 +153,12 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
             skipped.push(skip(rule, Why::Pattern));
             continue;
         };
+        if !surface.decide(path, Access::Read).is_allowed() {
+            skipped.push(skip(rule, Why::Denied));
+            continue;
+        }
+        // What is protected as a whole is bound read-only from the start.
+        let access = if surface.decide(path, Access::Write).is_allowed() { access } else { MountAccess::ReadOnly };
         let op = match role {
             Role::Private => MountOp::Private { path: path.clone(), access },
             // These are made when the session starts.
@@ -150,12 +170,27 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
             _ => MountOp::Bind { path: path.clone(), access, role },
         };
         add(&mut mounts, op);
-        if let Some(link) = top_level_link(rule, facts) {
+        if let Some(link) = top_level_link(rule, facts).filter(|_| surface.view() == View::Surface) {
             mounts.entry(link.destination().clone()).or_insert(link);
         }
     }
     let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts)).cloned().collect();
     (needed, skipped)
+}
+
+/// The broad view: everything the host has, read-only, but its devices and where its services listen.
+fn whole_host(facts: &HostFacts, mounts: &mut BTreeMap<AbsPath, MountOp>, skipped: &mut Vec<Skipped>) {
+    let path = AbsPath::root();
+    add(mounts, MountOp::Bind { path, access: MountAccess::ReadOnly, role: Role::System });
+    add(mounts, MountOp::Private { path: AbsPath::root().join("dev"), access: MountAccess::ReadOnly });
+    for text in SOCKET_DIRECTORIES {
+        let path = AbsPath::root().join(text);
+        if (&mut &*facts).path(&path) == PathFact::Directory {
+            let (pattern, source) = (path.to_string(), "view = \"host\"".to_owned());
+            skipped.push(Skipped { pattern, source, why: Why::Sockets });
+            mounts.insert(path.clone(), MountOp::Hollow { path });
+        }
+    }
 }
 
 /// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`.

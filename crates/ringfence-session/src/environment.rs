@@ -19,6 +19,8 @@ pub(crate) type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
 pub(crate) struct Own<'a> {
     pub(crate) session: &'a AbsPath,
     pub(crate) name: &'a str,
+    /// For temporary files.
+    pub(crate) tmp: &'a AbsPath,
 }
 
 /// Builds the environment from the caller's.
@@ -43,7 +45,7 @@ pub(crate) fn build(
         path.split(|b| *b == b':').filter(|dir| dir.first() == Some(&b'/') && is_readable(dir)).collect();
     set("PATH", if readable.is_empty() { SYSTEM_PATH.into() } else { readable.join(&b':') }.as_slice());
     set("HOME", own.session.join("home").as_bytes());
-    set("TMPDIR", b"/tmp");
+    set("TMPDIR", own.tmp.as_bytes());
     set("RINGFENCE", b"1");
     set("RINGFENCE_SESSION", own.name.as_bytes());
     for (name, value) in toolchains(caller, surface, facts, look) {

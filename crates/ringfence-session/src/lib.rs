@@ -3,14 +3,27 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod arguments;
+mod bwrap;
+mod cgroup;
+mod descendants;
+pub mod doctor;
 mod environment;
 mod idmap;
+pub mod inside;
 pub mod jail;
-pub mod native;
-pub mod shortfalls;
+pub mod launch;
+mod named;
+mod payload;
+mod place;
+pub mod probe;
+mod script;
 mod standard;
 pub mod start;
+mod steps;
 pub mod store;
 pub mod terminal;
 mod view;
+mod visible;
 pub mod walk;
+mod wall;

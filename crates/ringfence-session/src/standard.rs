@@ -15,11 +15,11 @@ use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 /// One that is opened again.
 #[derive(Debug)]
 pub(crate) struct Standard {
-    number: i32,
-    path: CString,
-    flags: OFlags,
-    device: u64,
-    inode: u64,
+    pub(crate) number: i32,
+    pub(crate) path: CString,
+    pub(crate) flags: OFlags,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 /// Those of the three that are files of the surface.

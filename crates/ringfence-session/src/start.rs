@@ -3,23 +3,31 @@
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 
-use ringfence_plan::{Plan, Shortfall, guarded};
-use ringfence_surface::policy::View;
+use ringfence_plan::{
+    Entry, LandlockPlan, LandlockRule, LayerName, Lines, Plan, Receipt, Rights, Rung, Standing, Withheld, complement,
+    guarded, receipt,
+};
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
-use ringfence_sys::process::Program;
+use ringfence_sys::process::{Program, Words};
+use ringfence_sys::seccomp;
 
+use crate::bwrap::{Bubble, NoBubble};
+use crate::cgroup::{Group, Wanted};
 use crate::environment::{self, Own};
 use crate::idmap::mapping;
-use crate::native::{self, Identity, Prepared};
-use crate::shortfalls::{SecondWall, shortfalls};
+use crate::launch::{self, Identity, Prepared, Shape};
+use crate::payload::{Payload, Pids};
+use crate::script::{self, ScriptError};
 use crate::standard::standards;
 use crate::store::Session;
-use crate::view;
+use crate::view::View;
+use crate::visible::{is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
+use crate::wall::Wall;
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +49,9 @@ pub enum PrepareError {
     /// The command holds a NUL.
     #[error("the command holds a NUL byte")]
     Nul,
-    /// The broad view.
-    #[error("view = \"host\" cannot be started yet")]
-    HostView,
+    /// The view could not be laid out.
+    #[error("cannot lay out the view")]
+    Script(#[from] ScriptError),
     /// A standard descriptor that may not come along.
     #[error("a standard descriptor cannot come along")]
     Standard {
@@ -56,6 +64,45 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// Bubblewrap cannot be used.
+    #[error("cannot use bubblewrap")]
+    Bwrap(#[from] NoBubble),
+    /// Without namespaces everything rests on Landlock.
+    #[error("this kernel has no Landlock")]
+    NoLandlock,
+    /// A pipe could not be made.
+    #[error("pipe2")]
+    Pipe {
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl PrepareError {
+    /// May another way to build the fence succeed where this one failed?
+    pub fn is_the_hosts(&self) -> bool {
+        matches!(self, Self::Bwrap(_) | Self::NoLandlock)
+    }
+}
+
+/// What is to be started, and how.
+pub struct Order<'a> {
+    /// What may be touched.
+    pub surface: &'a Surface,
+    /// On which host.
+    pub facts: &'a HostFacts,
+    /// Compiled for the rung.
+    pub plan: &'a Plan,
+    /// How the fence is built.
+    pub rung: Rung,
+    /// The session's own directory.
+    pub session: &'a Session,
+    /// The command and its arguments.
+    pub command: &'a [OsString],
+    /// Who runs it where root starts it: user and group.
+    pub user: Option<(u32, u32)>,
+    /// How much of a receipt is wanted.
+    pub lines: Lines,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -64,59 +111,153 @@ pub struct Ready {
     pub prepared: Prepared,
     /// What was found and guarded.
     pub walked: Walked,
-    /// What falls short.
-    pub shortfalls: Vec<Shortfall>,
+    /// What holds.
+    pub receipt: Receipt,
     /// Why root's own project cannot be written inside, if it cannot.
     pub unwritable: Option<io::Error>,
 }
 
-/// Lays everything out. `caller` is the caller's whole environment.
+/// Lays everything out.
 ///
 /// # Errors
 /// [`PrepareError`]; nothing was started.
-pub fn prepare(
-    surface: &Surface,
-    facts: &HostFacts,
-    plan: &Plan,
-    session: &Session,
-    command: &[OsString],
-    look: &mut dyn Look,
-) -> Result<Ready, PrepareError> {
-    let program = command.first().ok_or(PrepareError::NoCommand)?;
-    if surface.view() == View::Host {
-        return Err(PrepareError::HostView);
+pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
+    let Order { surface, facts, plan, rung, session, .. } = *order;
+    if order.command.is_empty() {
+        return Err(PrepareError::NoCommand);
     }
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
-    let identity = identity(surface.root());
+    // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
+    let stdio = if rung.has_view() { stdio } else { Vec::new() };
+    let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
-    let walked = walk::walk(surface, &plan.mounts)?;
-    let idmap = idmap_for(surface.root(), identity);
-    let steps =
-        view::script(&guarded(&plan.mounts, &walked.findings), session.dir(), look, matches!(idmap, Ok(Some(_))));
-    let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| PrepareError::Nul);
-    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
-    let own = Own { session: session.dir(), name: session.name() };
-    let variables = environment::build(&caller, surface, facts, look, &own);
-    let candidates = environment::candidates(program.as_bytes(), surface.workdir(), &variables);
-    let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
-    let prepared = Prepared {
-        view: view::View {
-            root: c_string(session.mount_point().as_bytes())?,
-            steps,
-            idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
-        },
-        identity,
-        workdir: c_string(surface.workdir().as_bytes())?,
-        program: Program::new(candidates, arguments, environment::lines(&variables)),
-        program_name: Shown(program.as_bytes()).to_string(),
-        stdio,
-        landlock: native::wall(surface),
-        seccomp: native::filter().map_err(|source| PrepareError::Filter { source })?,
+    let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    if let Identity::Other { uid, gid } = identity {
+        mounts = with_ways(&mounts, uid, gid);
+        homes.retain(|home| is_reachable(home, uid, gid));
+    }
+    let walked = walk::walk(surface, &mounts, &homes)?;
+    let (landlock, withheld) = match rung {
+        Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
+        Rung::LandlockOnly => without_denied(plan, &walked, session),
     };
-    let wall = if prepared.landlock.is_some() { SecondWall::Stands } else { SecondWall::Missing };
-    let shortfalls = shortfalls(surface, &walked, wall);
-    let unwritable = idmap.err();
-    Ok(Ready { prepared, walked, shortfalls, unwritable })
+    let wall = Wall::new(&landlock);
+    if wall.is_none() && rung == Rung::LandlockOnly {
+        return Err(PrepareError::NoLandlock);
+    }
+    let group = group(order);
+    let pids = pids(order, identity, group.as_ref());
+    let filter = seccomp::compile(&plan.syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
+    let payload = Payload {
+        workdir: c_string(surface.workdir().as_bytes())?,
+        program: Program::new(words(order, look)?),
+        stdio,
+        landlock: wall,
+        seccomp: filter.program,
+        pids,
+        becomes: match (rung, identity) {
+            (Rung::Bwrap, Identity::Other { uid, gid }) => Some((uid, gid)),
+            _ => None,
+        },
+    };
+    let idmap =
+        if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
+    let receipt = {
+        let wall = payload.landlock.as_ref();
+        let no_group = "no control group with that controller is delegated to you";
+        let no_count = "without a user namespace the kernel counts every process of the user";
+        let standing = Standing {
+            rung,
+            landlock: wall.is_some().then_some(&landlock),
+            keeps_signals: wall.is_some_and(Wall::keeps_signals),
+            guards: !walked.findings.denied.is_empty() || !walked.findings.protected.is_empty(),
+            linked: &walked.linked,
+            memory: if group.is_some() { Ok(LayerName::Cgroup) } else { Err(no_group) },
+            pids: match (&group, pids) {
+                (Some(_), _) => Ok(LayerName::Cgroup),
+                (None, Some(_)) => Ok(LayerName::Processes),
+                (None, None) => Err(no_count),
+            },
+            found: &walked.shortfalls,
+            withheld: &withheld,
+        };
+        receipt(surface, &standing, order.lines)
+    };
+    let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
+    let mounts = guarded(&mounts, &walked.findings);
+    let shape = match rung {
+        Rung::Native => Shape::Native(View {
+            script: script::script(&mounts, session.dir(), &walked.seen, look, matches!(idmap, Ok(Some(_))))?,
+            idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
+        }),
+        Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
+        Rung::LandlockOnly => Shape::Walls,
+    };
+    let program_name = Shown(order.command[0].as_bytes()).to_string();
+    let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, reports };
+    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err() })
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
+    CString::new(bytes).map_err(|_| PrepareError::Nul)
+}
+
+/// The program, its arguments and its environment.
+fn words(order: &Order<'_>, look: &mut dyn Look) -> Result<Words, PrepareError> {
+    let Order { surface, session, rung, .. } = *order;
+    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
+    let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp };
+    let variables = environment::build(&caller, surface, order.facts, look, &own);
+    Ok(Words {
+        candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
+        arguments: order.command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?,
+        environment: environment::lines(&variables),
+    })
+}
+
+/// Landlock on the host's own files: what exists and is denied is left out, and temporary files are the session's.
+fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
+    let denied: Vec<AbsPath> = walked.findings.denied.iter().map(|(path, _)| path.clone()).collect();
+    let list = |dir: &AbsPath| {
+        let entries = fs::read_dir(os_path(dir)).into_iter().flatten().flatten();
+        let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        entries.map(|entry| Entry { is_link: is_link(&entry), name: entry.file_name().into_vec() }).collect()
+    };
+    let (mut rules, withheld) = complement(&plan.landlock.rules, &denied, list);
+    rules.push(LandlockRule { path: session.dir().join("tmp"), rights: Rights::All });
+    let withheld = [plan.landlock.withheld.clone(), withheld].concat();
+    (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
+}
+
+/// A control group, where limits are wanted and one is ours to make.
+fn group(order: &Order<'_>) -> Option<Group> {
+    let wanted = Wanted::of(order.surface.caps());
+    let is_wanted = wanted.memory.is_some() || wanted.pids.is_some();
+    is_wanted.then(|| Group::create(wanted, order.facts, order.session.name())).flatten()
+}
+
+/// A limit on processes by the user's own count, where no control group has one.
+fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
+    let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
+    // Those of ours that are counted: the one that waits, and bubblewrap's own.
+    let ours = if order.rung == Rung::Bwrap { 2 } else { 1 };
+    let most = u64::from(most) + ours;
+    match (order.rung, identity) {
+        (Rung::LandlockOnly, _) => None,
+        (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
+            Some(Pids { most, needs_namespace: Some((uid, gid)) })
+        }
+        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most, needs_namespace: None }),
+    }
+}
+
+/// Without our own mounts nothing is shown as somebody else's.
+fn unmapped(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> {
+    let Identity::Other { uid, .. } = identity else { return Ok(None) };
+    let owner = fs::metadata(os_path(root))?.uid();
+    if owner == uid { Ok(None) } else { Err(io::Error::other("only a native fence can show it as another's")) }
 }
 
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.

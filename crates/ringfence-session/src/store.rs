@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
 
 use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -18,7 +17,6 @@ use crate::walk::os_path;
 pub struct Session {
     dir: AbsPath,
     name: String,
-    mount_point: AbsPath,
     /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
     _lock: OwnedFd,
 }
@@ -32,31 +30,34 @@ impl Session {
     /// # Errors
     /// When there is no place for state, or it cannot be written.
     pub fn create(state: &AbsPath) -> io::Result<Self> {
-        let (sessions, mount_point) = (state.join("sessions"), state.join("root"));
-        for dir in [&sessions, &mount_point] {
-            make(os_path(dir))?;
-        }
+        let sessions = state.join("sessions");
+        // Those who work for root go through it to what is theirs.
+        let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
+        make(&sessions, mode)?;
         collect(&sessions);
+        // While a session is made nobody collects: it has no lock of its own yet.
+        let _making = making(&sessions, FlockOperation::LockShared)?;
         for attempt in 0..100 {
             let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let name = format!("{:x}-{:x}-{attempt}", time.as_micros(), std::process::id());
             let dir = sessions.join(&name);
-            match rustix::fs::mkdir(dir.as_bytes(), Mode::RWXU) {
+            match rustix::fs::mkdir(dir.as_bytes(), Mode::from_raw_mode(mode)) {
                 Err(Errno::EXIST) => continue,
                 other => other?,
             }
-            let made = lock(&dir, OFlags::CREATE).and_then(|lock| match lock {
-                Some(lock) => fill(&dir).map(|()| lock),
-                None => Err(io::ErrorKind::NotFound.into()),
+            return Self::fill(dir.clone(), name).inspect_err(|_| {
+                let _ = fs::remove_dir_all(os_path(&dir));
             });
-            match made {
-                Ok(lock) => return Ok(Self { dir, name, mount_point, _lock: lock }),
-                // Somebody who collects was faster than the lock, and it is gone.
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                Err(cause) => return Err(cause),
-            }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn fill(dir: AbsPath, name: String) -> io::Result<Self> {
+        let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
+        for inner in INNER {
+            rustix::fs::mkdir(dir.join(inner).as_bytes(), Mode::RWXU)?;
+        }
+        Ok(Self { dir, name, _lock: lock })
     }
 
     /// Where it is.
@@ -67,11 +68,6 @@ impl Session {
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// An empty directory that all sessions share: each mounts its own root there, and nobody sees another's.
-    pub fn mount_point(&self) -> &AbsPath {
-        &self.mount_point
     }
 }
 
@@ -87,15 +83,19 @@ impl Drop for Session {
 }
 
 /// Makes a directory and those above, where they are missing.
-fn make(dir: &Path) -> io::Result<()> {
-    match rustix::fs::mkdir(dir, Mode::RWXU) {
+fn make(dir: &AbsPath, mode: u32) -> io::Result<()> {
+    match rustix::fs::mkdir(dir.as_bytes(), Mode::from_raw_mode(mode)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(_) => fs::DirBuilder::new().recursive(true).mode(0o700).create(dir),
+        Err(_) => fs::DirBuilder::new().recursive(true).mode(mode).create(os_path(dir)),
     }
 }
 
-fn fill(dir: &AbsPath) -> io::Result<()> {
-    INNER.iter().try_for_each(|inner| Ok(rustix::fs::mkdir(dir.join(inner).as_bytes(), Mode::RWXU)?))
+/// The lock of all sessions together: shared while one is made, whole while leftovers are collected.
+fn making(sessions: &AbsPath, operation: FlockOperation) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let dir = rustix::fs::open(sessions.as_bytes(), flags, Mode::empty())?;
+    rustix::io::retry_on_intr(|| rustix::fs::flock(&dir, operation))?;
+    Ok(dir)
 }
 
 /// Takes a session's lock; `None` where somebody holds it. It is the directory itself. Over NFS only what can be written can be
@@ -122,9 +122,15 @@ fn flock(file: OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
 
 /// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
 fn collect(sessions: &AbsPath) {
+    let Ok(_making) = making(sessions, FlockOperation::NonBlockingLockExclusive) else { return };
     for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
         let dir = sessions.child(entry.file_name().as_bytes());
-        if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
+        let is_dead = match lock(&dir, OFlags::empty()) {
+            Ok(held) => held.is_some(),
+            // Killed before it had one.
+            Err(cause) => cause.kind() == io::ErrorKind::NotFound,
+        };
+        if is_dead {
             let _ = fs::remove_dir_all(os_path(&dir));
         }
     }
@@ -150,7 +156,6 @@ mod tests {
         let session = Session::create(&state).unwrap();
         let dir = session.dir().clone();
         assert!(INNER.iter().all(|inner| os_path(&dir.join(inner)).is_dir()));
-        assert!(os_path(session.mount_point()).is_dir());
         drop(session);
         assert_eq!(sessions(&state), 0);
 

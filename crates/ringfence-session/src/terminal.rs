@@ -43,7 +43,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetwinsize, tcsetattr, tcsetwinsize};
 
 pub use self::relay::Relay;
-pub use self::signals::{Recipient, Signals, wait_with_signals};
+pub use self::signals::{Clock, Recipient, Signals, Struck, wait_with_signals};
 
 use self::outer::{Hold, Outer};
 

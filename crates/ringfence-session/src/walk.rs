@@ -1,16 +1,27 @@
 //! Finds what exists below the roots and may not be read or written, in one walk.
 //!
-//! Links are not followed: what they lead to is decided where it stands. Each directory is entered once, with the rules in
-//! hand, and each name costs one step.
+//! Every directory is opened below its root's own descriptor, without following a link: what links lead to is decided where
+//! it stands. A directory costs an open, a stat and its listing; a name costs one step of the rules, and a stat only where a
+//! guard belongs on it. What cannot be listed, or lies deeper than a path can say, is hidden as a whole and reported.
+//!
+//! A directory that is mounted in two places is walked in both: a guard holds at one place only.
 
-use std::ffi::OsStr;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{CStr, CString, OsStr};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use ringfence_plan::{Findings, Found, MountOp};
-use ringfence_surface::{AbsPath, Cursor, Effect, Role, Sense, Standing, Surface};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use ringfence_plan::{Findings, Found, MountOp, Shortfall};
+use ringfence_surface::{AbsPath, Cursor, PATH_MAX, Standing, Surface};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
+use rustix::io::Errno;
+
+use crate::place::{Id, open_beneath, open_place, open_root, relative};
+use crate::visible::{Ground, Visible};
 
 /// How many names are looked at before the walk gives up: a tree this large is not a project.
 pub const MOST_NAMES: usize = 2_000_000;
@@ -32,6 +43,12 @@ pub enum WalkError {
         /// Where.
         root: AbsPath,
     },
+    /// Somebody moves directories about while they are looked at.
+    #[error("{path} is moved or replaced while it is looked at")]
+    Changing {
+        /// Which.
+        path: AbsPath,
+    },
 }
 
 /// What a walk found.
@@ -41,28 +58,114 @@ pub struct Walked {
     pub findings: Findings,
     /// Guarded files that have another name somewhere, by which they are not guarded.
     pub linked: Vec<AbsPath>,
+    /// What is hidden although no rule denies it.
+    pub hidden: Vec<Hidden>,
+    /// What was not searched.
+    pub shortfalls: Vec<Shortfall>,
     /// How many names were looked at.
     pub names: usize,
+    /// What stood at the places that matter.
+    pub(crate) seen: HashMap<AbsPath, Id>,
 }
 
-/// Walks everything the session works on, and looks at each place that a rule names outright.
+/// Something that is hidden although no rule denies it, since what is in it could not be guarded one by one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hidden {
+    /// Which.
+    pub path: AbsPath,
+    /// Why.
+    pub why: WhyHidden,
+}
+
+/// Why something is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhyHidden {
+    /// It cannot be listed.
+    Unlisted,
+    /// What is in it has a path longer than the kernel takes.
+    TooLong,
+    /// Too much is in it for a search.
+    TooMany,
+}
+
+impl WhyHidden {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Unlisted => "it cannot be listed, so nothing in it can be guarded by itself",
+            Self::TooLong => "something in it has a path longer than the kernel takes, and could not be guarded",
+            Self::TooMany => "it holds too many names to search for what is denied in it",
+        }
+    }
+}
+
+/// How often a walk begins anew because directories were moved meanwhile.
+const MOST_WALKS: u32 = 5;
+
+/// How often one directory is listed again because something in it vanished: builds make and remove directories all the time.
+const MOST_LISTINGS: u32 = 8;
+
+/// Walks everything the session works on, and looks at each place that a rule names outright. `homes` are searched as well
+/// where the whole host is shown.
 ///
 /// # Errors
 /// [`WalkError`] when something could not be looked at; what cannot be looked at cannot be guarded.
-pub fn walk(surface: &Surface, mounts: &[MountOp]) -> Result<Walked, WalkError> {
-    let findings = Findings { denied: Vec::new(), protected: Vec::new() };
-    let mut walked = Walked { findings, linked: Vec::new(), names: 0 };
-    named_places(surface, mounts, &mut walked);
-    let roots = outermost(surface);
-    for root in roots.iter().filter(|root| is_visible(root, mounts)) {
-        below(surface, root, &mut walked)?;
+pub fn walk(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
+    let mut walks = 0;
+    loop {
+        walks += 1;
+        match walk_once(surface, mounts, homes) {
+            Err(WalkError::Changing { .. }) if walks < MOST_WALKS => {}
+            other => return other,
+        }
     }
-    walked.findings.denied.sort();
-    walked.findings.denied.dedup();
-    walked.findings.protected.sort();
-    walked.findings.protected.dedup();
-    without_inner(&mut walked.findings);
-    Ok(walked)
+}
+
+fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
+    let failed = |errno: Errno| WalkError::List { path: AbsPath::root(), source: errno.into() };
+    let visible = Visible::new(mounts);
+    let roots = outermost(surface, &visible);
+    let mut walk = Walk {
+        surface,
+        visible,
+        top: open_root().map_err(failed)?,
+        buffer: vec![MaybeUninit::uninit(); 1 << 16],
+        directories: Vec::new(),
+        entered: HashMap::new(),
+        hasher: RandomState::new(),
+        walked: Walked {
+            findings: Findings { denied: Vec::new(), protected: Vec::new() },
+            linked: Vec::new(),
+            hidden: Vec::new(),
+            shortfalls: Vec::new(),
+            names: 0,
+            seen: HashMap::new(),
+        },
+    };
+    for root in &roots {
+        if walk.below(root, MOST_NAMES)? == Reached::Cut {
+            return Err(WalkError::TooMany { root: root.clone() });
+        }
+    }
+    walk.named(&roots);
+    walk.whole_host(&roots, homes)?;
+    Ok(walk.walked.in_order())
+}
+
+impl Walked {
+    /// Everything once, sorted.
+    fn in_order(mut self) -> Self {
+        for paths in [&mut self.findings.protected, &mut self.linked] {
+            paths.sort();
+            paths.dedup();
+        }
+        self.findings.denied.sort();
+        self.findings.denied.dedup();
+        self.hidden.sort();
+        self.hidden.dedup();
+        without_inner(&mut self.findings);
+        self
+    }
 }
 
 /// What lies inside something denied needs no guard of its own.
@@ -73,124 +176,310 @@ fn without_inner(findings: &mut Findings) {
     findings.protected.retain(|path| !is_inner(path) && denied.binary_search(path).is_err());
 }
 
-fn is_visible(path: &AbsPath, mounts: &[MountOp]) -> bool {
-    let binds = mounts.iter().filter(|op| matches!(op, MountOp::Bind { .. } | MountOp::Private { .. }));
-    let innermost =
-        binds.filter(|op| path.is_within(op.destination())).max_by_key(|op| op.destination().as_bytes().len());
-    matches!(innermost, Some(MountOp::Bind { role, .. }) if !matches!(role, Role::Cache | Role::Scratch))
-}
-
-/// Rules that name one place are looked up, wherever it is.
-fn named_places(surface: &Surface, mounts: &[MountOp], walked: &mut Walked) {
-    let takes_away = |effect| matches!(effect, Effect::Escape | Effect::Deny | Effect::Protect);
-    for rule in surface.rules().iter().filter(|rule| takes_away(rule.effect) && rule.sense == Sense::Rule) {
-        let Some(path) = rule.pattern.as_path().filter(|path| is_visible(path, mounts)) else { continue };
-        let Ok(status) = rustix::fs::lstat(path.as_bytes()) else { continue };
-        let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { continue };
-        note(surface.cursor(&parent).standing(name), path.clone(), FileType::from_raw_mode(status.st_mode), walked);
-    }
-}
-
 /// The roots that lie in no other; the host's own root is not walked, its secrets are named outright.
-fn outermost(surface: &Surface) -> Vec<AbsPath> {
-    let roots: Vec<&AbsPath> = surface.roots().filter(|root| !root.is_root()).collect();
+fn outermost(surface: &Surface, visible: &Visible<'_>) -> Vec<AbsPath> {
+    // A directory may be a root in more than one way.
+    let roots: BTreeSet<&AbsPath> = surface.roots().filter(|root| !root.is_root()).collect();
     let is_outermost = |root: &&&AbsPath| !roots.iter().any(|other| *other != **root && root.is_within(other));
-    roots.iter().filter(is_outermost).map(|root| (*root).clone()).collect()
+    let is_shown = |root: &&&AbsPath| matches!(visible.ground(root), Some(Ground::Host { .. }));
+    roots.iter().filter(is_outermost).filter(is_shown).map(|root| (*root).clone()).collect()
 }
 
-fn below(surface: &Surface, root: &AbsPath, walked: &mut Walked) -> Result<(), WalkError> {
-    let mut ahead: Vec<(AbsPath, Cursor<'_>)> = vec![(root.clone(), surface.cursor(root))];
-    while let Some((path, cursor)) = ahead.pop() {
-        let Some(names) = list(&path)? else {
-            // It cannot be listed, but a name in it can be opened by whoever knows it, and its owner can change that.
-            walked.findings.denied.push((path.clone(), Found::Directory));
-            continue;
-        };
-        for (name, kind) in names {
-            walked.names += 1;
-            if walked.names > MOST_NAMES {
-                return Err(WalkError::TooMany { root: root.clone() });
-            }
-            if is_git_pointer(&path, &name, kind) {
-                walked.findings.protected.push(path.child(&name));
-            }
-            // A socket carries the authority of whoever listens; those that a policy names are not relayed yet either.
-            if kind == FileType::Socket {
-                walked.findings.denied.push((path.child(&name), Found::File));
-            }
-            let standing = cursor.standing(&name);
-            let is_denied = matches!(standing, Standing::Denied(_));
-            if standing != Standing::Open {
-                note(standing, path.child(&name), kind, walked);
-            }
-            if kind == FileType::Directory && !is_denied {
-                let inner = cursor.enter(&name);
-                if !inner.is_exhausted() {
-                    ahead.push((path.child(&name), inner));
+/// A walk in progress.
+pub(crate) struct Walk<'s> {
+    pub(crate) surface: &'s Surface,
+    pub(crate) visible: Visible<'s>,
+    /// The host's root.
+    pub(crate) top: OwnedFd,
+    buffer: Vec<MaybeUninit<u8>>,
+    /// Every directory that was entered, and the one above it: those above something guarded are remembered.
+    directories: Vec<Entered>,
+    /// The mount and identity of each of them, with what its path hashes to: no directory is met under two names of one
+    /// mount, unless somebody moved it on the way.
+    entered: HashMap<(u64, Id), u64>,
+    hasher: RandomState,
+    pub(crate) walked: Walked,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entered {
+    above: Option<usize>,
+    id: Id,
+    is_noted: bool,
+}
+
+/// Did a walk reach everything?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    All,
+    Cut,
+}
+
+/// A directory that is still to be entered.
+struct Ahead<'s> {
+    path: AbsPath,
+    cursor: Cursor<'s>,
+    above: Option<usize>,
+    /// How often it was listed before.
+    listed: u32,
+}
+
+/// What became of a directory that was to be entered.
+enum Opened {
+    /// It is open, and was not entered before.
+    Dir(OwnedFd, Id),
+    /// It was walked already, or cannot be listed and is hidden.
+    Done,
+    /// It is not there any more.
+    Vanished,
+}
+
+impl<'s> Walk<'s> {
+    /// Walks everything below a root, at most `most` names.
+    pub(crate) fn below(&mut self, root: &AbsPath, most: usize) -> Result<Reached, WalkError> {
+        let cursor = self.surface.cursor(root);
+        let Some(base) = self.root(root)? else { return Ok(Reached::All) };
+        let most = self.walked.names.saturating_add(most);
+        let mut ahead = vec![Ahead { path: root.clone(), cursor, above: None, listed: 0 }];
+        // Directories to be listed again, since something vanished from them.
+        let mut again: HashMap<AbsPath, u32> = HashMap::new();
+        while let Some(next) = ahead.pop() {
+            match self.open(&base, root, &next)? {
+                Opened::Dir(dir, id) => self.list(dir, id, next, &mut ahead)?,
+                Opened::Done => {}
+                Opened::Vanished => {
+                    let parent = next.path.parent().filter(|parent| parent.is_within(root));
+                    let Some(parent) = parent else { return Err(WalkError::Changing { path: next.path }) };
+                    let listed = again.entry(parent.clone()).or_insert(0);
+                    *listed += 1;
+                    if *listed > MOST_LISTINGS {
+                        return Err(WalkError::Changing { path: parent });
+                    }
+                    let (cursor, listed) = (self.surface.cursor(&parent), *listed);
+                    let above = next.above.and_then(|number| self.directories.get(number)?.above);
+                    ahead.push(Ahead { path: parent, cursor, above, listed });
                 }
+            }
+            if self.walked.names > most {
+                return Ok(Reached::Cut);
+            }
+        }
+        Ok(Reached::All)
+    }
+
+    /// Opens a root. One that is no directory has nothing below it; a socket is closed itself.
+    fn root(&mut self, root: &AbsPath) -> Result<Option<OwnedFd>, WalkError> {
+        let failed = |errno: Errno| WalkError::List { path: root.clone(), source: errno.into() };
+        let place = open_place(&self.top, &relative(root)).map_err(failed)?;
+        let status = rustix::fs::fstat(&place).map_err(failed)?;
+        self.walked.seen.insert(root.clone(), Id::of(&status));
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Directory => return Ok(Some(place)),
+            FileType::Socket => self.walked.findings.denied.push((root.clone(), Found::File)),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Opens a directory to list it, below the root's own descriptor: whoever renames a directory above changes nothing here.
+    fn open(&mut self, base: &OwnedFd, root: &AbsPath, next: &Ahead<'s>) -> Result<Opened, WalkError> {
+        let path = &next.path;
+        let failed = |errno: Errno| WalkError::List { path: path.clone(), source: errno.into() };
+        let below = path.as_bytes()[root.as_bytes().len()..].strip_prefix(b"/").unwrap_or(b".");
+        let below = CString::new(below).unwrap_or_default();
+        let dir = match open_beneath(base, &below, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
+            Ok(dir) => dir,
+            Err(Errno::NOENT) => return Ok(Opened::Vanished),
+            // Something else stands there, or on the way there, than was listed.
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(WalkError::Changing { path: path.clone() }),
+            Err(errno) => {
+                self.unlistable(path, errno)?;
+                let status = open_place(base, &below).and_then(rustix::fs::fstat);
+                self.walked.seen.insert(path.clone(), Id::of(&status.map_err(failed)?));
+                if let (Some(parent), Some(above)) = (path.parent(), next.above) {
+                    self.remember(&parent, above);
+                }
+                return Ok(Opened::Done);
+            }
+        };
+        let (mount, id) = Id::with_mount(&dir).map_err(failed)?;
+        let hash = self.hasher.hash_one(path.as_bytes());
+        match self.entered.insert((mount, id), hash) {
+            Some(before) if before != hash => Err(WalkError::Changing { path: path.clone() }),
+            Some(_) if next.listed == 0 => Ok(Opened::Done),
+            _ => Ok(Opened::Dir(dir, id)),
+        }
+    }
+
+    fn list(&mut self, dir: OwnedFd, id: Id, next: Ahead<'s>, ahead: &mut Vec<Ahead<'s>>) -> Result<(), WalkError> {
+        let Ahead { path, cursor, above, .. } = next;
+        self.directories.push(Entered { above, id, is_noted: false });
+        let here = Here { path: &path, cursor: &cursor, number: self.directories.len() - 1, dir: &dir };
+        let waiting = ahead.len();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut listing = RawDir::new(&dir, &mut buffer);
+        let mut is_hidden = false;
+        while let Some(entry) = listing.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(errno) => {
+                    self.unlistable(&path, errno)?;
+                    is_hidden = true;
+                    break;
+                }
+            };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            self.walked.names += 1;
+            if !self.name(&here, name, entry.file_type(), ahead) {
+                self.hide(&path, WhyHidden::TooLong);
+                is_hidden = true;
+                break;
+            }
+        }
+        if is_hidden {
+            ahead.truncate(waiting);
+            self.remember(&path, here.number);
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// A directory that cannot be listed is hidden: a name in it can be opened by whoever knows it, and its owner can change
+    /// who may list it.
+    fn unlistable(&mut self, path: &AbsPath, errno: Errno) -> Result<(), WalkError> {
+        match errno {
+            // These say nothing about the directory.
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR => {
+                Err(WalkError::List { path: path.clone(), source: errno.into() })
+            }
+            _ => {
+                self.hide(path, WhyHidden::Unlisted);
+                Ok(())
             }
         }
     }
-    Ok(())
+
+    /// Hides a directory that no rule denies.
+    pub(crate) fn hide(&mut self, path: &AbsPath, why: WhyHidden) {
+        self.walked.findings.denied.push((path.clone(), Found::Directory));
+        self.walked.hidden.push(Hidden { path: path.clone(), why });
+    }
+
+    /// One name of a directory. `false` where it needs a guard, or must be entered, and its path is too long for either.
+    fn name(&mut self, here: &Here<'_, 's>, name: &CStr, kind: FileType, ahead: &mut Vec<Ahead<'s>>) -> bool {
+        let bytes = name.to_bytes();
+        let kind = match kind {
+            FileType::Unknown => match rustix::fs::statat(here.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(status) => FileType::from_raw_mode(status.st_mode),
+                Err(_) => return true,
+            },
+            kind => kind,
+        };
+        let standing = match here.cursor.standing(bytes) {
+            // A socket carries the authority of whoever listens; those that a policy names are not relayed yet either.
+            _ if kind == FileType::Socket => Guard::Deny,
+            Standing::Denied(_) => Guard::Deny,
+            Standing::Protected(_) => Guard::Protect,
+            Standing::Open if is_git_pointer(here.path, bytes, kind) => Guard::Protect,
+            Standing::Open => Guard::None,
+        };
+        let is_entered = kind == FileType::Directory && standing != Guard::Deny;
+        if standing == Guard::None && !is_entered {
+            return true;
+        }
+        if here.path.as_bytes().len() + 1 + bytes.len() >= PATH_MAX {
+            return false;
+        }
+        let path = here.path.child(bytes);
+        if standing != Guard::None {
+            self.found(here, name, &path, standing);
+        }
+        if is_entered {
+            let inner = here.cursor.enter(bytes);
+            if !inner.is_exhausted() {
+                ahead.push(Ahead { path, cursor: inner, above: Some(here.number), listed: 0 });
+            }
+        }
+        true
+    }
+
+    fn found(&mut self, here: &Here<'_, 's>, name: &CStr, path: &AbsPath, guard: Guard) {
+        // What vanished meanwhile needs no guard.
+        let Ok(status) = rustix::fs::statat(here.dir, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
+        if self.guard(path, &status, guard) == Noted::Yes
+            && let Some(above) = path.parent()
+        {
+            self.remember(&above, here.number);
+        }
+    }
+
+    /// Notes what must be guarded. A link is guarded by its own name: a mount lands on it and not where it leads.
+    pub(crate) fn guard(&mut self, path: &AbsPath, status: &rustix::fs::Stat, guard: Guard) -> Noted {
+        let kind = FileType::from_raw_mode(status.st_mode);
+        let found = if kind == FileType::Directory { Found::Directory } else { Found::File };
+        match (guard, self.visible.ground(path)) {
+            (Guard::None, _) | (_, None | Some(Ground::Own)) => return Noted::No,
+            (Guard::Protect, Some(Ground::Host { is_writable: false } | Ground::Processes)) => return Noted::No,
+            (Guard::Deny, _) => self.walked.findings.denied.push((path.clone(), found)),
+            (Guard::Protect, _) => self.walked.findings.protected.push(path.clone()),
+        }
+        // The session's processes are not the host's: what stands there inside is not what stands there now.
+        if self.visible.ground(path) != Some(Ground::Processes) {
+            self.walked.seen.insert(path.clone(), Id::of(status));
+        }
+        if kind == FileType::RegularFile && status.st_nlink > 1 {
+            self.walked.linked.push(path.clone());
+        }
+        Noted::Yes
+    }
+
+    /// Remembers a directory above something guarded, and those above it: they are pinned.
+    fn remember(&mut self, path: &AbsPath, number: usize) {
+        let mut next = Some(number);
+        for above in path.ancestors() {
+            let Some(entered) = next.and_then(|number| self.directories.get_mut(number)) else { return };
+            if entered.is_noted {
+                return;
+            }
+            entered.is_noted = true;
+            self.walked.seen.insert(above, entered.id);
+            next = entered.above;
+        }
+    }
 }
 
-/// Notes what must be guarded. A link is guarded by its own name: a mount lands on it and not where it leads.
-fn note(standing: Standing<'_>, path: AbsPath, kind: FileType, walked: &mut Walked) {
-    let found = if kind == FileType::Directory { Found::Directory } else { Found::File };
-    if standing == Standing::Open {
-        return;
-    }
-    let links = || rustix::fs::lstat(path.as_bytes()).is_ok_and(|status| status.st_nlink > 1);
-    if kind == FileType::RegularFile && links() {
-        walked.linked.push(path.clone());
-    }
-    match standing {
-        Standing::Denied(_) => walked.findings.denied.push((path, found)),
-        _ => walked.findings.protected.push(path),
-    }
+/// The directory whose names are looked at.
+struct Here<'h, 's> {
+    path: &'h AbsPath,
+    cursor: &'h Cursor<'s>,
+    number: usize,
+    dir: &'h OwnedFd,
+}
+
+/// What a place needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    None,
+    Protect,
+    Deny,
+}
+
+/// Was something noted?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Noted {
+    Yes,
+    No,
 }
 
 /// Files that choose where git takes its settings from: `.git` as a file, and what ties a linked work tree to its repository.
 /// Where they exist they stay; new ones are made by `git worktree add`.
 fn is_git_pointer(dir: &AbsPath, name: &[u8], kind: FileType) -> bool {
     let is_tie = matches!(name, b"commondir" | b"gitdir" | b"config.worktree");
-    let in_worktrees = dir.parent().is_some_and(|above| above.file_name() == Some(b"worktrees"));
-    kind == FileType::RegularFile && (name == b".git" || is_tie && in_worktrees)
-}
-
-/// What a directory holds.
-type Names = Vec<(Vec<u8>, FileType)>;
-
-/// The names in a directory, with their kinds; `None` where it may not be listed. What is no directory, or vanished meanwhile,
-/// has none.
-fn list(path: &AbsPath) -> Result<Option<Names>, WalkError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let failed = |errno: rustix::io::Errno| WalkError::List { path: path.clone(), source: errno.into() };
-    let dir = match rustix::fs::open(path.as_bytes(), flags, Mode::empty()) {
-        Ok(dir) => dir,
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
-            return Ok(Some(Vec::new()));
-        }
-        Err(rustix::io::Errno::ACCESS) => return Ok(None),
-        Err(errno) => return Err(failed(errno)),
-    };
-    let mut names = Vec::new();
-    for entry in Dir::read_from(&dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            FileType::Unknown => match rustix::fs::statat(&dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(status) => FileType::from_raw_mode(status.st_mode),
-                Err(_) => continue,
-            },
-            kind => kind,
-        };
-        names.push((name.to_vec(), kind));
-    }
-    Ok(Some(names))
+    let in_worktrees = || dir.parent().is_some_and(|above| above.file_name() == Some(b"worktrees"));
+    kind == FileType::RegularFile && (name == b".git" || is_tie && in_worktrees())
 }
 
 /// A path of ours as the system takes it.

@@ -24,7 +24,6 @@ const JMP_JA: u16 = 0x05;
 const RET_K: u16 = 0x06;
 
 // linux/seccomp.h.
-const RET_KILL_PROCESS: u32 = 0x8000_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
 const RET_ALLOW: u32 = 0x7fff_0000;
 /// The kernel's MAX_ERRNO: it cuts larger values down to this one, which is another error.
@@ -326,8 +325,7 @@ pub struct Rule<'a> {
 
 /// The filter that a list of rules becomes.
 ///
-/// A call of another architecture ends the process: a program that changes into another mode inside the fence is no program
-/// that runs by accident. Numbers above `newest` are answered with ENOSYS; on AMD64 that includes every x32 call, since those
+/// A call of another architecture is answered with ENOSYS, whatever it is. Numbers above `newest` are answered with ENOSYS; on AMD64 that includes every x32 call, since those
 /// have bit 30 set. Whatever no rule names is allowed. The number is found by halving, so a call that is allowed without a
 /// look at its arguments costs a handful of comparisons; the kernel finds such calls when the filter is installed and does
 /// not run the program for them at all.
@@ -341,7 +339,7 @@ pub fn filter(rules: &[Rule<'_>], newest: u32, arch: Arch) -> Result<Program, As
     }
     let mut writer = Writer { asm: Assembler::new(), endings: BTreeMap::new(), chains: Vec::new() };
     let ranges = writer.ranges(&by_number, newest)?;
-    let (native, foreign) = (writer.asm.label(), writer.ending(RET_KILL_PROCESS));
+    let (native, foreign) = (writer.asm.label(), writer.ending(RET_ERRNO | libc::ENOSYS.unsigned_abs()));
     writer.asm.load(ARCHITECTURE);
     writer.asm.jump(Test::Equal, arch.audit(), native, foreign);
     writer.asm.place(native);

@@ -20,6 +20,11 @@ macro_rules! bits {
             $($(#[$bit_doc])* pub const $name: Self = Self($bit);)*
 
             /// The kernel's bits.
+            pub const fn from_bits(bits: u64) -> Self {
+                Self(bits)
+            }
+
+            /// As the kernel has them.
             pub const fn bits(self) -> u64 {
                 self.0
             }
@@ -191,6 +196,18 @@ pub fn abi() -> io::Result<u32> {
     let no_attributes = std::ptr::null::<RulesetAttr>();
     // SAFETY: with the VERSION flag the kernel takes no attributes, which are null and of size 0, and returns a number.
     let result = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_attributes, 0_usize, VERSION) };
+    u32::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Which of Landlock's known mistakes this kernel has repaired, a bit for each. Changes nothing.
+///
+/// # Errors
+/// EINVAL on kernels that do not tell (before 6.15), and those of [`abi`].
+pub fn errata() -> io::Result<u32> {
+    const ERRATA: u32 = 1 << 1;
+    let no_attributes = std::ptr::null::<RulesetAttr>();
+    // SAFETY: with the ERRATA flag the kernel takes no attributes, which are null and of size 0, and returns a number.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_attributes, 0_usize, ERRATA) };
     u32::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 

@@ -58,7 +58,15 @@ impl World {
     /// # Panics
     /// When the directory cannot be made.
     pub fn open_to_all(binary: impl AsRef<Path>) -> Self {
-        let mut world = Self::on(Path::new("/var/tmp"), PathBuf::new());
+        Self::open_to_all_on(Path::new("/var/tmp"), binary)
+    }
+
+    /// The same, in a directory of the caller's choice: for what is asked about the host's own files.
+    ///
+    /// # Panics
+    /// When the directory cannot be made.
+    pub fn open_to_all_on(ground: &Path, binary: impl AsRef<Path>) -> Self {
+        let mut world = Self::on(ground, PathBuf::new());
         fs::set_permissions(world.path(""), Permissions::from_mode(0o755)).expect("the directory is ours");
         world.binary = world.path("ringfence");
         fs::copy(binary, &world.binary).expect("the program can be copied");

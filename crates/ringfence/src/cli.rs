@@ -8,10 +8,13 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; explain: allowed; check: every file can be used
-  1    explain: denied; check: a file cannot be read, or cannot be used here
+  0    done; explain: allowed; check: every file can be used; doctor: native, with its second wall
+  1    explain: denied; check: a file cannot be read, or cannot be used here; doctor: a rung is lost
   2    the command line is wrong
-  125  ringfence refused or failed, and nothing was started";
+  125  ringfence refused or failed, and nothing was started
+  126  run: the command cannot be executed
+  127  run: the command is not there
+  otherwise run ends with the command's own code, or with 128 and the signal that ended it";
 
 /// Decide which files and hosts a spawned coding agent may touch.
 ///
@@ -32,12 +35,16 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Init(InitArgs),
     Trust(TrustArgs),
+    Doctor(DoctorArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
     Man(ManArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
+    /// What bubblewrap starts: becomes the command inside the view that it made
+    #[command(hide = true)]
+    Inside(InsideArgs),
 }
 
 /// Which policy, and for whom.
@@ -82,9 +89,32 @@ impl PolicyArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// Build the fence in this way only; without it, in the strongest way that this host allows
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<Backend>,
+    /// Started by root: run the command as this user (a name, or UID:GID)
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// In tier production: start although this claim does not hold, by its name in the receipt
+    #[arg(long = "allow-shortfall", value_name = "CLAIM")]
+    pub(crate) allow_shortfall: Vec<String>,
+    /// Say claim by claim what holds, and keep it as JSON
+    #[arg(long)]
+    pub(crate) receipt: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How a fence is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Backend {
+    /// Namespaces and mounts of our own, with Landlock and seccomp
+    Native,
+    /// The same mounts, made by bubblewrap
+    Bwrap,
+    /// Landlock and seccomp on the host's own files
+    Landlock,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written
@@ -182,6 +212,26 @@ pub(crate) struct TrustArgs {
     pub(crate) revoke: bool,
 }
 
+/// Show what this host can enforce, and put right what is missing
+///
+/// Each feature is tried, in a process of its own, and nothing is changed. Exits with 0 when the native fence works here with its
+/// second wall, 1 when something is missing that costs a rung: `run` then falls back, or refuses.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Put right what is missing, asking before each remedy; with a name, that one, also if it is not needed
+    #[arg(long, value_name = "REMEDY", num_args = 0.., value_parser = REMEDIES, conflicts_with = "json")]
+    pub(crate) fix: Option<Vec<String>>,
+    /// Ask nothing, do it
+    #[arg(long, requires = "fix")]
+    pub(crate) yes: bool,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The remedies that can be asked for by name.
+pub(crate) const REMEDIES: [&str; 4] = ["agent-user", "apparmor", "bubblewrap", "sysctl"];
+
 /// Print completions for a shell
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
@@ -212,4 +262,12 @@ pub(crate) struct JailExecArgs {
     /// `-- ANCHOR GLOB... -- CMD ARGS...`, taken as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<OsString>,
+}
+
+/// Become the command that two inherited descriptors describe
+#[derive(Debug, Args)]
+pub(crate) struct InsideArgs {
+    /// Where the orders are, and where to report to
+    #[arg(value_name = "FD", num_args = 2)]
+    pub(crate) descriptors: Vec<OsString>,
 }

@@ -4,8 +4,14 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ringfence_session::native::StartError;
+#[cfg(target_os = "linux")]
+use ringfence_session::doctor::FixError;
+#[cfg(target_os = "linux")]
+use ringfence_session::launch::StartError;
+#[cfg(target_os = "linux")]
 use ringfence_session::start::PrepareError;
+#[cfg(target_os = "linux")]
+use ringfence_session::walk::WalkError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 
@@ -130,27 +136,64 @@ pub(crate) enum Failure {
         /// As typed.
         name: String,
     },
+    #[cfg(target_os = "linux")]
     /// A session could not be laid out.
     #[error("cannot prepare the fence")]
     Prepare {
         /// Why.
         source: PrepareError,
     },
+    #[cfg(target_os = "linux")]
     /// A session could not be started.
     #[error("cannot start inside the fence")]
     Start {
         /// Why.
         source: StartError,
     },
+    #[cfg(target_os = "linux")]
+    /// No way to build a fence is left.
+    #[error("this host can carry no fence")]
+    NoRung {
+        /// Those before the last, with the reason.
+        tried: Vec<String>,
+        /// The last.
+        last: Box<Failure>,
+    },
+    #[cfg(target_os = "linux")]
+    /// A user on the command line.
+    #[error("cannot run as `{name}`: {why}")]
+    User {
+        /// As typed.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    #[cfg(target_os = "linux")]
     /// Production needs every claim.
     #[error("tier = \"production\", and not every claim holds")]
     Shortfalls {
         /// Those that do not, with the reason.
         short: Vec<String>,
     },
+    #[cfg(target_os = "linux")]
     /// A session that governs itself has no fence, and its other layers are not built.
     #[error("a self-governing session cannot be started yet")]
     NoBackend,
+    #[cfg(target_os = "linux")]
+    /// A remedy would be carried out, and nobody is there to say yes.
+    #[error("there is no terminal to ask on")]
+    NobodyToAsk,
+    #[cfg(target_os = "linux")]
+    /// A remedy could not be carried out.
+    #[error("cannot put it right")]
+    Fix {
+        /// Why.
+        source: FixError,
+    },
+    /// There is no fence on this system.
+    #[cfg(any(test, not(target_os = "linux")))]
+    #[error("only Linux has what the fence is made of, so no command is started on this system")]
+    NotLinux,
     /// Printing failed.
     #[error("cannot print")]
     Output {
@@ -168,18 +211,25 @@ pub(crate) enum Failure {
 /// ringfence refused or failed; nothing was started.
 pub(crate) const REFUSED: u8 = 125;
 /// The command is there and cannot be executed.
+#[cfg(target_os = "linux")]
 const NOT_EXECUTABLE: u8 = 126;
 /// The command is not there.
+#[cfg(target_os = "linux")]
 const NOT_FOUND: u8 = 127;
 /// The command line is wrong.
 const USAGE: u8 = 2;
 
 impl Failure {
-    fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NotFound { .. } } => NOT_FOUND,
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NotExecutable { .. } } => NOT_EXECUTABLE,
+            #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
+            #[cfg(target_os = "linux")]
+            Self::User { .. } => USAGE,
             Self::Path { .. }
             | Self::BadPath { .. }
             | Self::Host { .. }
@@ -201,16 +251,49 @@ impl Failure {
             Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
+            #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
-            Self::Start { source: StartError::Clone { .. } } => {
-                "this host gives no namespaces: see docs/kernel-features.md".into()
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::Clone { .. } } | Self::NoRung { .. } => {
+                "`ringfence doctor` says what this host lacks, and what helps".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::Replaced { .. } }
+            | Self::Prepare { source: PrepareError::Walk(WalkError::Changing { .. }) } => {
+                "start it again when nothing moves files about there".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Shortfalls { .. } => {
+                "`--allow-shortfall NAME` accepts one of them, by the name in brackets or its text".into()
+            }
+            #[cfg(target_os = "linux")]
             Self::NoBackend => {
                 "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
+            #[cfg(any(test, not(target_os = "linux")))]
+            Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             Self::Facts { .. } => "`ringfence plan --facts` prints those of this host".into(),
             _ => return None,
         })
+    }
+
+    #[cfg(target_os = "linux")]
+    /// Is the host itself in the way, so that another way to build the fence may do?
+    pub(crate) fn is_the_hosts(&self) -> bool {
+        match self {
+            Self::Prepare { source } => source.is_the_hosts(),
+            Self::Start { source } => source.is_the_hosts(),
+            _ => false,
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    /// The causes without what was attempted.
+    pub(crate) fn in_one_line(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 
     /// The failure as something said about a policy; itself again when it is about something else.
@@ -232,6 +315,17 @@ impl Failure {
                 if said.iter().any(|diagnostic| diagnostic.place.is_some()) {
                     say(&format!("error: {self}"));
                 }
+            }
+            #[cfg(target_os = "linux")]
+            Self::NoRung { tried, last } => {
+                say(&format!("error: {self}"));
+                tried.iter().for_each(|line| say(&format!("  {line}")));
+                last.tell_causes();
+            }
+            #[cfg(target_os = "linux")]
+            Self::Shortfalls { short } => {
+                say(&format!("error: {self}"));
+                short.iter().for_each(|line| say(&format!("  not held: {line}")));
             }
             _ => self.tell_causes(),
         }

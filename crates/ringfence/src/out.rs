@@ -1,6 +1,8 @@
 //! Where text goes: answers to stdout, everything about them to stderr. A reader that has gone away is no error.
 
 use std::io::{self, Write};
+#[cfg(target_os = "linux")]
+use std::io::{BufRead as _, Read as _};
 
 use ringfence_surface::Shown;
 
@@ -20,6 +22,21 @@ pub(crate) fn say(text: &str) {
     // Nobody is left to tell when stderr is closed.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
+
+/// Asks for a yes. No answer is a no.
+#[cfg(target_os = "linux")]
+pub(crate) fn ask(question: &str) -> bool {
+    let mut stderr = io::stderr().lock();
+    let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    asked.is_ok()
+        && io::stdin().lock().take(ANSWER).read_line(&mut answer).is_ok()
+        && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Longer than any answer.
+#[cfg(target_os = "linux")]
+const ANSWER: u64 = 100;
 
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {

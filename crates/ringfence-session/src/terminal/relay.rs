@@ -12,7 +12,7 @@ use rustix::termios::{LocalModes, OutputModes, SpecialCodeIndex, tcgetattr, tcge
 use super::Terminal;
 use super::flow::Flow;
 use super::outer::{Hold, Raw};
-use super::signals::{Recipient, Signals, stop_here, wait_for};
+use super::signals::{Clock, Recipient, Signals, stop_here, wait_for};
 
 /// What is still read after the payload ended. The kernel holds less than 20 KiB between slave and master, so this is all
 /// that the payload wrote; a process that outlived it and floods the terminal is cut off here.
@@ -62,9 +62,10 @@ impl<'s> Relay<'s> {
     ///
     /// When `poll`, the master or a forwarded signal fails. That the user's terminal is gone is no error: the payload gets
     /// HUP, and its output goes nowhere.
-    pub fn run(mut self, done: BorrowedFd<'_>, to: Recipient<'_>) -> io::Result<()> {
+    pub fn run(mut self, done: BorrowedFd<'_>, to: Recipient<'_>, clock: &mut Clock) -> io::Result<()> {
         loop {
-            let ready = self.wait(done)?;
+            let ready = self.wait(done, clock)?;
+            clock.strike(to)?;
             if !ready.signals.is_empty() {
                 while let Some(signal) = self.signals.next()? {
                     self.answer(signal, to)?;
@@ -87,18 +88,18 @@ impl<'s> Relay<'s> {
     }
 
     /// Sleeps until something can be done.
-    fn wait(&mut self, done: BorrowedFd<'_>) -> io::Result<Ready> {
+    fn wait(&mut self, done: BorrowedFd<'_>, clock: &Clock) -> io::Result<Ready> {
         // Without a pipeline to share it with, the user's terminal is raw whenever we are in the foreground.
         let alone = self.terminal.outer.hold() == Hold::Alone && self.input == Stream::Open;
         if alone && self.terminal.outer.make_raw() == Raw::No {
             self.pause = Pause::UntilOurs;
         }
         self.type_eof();
-        let timeout = match self.pause {
+        let timeout = clock.timeout(match self.pause {
             Pause::None => None,
-            Pause::UntilOurs => Some(&LOOK_AGAIN),
-            Pause::BeforeEof | Pause::AfterEof => Some(&EOF_AGAIN),
-        };
+            Pause::UntilOurs => Some(LOOK_AGAIN),
+            Pause::BeforeEof | Pause::AfterEof => Some(EOF_AGAIN),
+        });
         let reads = self.pause == Pause::None && self.to_payload.is_empty() && self.listens();
         let mut inner = PollFlags::empty();
         inner.set(PollFlags::IN, self.to_user.is_empty());
@@ -116,7 +117,7 @@ impl<'s> Relay<'s> {
             self.slot(self.input, outer.input(), input),
             self.slot(self.output, outer.output(), output),
         ];
-        wait_for(&mut fds, timeout)?;
+        wait_for(&mut fds, timeout.as_ref())?;
         let [done, signals, inner, input, output] = fds.map(|fd| fd.revents());
         if self.pause == Pause::UntilOurs {
             self.pause = Pause::None;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use ringfence_sys::pty::{self, SignalMask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,8 +10,17 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 /// The signals that a supervisor answers itself while a payload runs.
-const ANSWERED: [Signal; 7] =
-    [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::WINCH, Signal::CONT, Signal::TSTP];
+const ANSWERED: [Signal; 9] = [
+    Signal::TERM,
+    Signal::INT,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::WINCH,
+    Signal::CONT,
+    Signal::TSTP,
+];
 
 /// The signals of a supervisor, blocked and waiting to be answered. Made before the fork, so that none is lost.
 ///
@@ -21,7 +31,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks TERM, INT, HUP, QUIT, WINCH, CONT and TSTP in the calling thread until this is dropped.
+    /// Blocks TERM, INT, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP in the calling thread until this is dropped.
     ///
     /// # Errors
     ///
@@ -78,18 +88,90 @@ impl Recipient<'_> {
     }
 }
 
-/// Waits until `done` is readable or closed, and forwards TERM, INT, HUP and QUIT: for a payload without a terminal.
+/// How long a payload has after it was asked to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Ends a payload whose time is up: first it is asked, then it is told.
+#[derive(Debug)]
+pub struct Clock {
+    next: Option<Instant>,
+    struck: Struck,
+    /// Whoever waits for the payload ends it when this is closed.
+    alive: Option<OwnedFd>,
+}
+
+/// How far a clock has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Struck {
+    /// There was time left.
+    Not,
+    /// The payload was asked to end.
+    Asked,
+    /// It did not, and was ended.
+    Told,
+}
+
+impl Clock {
+    /// Begins now; without a limit it never strikes.
+    #[must_use]
+    pub fn new(limit: Option<Duration>, alive: Option<OwnedFd>) -> Self {
+        Self { next: limit.and_then(|limit| Instant::now().checked_add(limit)), struck: Struck::Not, alive }
+    }
+
+    /// Whether the time was up.
+    #[must_use]
+    pub fn struck(&self) -> Struck {
+        self.struck
+    }
+
+    /// How long until it strikes, if that is sooner than `other`.
+    pub(super) fn timeout(&self, other: Option<Timespec>) -> Option<Timespec> {
+        let left = self.next.map(|next| next.saturating_duration_since(Instant::now()));
+        // A limit of years is longer than the type can say, and nobody waits that long between looks.
+        let left = left.map(|left| Timespec::try_from(left.min(Duration::from_secs(86_400))).unwrap_or_default());
+        match (left, other) {
+            (Some(left), Some(other)) => Some(if is_shorter(left, other) { left } else { other }),
+            (left, other) => left.or(other),
+        }
+    }
+
+    /// Does what is due: TERM to whoever gets signals, and after a grace the end.
+    pub(super) fn strike(&mut self, to: Recipient<'_>) -> io::Result<()> {
+        if self.next.is_none_or(|next| Instant::now() < next) {
+            return Ok(());
+        }
+        if self.struck == Struck::Asked {
+            (self.next, self.struck, self.alive) = (None, Struck::Told, None);
+            return Ok(());
+        }
+        (self.next, self.struck) = (Some(Instant::now() + GRACE), Struck::Asked);
+        to.send(Signal::TERM)
+    }
+}
+
+fn is_shorter(one: Timespec, other: Timespec) -> bool {
+    (one.tv_sec, one.tv_nsec) < (other.tv_sec, other.tv_nsec)
+}
+
+/// Waits until `done` is readable or closed, and forwards TERM, INT, HUP, QUIT, USR1 and USR2: for a payload without
+/// a terminal.
 ///
 /// # Errors
 ///
 /// When `poll` fails, or when a signal cannot be forwarded for another reason than that nobody is there.
-pub fn wait_with_signals(signals: &Signals, done: BorrowedFd<'_>, to: Recipient<'_>) -> io::Result<()> {
+pub fn wait_with_signals(
+    signals: &Signals,
+    done: BorrowedFd<'_>,
+    to: Recipient<'_>,
+    clock: &mut Clock,
+) -> io::Result<()> {
     loop {
         let mut fds = [PollFd::from_borrowed_fd(done, PollFlags::IN), PollFd::new(&signals.fd, PollFlags::IN)];
-        wait_for(&mut fds, None)?;
+        wait_for(&mut fds, clock.timeout(None).as_ref())?;
         if !fds[0].revents().is_empty() {
             return Ok(());
         }
+        clock.strike(to)?;
         while let Some(signal) = signals.next()? {
             match signal {
                 Signal::TSTP => stop_here()?,

@@ -2,11 +2,18 @@
 
 mod check;
 mod completions;
+#[cfg(target_os = "linux")]
+mod doctor;
+#[cfg(any(test, not(target_os = "linux")))]
+mod elsewhere;
 pub(crate) mod explain;
 mod init;
 mod jail_exec;
 mod man;
 mod plan;
+#[cfg(target_os = "linux")]
+mod receipt;
+#[cfg(target_os = "linux")]
 mod run;
 mod schema;
 mod trust;
@@ -18,6 +25,8 @@ use ringfence_surface::policy::PolicyFile;
 
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
+#[cfg(not(target_os = "linux"))]
+use elsewhere::{doctor, run};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -28,6 +37,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Check(args) => check::run(&args, managed),
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)
@@ -35,5 +45,17 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::JailExec(_) => Ok(jail_exec::run()),
+        Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
     }
+}
+
+/// Returns only if the command did not start.
+#[cfg(target_os = "linux")]
+fn inside(descriptors: &[std::ffi::OsString]) -> u8 {
+    ringfence_session::inside::run(descriptors)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn inside(_: &[std::ffi::OsString]) -> u8 {
+    crate::error::REFUSED
 }

@@ -5,7 +5,7 @@ mod words;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_plan::compile;
+use ringfence_plan::{Rung, compile};
 use ringfence_surface::Inputs;
 
 use crate::cli::PlanArgs;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &PlanArgs, managed: &Path) -> Result<ExitCode, Failure> 
         out::print_json(&WireHost::new(&here.facts, &here.inputs))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = compile(&here.resolved.surface, &here.facts);
+    let plan = compile(&here.resolved.surface, &here.facts, Rung::Native);
     if args.json {
         out::print_json(&WirePlan::new(&here.resolved, &plan))?;
     } else {

@@ -1,53 +1,173 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_plan::compile;
-use ringfence_session::start::prepare;
+use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
+use ringfence_session::launch::Ended;
+use ringfence_session::probe;
+use ringfence_session::start::{Order, prepare};
 use ringfence_session::store::Session;
 use ringfence_surface::policy::Tier;
-use ringfence_surface::{Effect, Governance, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
-use crate::cli::RunArgs;
+use super::receipt;
+use crate::cli::{Backend, RunArgs};
 use crate::error::Failure;
-use crate::host::{Recorder, os_path};
-use crate::load::Loader;
+use crate::host::{Recorder, os_path, user};
+use crate::load::{Here, Loader};
 use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    let loader = Loader::new(managed)?;
-    let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
-    let session = Session::create(&state).map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
-    let here = loader.in_session(session.dir()).resolve(&args.policy)?;
-    tell::resolved(&here.resolved, Detail::Short);
-    for line in summary(&here.resolved.surface) {
-        say(&line);
+    let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()? };
+    ladder.climb().map(ExitCode::from)
+}
+
+/// The ways to build the fence, from the strongest down.
+struct Ladder<'a> {
+    args: &'a RunArgs,
+    managed: &'a Path,
+    account: Option<(u32, u32)>,
+}
+
+/// Whether this is the first try, which says what is fenced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Another,
+}
+
+impl Ladder<'_> {
+    /// Starts on the first rung that this host can carry. Only where the host itself is in the way the next one is tried.
+    fn climb(&self) -> Result<u8, Failure> {
+        let mut rung = self.args.backend.map_or(Rung::Native, rung_of);
+        let mut tried = Vec::new();
+        loop {
+            let attempt = if tried.is_empty() { Attempt::First } else { Attempt::Another };
+            let (failure, why) = match self.attempt(rung, attempt) {
+                Err(failure) => match hosts_refusal(rung, &failure) {
+                    Some(why) => (failure, why),
+                    None => return Err(failure),
+                },
+                done => return done,
+            };
+            let next = rung.next().filter(|_| self.args.backend.is_none());
+            let Some(next) = next else {
+                return Err(if tried.is_empty() {
+                    failure
+                } else {
+                    Failure::NoRung { tried, last: Box::new(failure) }
+                });
+            };
+            say(&format!("ringfence: {rung} cannot be had on this host ({why}); trying {next}"));
+            tried.push(format!("{rung}: {why}"));
+            rung = next;
+        }
     }
-    let surface = &here.resolved.surface;
-    if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-        // Without an OS layer there is no fence, and nothing else of such a session is built yet.
-        return Err(Failure::NoBackend);
+
+    /// One whole session.
+    fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
+        let loader = Loader::new(self.managed)?;
+        let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
+        let state = if rung.has_view() { state } else { reachable(state) };
+        let made = Session::create(&state);
+        let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+        let here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        let surface = &here.resolved.surface;
+        if attempt == Attempt::First {
+            tell::resolved(&here.resolved, Detail::Short);
+            summary(surface).iter().for_each(|line| say(line));
+            if !surface.reach().hosts.is_empty() {
+                say("ringfence: the network is closed: hosts cannot be reached yet, also those that are allowed");
+            }
+        }
+        if matches!(surface.governance(), Governance::SelfGoverning(_)) {
+            // Without an OS layer there is no fence, and nothing else of such a session is built yet.
+            return Err(Failure::NoBackend);
+        }
+        let ended = self.start(&here, &session, &state, rung)?;
+        if ended.out_of_time {
+            let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
+            say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
+        }
+        Ok(ended.code)
     }
-    let plan = compile(surface, &here.facts);
-    let ready = prepare(surface, &here.facts, &plan, &session, &args.command, &mut Recorder::new());
-    let ready = ready.map_err(|source| Failure::Prepare { source })?;
-    let short = ready.shortfalls.iter().map(|short| format!("{}: {}", short.claim, short.reason));
-    if surface.tier() == Tier::Production && !ready.shortfalls.is_empty() {
-        return Err(Failure::Shortfalls { short: short.collect() });
+
+    fn start(&self, here: &Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
+        let surface = &here.resolved.surface;
+        let plan = compile(surface, &here.facts, rung);
+        let order = Order {
+            surface,
+            facts: &here.facts,
+            plan: &plan,
+            rung,
+            session,
+            command: &self.args.command,
+            user: self.account,
+            lines: if self.args.receipt { Lines::All } else { Lines::Short },
+        };
+        let ready = prepare(&order, &mut Recorder::new()).map_err(|source| Failure::Prepare { source })?;
+        self.accept(&ready.receipt, surface.tier(), session, state)?;
+        for hidden in &ready.walked.hidden {
+            say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
+        }
+        if let Some(cause) = &ready.unwritable {
+            say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
+        }
+        ready.prepared.run().map_err(|source| Failure::Start { source })
     }
-    for line in short {
-        say(&format!("ringfence: not held: {line}"));
+
+    /// Says what does not hold, and refuses where it must.
+    fn accept(&self, receipt: &Receipt, tier: Tier, session: &Session, state: &AbsPath) -> Result<(), Failure> {
+        let is_accepted = |short: &&Shortfall| self.args.allow_shortfall.iter().any(|name| short.claim.is_called(name));
+        let refused: Vec<&Shortfall> = receipt.shortfalls().filter(|short| !is_accepted(short)).collect();
+        if tier == Tier::Production && !refused.is_empty() {
+            return Err(Failure::Shortfalls { short: receipt::grouped(refused) });
+        }
+        if self.args.receipt {
+            receipt::words(receipt).iter().for_each(|line| say(line));
+            let path = receipt::save(state, session.name(), receipt)?;
+            say(&format!("ringfence: receipt kept as {}", Shown(path.as_os_str().as_encoded_bytes())));
+            return Ok(());
+        }
+        receipt::grouped(receipt.shortfalls()).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+        receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
+        Ok(())
     }
-    if let Some(cause) = &ready.unwritable {
-        say(&format!("ringfence: the project belongs to root and cannot be written inside: {cause}"));
+}
+
+/// Why this host cannot carry a rung, if that is why the start failed. A start that failed where the same steps succeed on
+/// nothing has a fault of its own, and a weaker fence would only hide it.
+fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
+    if !failure.is_the_hosts() {
+        return None;
     }
-    if !surface.reach().hosts.is_empty() {
-        say("ringfence: the network is closed: hosts cannot be reached yet, also those that are allowed");
+    match rung {
+        Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
+        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
     }
-    let code = ready.prepared.run().map_err(|source| Failure::Start { source })?;
-    Ok(ExitCode::from(code))
+}
+
+fn rung_of(backend: Backend) -> Rung {
+    match backend {
+        Backend::Native => Rung::Native,
+        Backend::Bwrap => Rung::Bwrap,
+        Backend::Landlock => Rung::LandlockOnly,
+    }
+}
+
+/// Without a view of its own, a command that root starts for somebody else must be able to go to the session's directory.
+fn reachable(state: AbsPath) -> AbsPath {
+    let is_open = |dir: AbsPath| {
+        let mode = std::fs::metadata(os_path(&dir)).map(|metadata| metadata.permissions().mode());
+        mode.is_ok_and(|mode| mode & 0o001 != 0)
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    let ours = AbsPath::root().join("var/lib/ringfence");
+    // What does not exist yet is made for its owner alone.
+    if is_root && !state.join("sessions").ancestors().all(is_open) { ours } else { state }
 }
 
 /// What is fenced, in three lines.

@@ -1,7 +1,11 @@
 //! What is printed and read as JSON. These types mirror the core's; the core itself knows nothing of JSON.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod doctor;
 pub(crate) mod facts;
 pub(crate) mod plan;
+#[cfg(target_os = "linux")]
+pub(crate) mod receipt;
 pub(crate) mod trusted;
 pub(crate) mod verdict;
 

@@ -1,6 +1,6 @@
 //! A plan as JSON.
 
-use ringfence_plan::{MountAccess, MountOp, Plan, claims};
+use ringfence_plan::{MountAccess, MountOp, Plan};
 use ringfence_surface::policy::{Tier, View};
 use ringfence_surface::{Effect, Governance, Resolved, Rule, Sense, Surface};
 use serde::Serialize;
@@ -63,6 +63,7 @@ enum WireMount {
     Cover { path: Bytes },
     Mask { path: Bytes },
     Freeze { path: Bytes },
+    Hollow { path: Bytes },
 }
 
 #[derive(Debug, Serialize)]
@@ -101,7 +102,7 @@ impl WirePlan {
                 .iter()
                 .map(|s| WireSkipped { pattern: s.pattern.clone(), source: s.source.clone(), why: s.why.words() })
                 .collect(),
-            claims: claims(surface).iter().map(ToString::to_string).collect(),
+            claims: ringfence_plan::claims(surface).iter().map(ToString::to_string).collect(),
             omissions: resolved.omissions.iter().map(WireOmission::new).collect(),
             diagnostics: resolved.diagnostics.iter().map(WireDiagnostic::new).collect(),
         }
@@ -174,5 +175,6 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Cover { path } => WireMount::Cover { path: Bytes::new(path.as_bytes()) },
         MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
         MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
+        MountOp::Hollow { path } => WireMount::Hollow { path: Bytes::new(path.as_bytes()) },
     }
 }

@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod check;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod explain;
 mod init;
 #[cfg(target_os = "linux")]
@@ -11,6 +13,8 @@ mod policy_files;
 mod run;
 mod small;
 mod trust;
+#[cfg(target_os = "linux")]
+mod view;
 
 use ringfence_testkit::World;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_plan::{MountOp, Plan, claims};
+use ringfence_plan::{MountOp, Plan};
 use ringfence_surface::{Caps, Effect, Governance, HostFacts, Rule, Shown, Source, Surface};
 
 use crate::wire::plan::{access_word, tier_word, view_word};
@@ -148,7 +148,10 @@ impl Words<'_> {
     }
 
     fn claims(&self) -> Vec<String> {
-        vec![format!("claims    {}; `run` says at the start which it does not hold", claims(self.surface).len())]
+        vec![format!(
+            "claims    {}; `run` says at the start which it does not hold",
+            ringfence_plan::claims(self.surface).len()
+        )]
     }
 }
 
@@ -161,6 +164,7 @@ fn mount(op: &MountOp) -> String {
         MountOp::Cover { path } => format!("  rw {path}  (again, over its pins)"),
         MountOp::Mask { path, .. } => format!("  -- {path}"),
         MountOp::Freeze { path } => format!("  ro {path}  (protected)"),
+        MountOp::Hollow { path } => format!("  -- {path}  (but for what is mounted in it)"),
     }
 }
 

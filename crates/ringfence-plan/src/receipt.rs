@@ -1,0 +1,212 @@
+//! What holds in a session, claim by claim: what was asked, laid beside what stands.
+
+use ringfence_surface::policy::View;
+use ringfence_surface::{AbsPath, Effect, Governance, Sense, Surface};
+
+use crate::claim::{Claim, LayerName, Shortfall};
+use crate::landlock::{Fares, Ground, LandlockPlan, Withheld, fares};
+use crate::rung::Rung;
+
+/// How a claim fared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// These layers hold it, each on its own.
+    By(Vec<LayerName>),
+    /// Nobody does.
+    Not(Shortfall),
+}
+
+/// One claim and how it fared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptLine {
+    /// What was asked.
+    pub claim: Claim,
+    /// How it fared.
+    pub kept: Kept,
+}
+
+/// What holds in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// What the fence is built of.
+    pub rung: Rung,
+    /// One line for each claim.
+    pub lines: Vec<ReceiptLine>,
+    /// What the Surface gives and this fence does not.
+    pub withheld: Vec<Withheld>,
+}
+
+impl Receipt {
+    /// The claims that nobody holds.
+    pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
+        self.lines.iter().filter_map(|line| match &line.kept {
+            Kept::Not(short) => Some(short),
+            Kept::By(_) => None,
+        })
+    }
+}
+
+/// What stands when a session is about to start.
+#[derive(Debug, Clone)]
+pub struct Standing<'a> {
+    /// What the fence is built of.
+    pub rung: Rung,
+    /// The domain, where the kernel has Landlock and the rung uses it.
+    pub landlock: Option<&'a LandlockPlan>,
+    /// Whether that domain keeps signals among its own.
+    pub keeps_signals: bool,
+    /// Whether anything that exists is masked or frozen.
+    pub guards: bool,
+    /// Guarded files that have another name.
+    pub linked: &'a [AbsPath],
+    /// Who holds the limit on memory, or why nobody does.
+    pub memory: Result<LayerName, &'static str>,
+    /// Who holds the limit on processes, or why nobody does.
+    pub pids: Result<LayerName, &'static str>,
+    /// What whoever builds the fence found out beside these.
+    pub found: &'a [Shortfall],
+    /// What this fence does not give although the Surface does.
+    pub withheld: &'a [Withheld],
+}
+
+/// How much of a receipt is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    /// Every claim.
+    All,
+    /// Those that fall short: enough for a start, and without a line for each of two thousand built-in rules.
+    Short,
+}
+
+/// Lays what was asked beside what stands.
+pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Receipt {
+    // Mounts guard every path that exists, so only Landlock alone must look at each.
+    let looks_at_paths = wanted == Lines::All || !standing.rung.has_view();
+    let ground = if standing.rung.has_view() { Ground::View } else { Ground::Host };
+    let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
+    let mut lines = Vec::new();
+    let mut judge = |claim: Claim| {
+        let kept = kept(&claim, standing, domain.as_ref());
+        if wanted == Lines::All || matches!(kept, Kept::Not(_)) {
+            lines.push(ReceiptLine { claim, kept });
+        }
+    };
+    whole_claims(surface).into_iter().for_each(&mut judge);
+    if looks_at_paths {
+        path_claims(surface).for_each(&mut judge);
+    }
+    if is_fenced(surface) {
+        standing.linked.iter().map(|path| Claim::OneName { path: path.to_string() }).for_each(&mut judge);
+        let found = standing.found.iter().map(|short| (short.claim.clone(), Kept::Not(short.clone())));
+        lines.extend(found.map(|(claim, kept)| ReceiptLine { claim, kept }));
+    }
+    Receipt { rung: standing.rung, lines, withheld: standing.withheld.to_vec() }
+}
+
+/// Everything a Surface asks. A self-governing session asks nothing of the operating system.
+pub fn claims(surface: &Surface) -> Vec<Claim> {
+    whole_claims(surface).into_iter().chain(path_claims(surface)).collect()
+}
+
+fn is_fenced(surface: &Surface) -> bool {
+    *surface.governance() == Governance::Fenced
+}
+
+/// What speaks of everything.
+fn whole_claims(surface: &Surface) -> Vec<Claim> {
+    let mut claims = vec![Claim::CleanEnvironment];
+    if !is_fenced(surface) {
+        return claims;
+    }
+    if surface.view() == View::Surface {
+        claims.push(Claim::NothingElseIsReadable);
+    }
+    claims.extend([Claim::NothingElseIsWritable, Claim::SecondWall]);
+    let has = |wanted: &[Effect]| {
+        surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
+    };
+    let (denies, protects) = (has(&[Effect::Deny, Effect::Escape]), has(&[Effect::Protect]));
+    claims.extend(denies.then_some(Claim::DeniedLater));
+    claims.extend(protects.then_some(Claim::ProtectedLater));
+    claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
+    let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
+    claims.push(Claim::OnlyTheseHosts { hosts });
+    claims.push(Claim::TreeEndsWithSession);
+    let caps = surface.caps();
+    claims.extend(caps.memory.as_ref().map(|cap| Claim::Memory { bytes: cap.value }));
+    claims.extend(caps.pids.as_ref().map(|cap| Claim::Processes { count: cap.value }));
+    claims.extend(caps.wall.as_ref().map(|cap| Claim::Time { seconds: cap.value.as_secs() }));
+    claims
+}
+
+/// What speaks of single paths.
+fn path_claims(surface: &Surface) -> impl Iterator<Item = Claim> {
+    let rules = surface.rules().iter().filter(|rule| rule.sense == Sense::Rule && is_fenced(surface));
+    rules.filter_map(|rule| match rule.effect {
+        Effect::Escape | Effect::Deny => Some(Claim::Denied { pattern: rule.pattern.to_string() }),
+        Effect::Protect => Some(Claim::Protected { pattern: rule.pattern.to_string() }),
+        Effect::Write(_) | Effect::Read(_) | Effect::Ask | Effect::ThirdParty | Effect::Withheld => None,
+    })
+}
+
+fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept {
+    let short = |layer, reason: &str| Kept::Not(Shortfall { claim: claim.clone(), layer, reason: reason.to_owned() });
+    let by = |held: Result<LayerName, &str>| match held {
+        Ok(layer) => Kept::By(vec![layer]),
+        Err(reason) => short(LayerName::Cgroup, reason),
+    };
+    let is_view = standing.rung.has_view();
+    match claim {
+        Claim::CleanEnvironment => Kept::By(vec![LayerName::Environment]),
+        Claim::NothingElseIsReadable
+        | Claim::NothingElseIsWritable
+        | Claim::Denied { .. }
+        | Claim::Protected { .. } => by_walls(claim, standing.rung, domain),
+        Claim::SecondWall => match (is_view, standing.landlock) {
+            (true, Some(_)) => Kept::By(vec![LayerName::Landlock]),
+            (true, None) => short(LayerName::Landlock, "Landlock is not to be had here: the mounts stand alone"),
+            (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
+        },
+        Claim::DeniedLater => {
+            short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
+        }
+        Claim::ProtectedLater => {
+            short(LayerName::Mounts, "a guard holds what exists at the start; such a name can be created inside")
+        }
+        Claim::HeldWhenReplaced if is_view && standing.guards => {
+            short(LayerName::Mounts, "a guard falls off when an editor outside saves the file anew")
+        }
+        Claim::HeldWhenReplaced => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Landlock }]),
+        Claim::OneName { .. } => {
+            short(LayerName::Mounts, "it has another name (a hard link), by which it is not guarded")
+        }
+        Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
+        Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
+        Claim::TreeEndsWithSession if is_view || standing.keeps_signals => Kept::By(vec![LayerName::Processes]),
+        Claim::TreeEndsWithSession => {
+            short(LayerName::Landlock, "this kernel does not keep signals inside: whoever watches could be killed")
+        }
+        Claim::Memory { .. } => by(standing.memory),
+        Claim::Processes { .. } => by(standing.pids),
+        Claim::Time { .. } => Kept::By(vec![LayerName::Processes]),
+    }
+}
+
+/// What mounts and Landlock say of files.
+fn by_walls(claim: &Claim, rung: Rung, domain: Option<&Fares>) -> Kept {
+    let carries = domain.is_some_and(|fares| fares.carried.contains(claim));
+    if rung.has_view() {
+        let second = carries.then_some(LayerName::Landlock);
+        return Kept::By([LayerName::Mounts].into_iter().chain(second).collect());
+    }
+    let said = domain.and_then(|fares| fares.shortfalls.iter().find(|short| short.claim == *claim));
+    match (carries, said) {
+        (true, _) => Kept::By(vec![LayerName::Landlock]),
+        (false, Some(short)) => Kept::Not(short.clone()),
+        (false, None) => Kept::Not(Shortfall {
+            claim: claim.clone(),
+            layer: LayerName::Landlock,
+            reason: "this kernel has no Landlock".to_owned(),
+        }),
+    }
+}

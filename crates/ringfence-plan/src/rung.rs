@@ -1,0 +1,48 @@
+//! What a fence is built of: the rungs of a ladder, the strongest first.
+
+use std::fmt;
+
+/// One way to build the fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rung {
+    /// Namespaces and mounts of our own, Landlock and seccomp in them.
+    Native,
+    /// The same mounts made by bubblewrap, for hosts that allow namespaces to it alone.
+    Bwrap,
+    /// Landlock and seccomp on the host's own files, where no namespaces are to be had.
+    LandlockOnly,
+}
+
+impl Rung {
+    /// From the strongest down.
+    pub const LADDER: [Self; 3] = [Self::Native, Self::Bwrap, Self::LandlockOnly];
+
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Bwrap => "bwrap",
+            Self::LandlockOnly => "landlock",
+        }
+    }
+
+    /// Does it have a view of its own, made of mounts?
+    pub fn has_view(self) -> bool {
+        self != Self::LandlockOnly
+    }
+
+    /// The next one down.
+    pub fn next(self) -> Option<Self> {
+        match self {
+            Self::Native => Some(Self::Bwrap),
+            Self::Bwrap => Some(Self::LandlockOnly),
+            Self::LandlockOnly => None,
+        }
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

@@ -1,0 +1,19 @@
+//! What this host can enforce, what each feature carries, and what can be done about what is missing.
+//!
+//! [`Host`] is gathered once, as plain data. The rest is a function of it: [`diagnose`] judges, [`remedies`] says what would put
+//! it right, as commands and files. [`apply`] carries a remedy out, with the hands that it is given.
+
+mod diagnosis;
+mod fix;
+mod host;
+mod remedy;
+mod system;
+
+pub use diagnosis::{Costs, Diagnosis, Feature, Group, Rung, State, Verdict, diagnose};
+pub use fix::{Change, FixError, Hands, apply};
+pub use host::Host;
+pub use remedy::{AGENT_USER, Action, NAMES, Need, Remedy, Way, remedies};
+pub use system::{Packager, System};
+
+#[cfg(test)]
+mod invented;

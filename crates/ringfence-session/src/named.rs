@@ -1,0 +1,248 @@
+//! What rules name outside the roots: looked up where it would stand, and nothing else is searched.
+//!
+//! A rule without wildcards is one lookup. One with wildcards is followed name by name from its fixed beginning. Where the
+//! whole host is shown, a pattern such as `**/.env` holds everywhere; it is searched for in the roots and in the homes, and
+//! what lies elsewhere is reported.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+use std::rc::Rc;
+
+use ringfence_plan::{Claim, LayerName, Shortfall};
+use ringfence_surface::policy::View;
+use ringfence_surface::{AbsPath, Anchor, Effect, PATH_MAX, Rule, Segment, Sense, Standing};
+use rustix::fs::{Access, AtFlags, FileType, OFlags, RawDir};
+
+use crate::place::{open_beneath, open_place, relative};
+use crate::visible::Ground;
+use crate::walk::{Guard, Reached, Walk, WalkError, WhyHidden};
+
+/// How many names are listed for one rule with wildcards outside the roots.
+const MOST_FOR_A_RULE: usize = 100_000;
+
+/// How many names are looked at in the homes.
+const MOST_IN_HOMES: usize = 300_000;
+
+/// Listings that several rules share.
+type Listings = HashMap<AbsPath, Option<Rc<Names>>>;
+
+/// What a directory holds.
+type Names = Vec<(Box<[u8]>, FileType)>;
+
+/// A rule's search ended early.
+struct Cut;
+
+impl<'s> Walk<'s> {
+    /// Looks at the places that rules name outside the roots; those inside were met on the walk.
+    pub(crate) fn named(&mut self, roots: &[AbsPath]) {
+        let takes_away = |rule: &&Rule| matches!(rule.effect, Effect::Escape | Effect::Deny | Effect::Protect);
+        let surface = self.surface;
+        let mut listings = Listings::new();
+        for rule in surface.rules().iter().filter(takes_away).filter(|rule| rule.sense == Sense::Rule) {
+            let Anchor::At(base) = &rule.pattern.anchor else { continue };
+            if roots.iter().any(|root| base.is_within(root)) {
+                continue;
+            }
+            if rule.pattern.rest.is_empty() {
+                self.look_at(base);
+            } else if self.visible.shows_below(base) {
+                let mut left = MOST_FOR_A_RULE;
+                let found = self.expand(base.clone(), &rule.pattern.rest, &mut listings, &mut left);
+                if let Err(Cut) = found
+                    && self.visible.ground(base).is_some()
+                {
+                    self.hide_found(base, WhyHidden::TooMany);
+                }
+            }
+        }
+    }
+
+    /// Guards what stands at a place, if it is shown and something takes it away.
+    fn look_at(&mut self, path: &AbsPath) {
+        if matches!(self.visible.ground(path), None | Some(Ground::Own)) {
+            return;
+        }
+        let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return };
+        // A link on the way means that the path as written leads elsewhere: that place has a rule of its own.
+        let Ok(status) = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat) else { return };
+        let guard = match self.surface.cursor(&parent).standing(name) {
+            Standing::Denied(_) => Guard::Deny,
+            Standing::Protected(_) => Guard::Protect,
+            Standing::Open => return,
+        };
+        self.guard(path, &status, guard);
+    }
+
+    /// Follows the rest of a pattern below a directory.
+    fn expand(&mut self, dir: AbsPath, rest: &[Segment], listings: &mut Listings, left: &mut usize) -> Result<(), Cut> {
+        if dir.as_bytes().len() >= PATH_MAX {
+            return Err(Cut);
+        }
+        match rest {
+            [] => {
+                self.look_at(&dir);
+                Ok(())
+            }
+            [Segment::Name(name), tail @ ..] => self.expand(dir.child(name), tail, listings, left),
+            [Segment::Glob(glob), tail @ ..] => {
+                for (name, kind) in self.listed(&dir, listings, left)?.iter() {
+                    if glob.matches(name) && (tail.is_empty() || *kind == FileType::Directory) {
+                        self.expand(dir.child(name), tail, listings, left)?;
+                    }
+                }
+                Ok(())
+            }
+            [Segment::Any, tail @ ..] => {
+                let names = self.listed(&dir, listings, left)?;
+                for (name, _) in names.iter().filter(|(_, kind)| *kind == FileType::Directory) {
+                    self.expand(dir.child(name), rest, listings, left)?;
+                }
+                self.expand(dir, tail, listings, left)
+            }
+        }
+    }
+
+    /// The names in a directory, listed once for all rules.
+    fn listed(&mut self, dir: &AbsPath, listings: &mut Listings, left: &mut usize) -> Result<Rc<Names>, Cut> {
+        if let Some(known) = listings.get(dir) {
+            return known.clone().ok_or(Cut);
+        }
+        let names = self.read(dir, left);
+        listings.insert(dir.clone(), names.clone());
+        names.ok_or(Cut)
+    }
+
+    fn read(&mut self, dir: &AbsPath, left: &mut usize) -> Option<Rc<Names>> {
+        let path = relative(dir);
+        let mut names = Names::new();
+        let opened = match open_beneath(&self.top, &path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
+            Ok(opened) => opened,
+            Err(_) => {
+                // Whoever may go into it could open a name that is only guessed.
+                let is_open = rustix::fs::accessat(&self.top, &path, Access::EXEC_OK, AtFlags::EACCESS).is_ok();
+                let is_directory = open_place(&self.top, &path)
+                    .and_then(rustix::fs::fstat)
+                    .is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
+                if is_open && is_directory && self.visible.ground(dir).is_some() {
+                    self.hide_found(dir, WhyHidden::Unlisted);
+                }
+                return Some(Rc::new(names));
+            }
+        };
+        let mut buffer = vec![std::mem::MaybeUninit::uninit(); 1 << 15];
+        let mut listing = RawDir::new(&opened, &mut buffer);
+        while let Some(Ok(entry)) = listing.next() {
+            *left = left.checked_sub(1)?;
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") {
+                names.push((name.into(), entry.file_type()));
+            }
+        }
+        Some(Rc::new(names))
+    }
+
+    /// Hides a directory outside the roots.
+    fn hide_found(&mut self, path: &AbsPath, why: WhyHidden) {
+        if let Ok(status) = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat) {
+            self.walked.seen.insert(path.clone(), crate::place::Id::of(&status));
+            self.hide(path, why);
+        }
+    }
+
+    /// What holds only because the whole host is shown: its homes are searched, its sockets closed.
+    pub(crate) fn whole_host(&mut self, roots: &[AbsPath], homes: &[AbsPath]) -> Result<(), WalkError> {
+        if self.surface.view() != View::Host {
+            return Ok(());
+        }
+        let floats = |rule: &&Rule| {
+            let denies = matches!(rule.effect, Effect::Escape | Effect::Deny) && rule.sense == Sense::Rule;
+            denies && rule.pattern.anchor == Anchor::Floating
+        };
+        let patterns: Vec<String> =
+            self.surface.rules().iter().filter(floats).map(|rule| rule.pattern.to_string()).collect();
+        let mut reached = Reached::All;
+        if !patterns.is_empty() {
+            for home in homes.iter().filter(|home| !roots.iter().any(|root| home.is_within(root))) {
+                if matches!(self.visible.ground(home), Some(Ground::Host { .. })) {
+                    reached = self.home(home).unwrap_or(Reached::Cut);
+                }
+            }
+        }
+        for pattern in patterns {
+            let reason = match reached {
+                Reached::All => "outside the roots and the homes it is not searched for",
+                Reached::Cut => {
+                    "outside the roots it is searched for in a part of the homes only: they hold too many names"
+                }
+            };
+            let claim = Claim::Denied { pattern };
+            self.walked.shortfalls.push(Shortfall { claim, layer: LayerName::Mounts, reason: reason.to_owned() });
+        }
+        self.sockets();
+        Ok(())
+    }
+
+    /// Searches a home, which may not be there.
+    fn home(&mut self, home: &AbsPath) -> Result<Reached, WalkError> {
+        if open_place(&self.top, &relative(home)).is_err() {
+            return Ok(Reached::All);
+        }
+        self.below(home, MOST_IN_HOMES)
+    }
+
+    /// Closes every socket that somebody listens on: the kernel knows their names.
+    fn sockets(&mut self) {
+        let table = fs::read("/proc/net/unix").unwrap_or_default();
+        for line in table.split(|byte| *byte == b'\n').skip(1) {
+            let Some(path) = bound_path(line) else { continue };
+            let real = fs::canonicalize(Path::new(OsStr::from_bytes(path)));
+            let real = real.ok().and_then(|path| AbsPath::lexical(&path.into_os_string().into_vec()).ok());
+            let Some(real) = real else { continue };
+            if let Ok(status) = open_place(&self.top, &relative(&real)).and_then(rustix::fs::fstat)
+                && FileType::from_raw_mode(status.st_mode) == FileType::Socket
+            {
+                self.guard(&real, &status, Guard::Deny);
+            }
+        }
+        let claim = Claim::Denied { pattern: "sockets of the host".into() };
+        let reason = "those that exist are closed; one that appears later outside the roots can be connected to";
+        self.walked.shortfalls.push(Shortfall { claim, layer: LayerName::Mounts, reason: reason.into() });
+    }
+}
+
+/// The path at the end of a line of `/proc/net/unix`, after seven numbers; abstract names begin with `@`, and one that is
+/// relative says nothing.
+fn bound_path(line: &[u8]) -> Option<&[u8]> {
+    let mut rest = line;
+    for _ in 0..7 {
+        let from = rest.iter().position(|byte| *byte != b' ')?;
+        let length = rest[from..].iter().position(|byte| *byte == b' ')?;
+        rest = &rest[from + length..];
+    }
+    rest.strip_prefix(b" ").filter(|path| path.first() == Some(&b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_socket_table() {
+        let line =
+            |inode: &str, path: &str| format!("00000000c8b2bb20: 00000003 00000000 00010000 0001 01 {inode}{path}");
+        for (inode, path, expected) in [
+            ("868354", "", None),
+            ("868354", " /run/x", Some("/run/x")),
+            ("   54", " /run/a b", Some("/run/a b")),
+            ("868354", " @abstract", None),
+            ("868354", " relative", None),
+        ] {
+            let line = line(inode, path);
+            assert_eq!(bound_path(line.as_bytes()), expected.map(str::as_bytes), "{line}");
+        }
+        assert_eq!(bound_path(b""), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! The last steps of a new process before it is the payload's program. They are the same however the view was made.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use ringfence_sys::process::{self, Program};
+use ringfence_sys::{bpf, pty, seccomp};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit};
+
+use crate::standard::Standard;
+use crate::steps::{
+    CAPABILITIES, DESCRIPTORS, EXEC, IDENTITY, LANDLOCK, LIMITS, SEAT, SECCOMP, STANDARD, WORKDIR, failed,
+};
+use crate::view::Failed;
+use crate::wall::Wall;
+
+/// A terminal and which descriptors it replaces.
+pub(crate) type SeatAt<'fd> = Option<(BorrowedFd<'fd>, pty::Seats)>;
+
+/// Everything that is left to do, laid out.
+pub(crate) struct Payload {
+    pub(crate) workdir: CString,
+    pub(crate) program: Program,
+    pub(crate) stdio: Vec<Standard>,
+    pub(crate) landlock: Option<Wall>,
+    pub(crate) seccomp: bpf::Program,
+    pub(crate) pids: Option<Pids>,
+    /// Who the program runs as, where whoever made the view left that to us.
+    pub(crate) becomes: Option<(u32, u32)>,
+}
+
+/// A limit on processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pids {
+    /// Together with the processes of ours that count.
+    pub(crate) most: u64,
+    /// The kernel counts a user's processes within a user namespace: one is made where none is there yet.
+    pub(crate) needs_namespace: Option<(u32, u32)>,
+}
+
+impl Payload {
+    /// Becomes the program. Returns only on failure. Allocates nothing.
+    pub(crate) fn become_program(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Failed {
+        match self.all_steps(seat, proc) {
+            Err(failed) => failed,
+            Ok(never) => match never {},
+        }
+    }
+
+    fn all_steps(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
+        take_seat(seat)?;
+        self.once_seated(proc)
+    }
+
+    /// What follows once the terminal is ours. `proc` is a `/proc` that can be written, where the one in the view cannot.
+    pub(crate) fn once_seated(&self, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
+        process::close_on_exec_from(3).map_err(|e| failed(DESCRIPTORS, &e))?;
+        if let Some((uid, gid)) = self.becomes {
+            process::drop_bounding_set().map_err(|e| failed(CAPABILITIES, &e))?;
+            process::become_user(uid, gid).map_err(|e| failed(IDENTITY, &e))?;
+            process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))?;
+        }
+        rustix::process::chdir(self.workdir.as_c_str()).map_err(|errno| Failed { step: WORKDIR, errno })?;
+        for standard in &self.stdio {
+            standard.reopen().map_err(|errno| Failed { step: STANDARD, errno })?;
+        }
+        let whole = rustix::process::DumpableBehavior::Dumpable;
+        rustix::process::set_dumpable_behavior(whole).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
+        process::reset_signals();
+        if let Some(pids) = self.pids {
+            limit(pids, proc).map_err(|e| failed(LIMITS, &e))?;
+        }
+        rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
+        if let Some(wall) = &self.landlock {
+            wall.enter().map_err(|e| failed(LANDLOCK, &e))?;
+        }
+        seccomp::install(&self.seccomp, seccomp::Flags::NONE).map_err(|e| failed(SECCOMP, &e))?;
+        Err(failed(EXEC, &self.program.exec()))
+    }
+}
+
+/// Becomes the leader of a session of its own, on the terminal if there is one. Allocates nothing.
+pub(crate) fn take_seat(seat: SeatAt<'_>) -> Result<(), Failed> {
+    let seated = match seat {
+        Some((slave, seats)) => pty::become_session_leader_on(slave, seats),
+        None => pty::become_session_leader(),
+    };
+    seated.map_err(|errno| Failed { step: SEAT, errno })
+}
+
+/// Allocates nothing.
+fn limit(pids: Pids, proc: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    if let Some((uid, gid)) = pids.needs_namespace {
+        process::unshare_user()?;
+        match proc {
+            Some(proc) => map_in(proc, uid, gid)?,
+            None => map_oneself(uid, gid)?,
+        }
+    }
+    let most = Some(pids.most);
+    rustix::process::setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
+    if pids.needs_namespace.is_some() {
+        process::drop_bounding_set()?;
+        process::drop_capabilities()?;
+    }
+    Ok(())
+}
+
+/// The caller's own identity, unchanged: git keeps user numbers in its index and would read every file again for another.
+pub(crate) fn map_oneself(uid: u32, gid: u32) -> io::Result<()> {
+    map_in(open_proc()?.as_fd(), uid, gid)
+}
+
+/// The `/proc` that is mounted here. Allocates nothing.
+pub(crate) fn open_proc() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(c"/proc", flags, Mode::empty())?)
+}
+
+fn map_in(proc: BorrowedFd<'_>, uid: u32, gid: u32) -> io::Result<()> {
+    let mut line = [0; 32];
+    process::write_file_at(proc, c"self/setgroups", b"deny")?;
+    process::write_file_at(proc, c"self/uid_map", identity_line(uid, &mut line))?;
+    process::write_file_at(proc, c"self/gid_map", identity_line(gid, &mut line))
+}
+
+/// `N N 1`, without allocating.
+fn identity_line(id: u32, line: &mut [u8; 32]) -> &[u8] {
+    use std::io::Write as _;
+    let mut rest = line.as_mut_slice();
+    let _ = writeln!(rest, "{id} {id} 1");
+    let left = rest.len();
+    &line[..32 - left]
+}

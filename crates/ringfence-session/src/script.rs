@@ -1,0 +1,363 @@
+//! The mounts of a plan as a script: every path and every right laid out before the fork.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{CStr, CString};
+
+use ringfence_plan::{Found, MountAccess, MountOp};
+use ringfence_surface::{AbsPath, Look, PathFact, Role, Shown};
+use ringfence_sys::mount::MountAttr;
+use rustix::fs::FileType;
+use rustix::mount::MountFlags;
+
+use crate::place::{Id, open_place, open_root, relative};
+
+/// One step. Paths are below the new root.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Mkdir {
+        path: CString,
+        mode: u32,
+    },
+    Touch {
+        path: CString,
+    },
+    Symlink {
+        target: CString,
+        path: CString,
+    },
+    /// Something of the host's.
+    Bind {
+        source: CString,
+        from: Id,
+        to: Target,
+        attributes: MountAttr,
+        idmap: bool,
+    },
+    /// A directory that is bound over once more afterwards: what is mounted here only keeps its name.
+    Pin {
+        to: Target,
+    },
+    /// Something of the new root itself, bound again with fewer rights.
+    Again {
+        to: Target,
+        attributes: MountAttr,
+    },
+    Mask {
+        to: Target,
+        kind: Found,
+    },
+    /// A new file system.
+    Mount {
+        kind: &'static CStr,
+        to: Target,
+        flags: MountFlags,
+        data: &'static CStr,
+    },
+    /// No more writing here: what had to be made in it is made.
+    Seal {
+        path: CString,
+    },
+}
+
+/// Where something is mounted.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) path: CString,
+    /// What must stand there, where it is the host's.
+    pub(crate) id: Option<Id>,
+}
+
+impl Step {
+    /// What the step was about, for a message.
+    pub(crate) fn words(&self) -> String {
+        let shown = |path: &CString| Shown(path.as_bytes()).to_string();
+        match self {
+            Self::Mkdir { path, .. } => format!("mkdirat(/{})", shown(path)),
+            Self::Touch { path } => format!("openat(/{}, O_CREAT)", shown(path)),
+            Self::Symlink { target, path } => format!("symlinkat({}, /{})", shown(target), shown(path)),
+            Self::Bind { source, to, .. } => {
+                format!("open_tree(/{}) and move_mount(/{})", shown(source), shown(&to.path))
+            }
+            Self::Pin { to } => format!("pinning /{}", shown(&to.path)),
+            Self::Again { to, .. } => format!("making /{} read-only", shown(&to.path)),
+            Self::Mask { to, .. } => format!("masking /{}", shown(&to.path)),
+            Self::Mount { kind, to, .. } => format!("mount({}, /{})", Shown(kind.to_bytes()), shown(&to.path)),
+            Self::Seal { path } => format!("mount_setattr(/{}, MOUNT_ATTR_RDONLY)", shown(path)),
+        }
+    }
+}
+
+/// What the new root is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// Nothing: only what is mounted exists.
+    Nothing,
+    /// The host's own root, with everything that is mounted there, read-only.
+    Host,
+}
+
+/// A view as it will be made.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) base: Base,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What went wrong while laying out.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// Something that is to be shown cannot be looked at.
+    #[error("openat2({path}, O_PATH|O_NOFOLLOW, RESOLVE_NO_SYMLINKS)")]
+    Look {
+        /// Which.
+        path: AbsPath,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The whole disk cannot be a project.
+    #[error("`/` itself cannot be writable")]
+    WritableRoot,
+    /// A place of the host where something private must be mounted.
+    #[error("{path} is needed as a place to mount at, and is no directory here")]
+    NoPlace {
+        /// Which.
+        path: AbsPath,
+    },
+}
+
+/// Lays out the script. `seen` is what a walk saw: only that is mounted from or over.
+///
+/// # Errors
+/// [`ScriptError`]; nothing was mounted.
+pub(crate) fn script(
+    ops: &[MountOp],
+    session: &AbsPath,
+    seen: &HashMap<AbsPath, Id>,
+    look: &mut dyn Look,
+    maps_ids: bool,
+) -> Result<Script, ScriptError> {
+    let top = open_root().map_err(|errno| ScriptError::Look { path: AbsPath::root(), source: errno.into() })?;
+    let mut layout = Layout {
+        steps: Vec::new(),
+        seals: Vec::new(),
+        base: Base::Nothing,
+        grounds: HashMap::new(),
+        made: BTreeSet::new(),
+        top,
+        seen,
+        session,
+        look,
+        maps_ids,
+    };
+    for op in ops {
+        layout.op(op)?;
+    }
+    // Shells open these for `<(...)`; they are the process's own descriptors.
+    for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        let path = AbsPath::root().join("dev").join(name);
+        layout.parents(&path);
+        layout.steps.push(Step::Symlink { target: c_string(target.as_bytes()), path: relative(&path) });
+    }
+    let mut steps = layout.steps;
+    steps.extend(layout.seals.into_iter().map(|path| Step::Seal { path }));
+    Ok(Script { base: layout.base, steps })
+}
+
+/// What a place in the new root stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    /// Host files: names there exist, or do not.
+    Host,
+    /// Ours, with this mode for directories that must be made.
+    Own(u32),
+}
+
+struct Layout<'l> {
+    steps: Vec<Step>,
+    seals: Vec<CString>,
+    base: Base,
+    grounds: HashMap<AbsPath, Ground>,
+    made: BTreeSet<AbsPath>,
+    top: std::os::fd::OwnedFd,
+    seen: &'l HashMap<AbsPath, Id>,
+    session: &'l AbsPath,
+    look: &'l mut dyn Look,
+    maps_ids: bool,
+}
+
+impl Layout<'_> {
+    fn op(&mut self, op: &MountOp) -> Result<(), ScriptError> {
+        match op {
+            MountOp::Bind { path, access, .. } if path.is_root() => {
+                if *access == MountAccess::ReadWrite {
+                    return Err(ScriptError::WritableRoot);
+                }
+                self.base = Base::Host;
+                self.grounds.insert(path.clone(), Ground::Host);
+            }
+            MountOp::Bind { path, access, role } => self.bind(path, *access, *role)?,
+            MountOp::Cover { path } => self.bind(path, MountAccess::ReadWrite, Role::Write)?,
+            MountOp::Link { path, target } => {
+                self.parents(path);
+                self.steps.push(Step::Symlink { target: c_string(target), path: relative(path) });
+            }
+            MountOp::Private { path, .. } => self.private(path)?,
+            MountOp::Pin { path } => self.steps.push(Step::Pin { to: self.target(path) }),
+            MountOp::Mask { path, kind } => {
+                let kind = *kind;
+                self.steps.push(Step::Mask { to: self.target(path), kind });
+            }
+            MountOp::Freeze { path } => {
+                self.steps.push(Step::Again { to: self.target(path), attributes: MountAttr::FROZEN });
+            }
+            MountOp::Hollow { path } => self.hollow(path),
+        }
+        Ok(())
+    }
+
+    fn target(&self, path: &AbsPath) -> Target {
+        Target { path: relative(path), id: self.seen.get(path).copied() }
+    }
+
+    /// A place that is ours: nobody else can change what stands there.
+    fn own(path: &AbsPath) -> Target {
+        Target { path: relative(path), id: None }
+    }
+
+    /// What a place stands on: the innermost mount above it.
+    fn ground(&self, path: &AbsPath) -> Ground {
+        path.ancestors().find_map(|above| self.grounds.get(&above).copied()).unwrap_or(Ground::Own(0o755))
+    }
+
+    /// Makes the directories above a place, where they are ours to make.
+    fn parents(&mut self, path: &AbsPath) {
+        let mut above: Vec<AbsPath> = path.ancestors().skip(1).filter(|dir| !dir.is_root()).collect();
+        above.reverse();
+        for dir in above {
+            self.mkdir(&dir);
+        }
+    }
+
+    fn mkdir(&mut self, dir: &AbsPath) {
+        if let Ground::Own(mode) = self.ground(dir)
+            && !self.grounds.contains_key(dir)
+            && self.made.insert(dir.clone())
+        {
+            self.steps.push(Step::Mkdir { path: relative(dir), mode });
+        }
+    }
+
+    fn bind(&mut self, path: &AbsPath, access: MountAccess, role: Role) -> Result<(), ScriptError> {
+        let (from, kind) = self.identify(path)?;
+        self.parents(path);
+        // Where the host's own files are the ground, the place and what is mounted there are one.
+        let to = match self.ground(path) {
+            Ground::Host => Target { path: relative(path), id: Some(from) },
+            Ground::Own(_) if kind == FileType::Directory => {
+                self.mkdir(path);
+                Self::own(path)
+            }
+            Ground::Own(_) => {
+                self.steps.push(Step::Touch { path: relative(path) });
+                Self::own(path)
+            }
+        };
+        let attributes = match access {
+            MountAccess::ReadOnly => MountAttr::READ_ONLY,
+            MountAccess::ReadWrite => MountAttr::TAME,
+        };
+        let idmap = self.maps_ids && access == MountAccess::ReadWrite && !matches!(role, Role::Cache | Role::Scratch);
+        self.steps.push(Step::Bind { source: relative(path), from, to, attributes, idmap });
+        self.grounds.insert(path.clone(), Ground::Host);
+        Ok(())
+    }
+
+    /// What stands at a place of the host: what the walk saw there, or else what stands there now.
+    fn identify(&self, path: &AbsPath) -> Result<(Id, FileType), ScriptError> {
+        let look = |errno: rustix::io::Errno| ScriptError::Look { path: path.clone(), source: errno.into() };
+        let status = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat).map_err(look)?;
+        let id = self.seen.get(path).copied().unwrap_or_else(|| Id::of(&status));
+        Ok((id, FileType::from_raw_mode(status.st_mode)))
+    }
+
+    /// A directory of nothing. What is mounted in it must find its way, and nobody else may look around.
+    fn hollow(&mut self, path: &AbsPath) {
+        if matches!(self.ground(path), Ground::Own(_)) {
+            // Nothing of the host's is there to be hidden.
+            return;
+        }
+        let data = c"mode=0111";
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        self.steps.push(Step::Mount { kind: c"tmpfs", to: self.target(path), flags, data });
+        self.seals.push(relative(path));
+        self.grounds.insert(path.clone(), Ground::Own(0o111));
+    }
+
+    /// `/tmp` is the session's own directory on disk; the rest is made of nothing.
+    fn private(&mut self, path: &AbsPath) -> Result<(), ScriptError> {
+        let tame = MountFlags::NOSUID | MountFlags::NODEV;
+        self.parents(path);
+        if self.ground(path) == Ground::Host && !self.is_place(path)? {
+            return Ok(());
+        }
+        match path.as_bytes() {
+            b"/proc" => {
+                let flags = tame | MountFlags::NOEXEC | MountFlags::RDONLY;
+                self.fresh(path, c"proc", flags, c"");
+            }
+            b"/tmp" | b"/var/tmp" => {
+                let source = self.session.join("tmp");
+                let (from, _) = self.identify(&source)?;
+                self.mkdir(path);
+                let (source, to) = (relative(&source), Self::own(path));
+                self.steps.push(Step::Bind { source, from, to, attributes: MountAttr::TAME, idmap: false });
+                self.grounds.insert(path.clone(), Ground::Own(0o755));
+            }
+            b"/dev" => {
+                self.fresh(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=0755");
+                self.seals.push(relative(path));
+            }
+            b"/dev/shm" => self.fresh(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=1777"),
+            b"/dev/pts" => {
+                let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+                self.fresh(path, c"devpts", flags, c"newinstance,ptmxmode=0666,mode=620");
+            }
+            b"/dev/ptmx" => {
+                self.steps.push(Step::Symlink { target: c"pts/ptmx".into(), path: relative(path) });
+            }
+            _ => {
+                let (from, _) = self.identify(path)?;
+                self.steps.push(Step::Touch { path: relative(path) });
+                let (source, to) = (relative(path), Self::own(path));
+                self.steps.push(Step::Bind { source, from, to, attributes: MountAttr::DEVICE, idmap: false });
+            }
+        }
+        Ok(())
+    }
+
+    fn fresh(&mut self, path: &AbsPath, kind: &'static CStr, flags: MountFlags, data: &'static CStr) {
+        self.mkdir(path);
+        self.steps.push(Step::Mount { kind, to: Self::own(path), flags, data });
+        self.grounds.insert(path.clone(), Ground::Own(0o755));
+    }
+
+    /// Can something private be mounted over a place of the host's? A link there leads to another such place (`/var/tmp` to
+    /// `/tmp`) and needs nothing; where there is nothing, nothing of the host's needs to be hidden.
+    fn is_place(&mut self, path: &AbsPath) -> Result<bool, ScriptError> {
+        match self.look.path(path) {
+            PathFact::Directory => Ok(true),
+            PathFact::Missing => Ok(false),
+            PathFact::Link(_) => {
+                let leads_to = ringfence_surface::follow(&AbsPath::root(), path.as_bytes(), self.look);
+                let is_private = leads_to.is_ok_and(|found| matches!(self.ground(&found.path), Ground::Own(_)));
+                if is_private { Ok(false) } else { Err(ScriptError::NoPlace { path: path.clone() }) }
+            }
+            PathFact::File | PathFact::Special => Err(ScriptError::NoPlace { path: path.clone() }),
+        }
+    }
+}
+
+/// Paths of a Surface hold no NUL.
+fn c_string(bytes: &[u8]) -> CString {
+    CString::new(bytes).unwrap_or_default()
+}

@@ -1,0 +1,79 @@
+//! What a new process does before it is a program, by number: it cannot speak, so it names the step that failed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
+use crate::view::{Failed, View};
+
+/// Numbered from the end, so that they never meet those of the view.
+pub(crate) const MAPS: u32 = u32::MAX - 100;
+pub(crate) const LOOPBACK: u32 = u32::MAX - 101;
+pub(crate) const IDENTITY: u32 = u32::MAX - 102;
+pub(crate) const FORK: u32 = u32::MAX - 103;
+pub(crate) const SEAT: u32 = u32::MAX - 104;
+pub(crate) const DESCRIPTORS: u32 = u32::MAX - 105;
+pub(crate) const CAPABILITIES: u32 = u32::MAX - 106;
+pub(crate) const WORKDIR: u32 = u32::MAX - 107;
+pub(crate) const LANDLOCK: u32 = u32::MAX - 108;
+pub(crate) const SECCOMP: u32 = u32::MAX - 109;
+pub(crate) const EXEC: u32 = u32::MAX - 110;
+pub(crate) const STANDARD: u32 = u32::MAX - 111;
+pub(crate) const LIMITS: u32 = u32::MAX - 112;
+pub(crate) const BWRAP: u32 = u32::MAX - 113;
+pub(crate) const INSIDE: u32 = u32::MAX - 114;
+/// No failure: bubblewrap made the view, and what runs in it is ours.
+pub(crate) const ARRIVED: u32 = u32::MAX - 115;
+
+/// A step in words.
+pub(crate) fn words(step: u32, view: Option<&View>) -> String {
+    match step {
+        MAPS => "writing uid_map and gid_map".into(),
+        LOOPBACK => "ioctl(SIOCSIFFLAGS, lo)".into(),
+        IDENTITY => "setresuid".into(),
+        FORK => "clone3 of the payload".into(),
+        SEAT => "taking the terminal".into(),
+        DESCRIPTORS => "close_range(3, CLOSE_RANGE_CLOEXEC)".into(),
+        CAPABILITIES => "giving up capabilities".into(),
+        WORKDIR => "chdir to the working directory".into(),
+        LANDLOCK => "landlock_restrict_self".into(),
+        STANDARD => "opening a standard descriptor again inside the fence (it is protected or denied there)".into(),
+        SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
+        LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
+        BWRAP => "starting bubblewrap".into(),
+        INSIDE => "reading what bubblewrap's payload should do".into(),
+        number => view.map_or_else(|| "?".into(), |view| view.words(number)),
+    }
+}
+
+/// A step and why it failed.
+pub(crate) fn failed(step: u32, error: &io::Error) -> Failed {
+    Failed { step, errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
+}
+
+/// Tells the supervisor which step failed. Allocates nothing.
+pub(crate) fn report(errors: &OwnedFd, failed: Failed) -> u8 {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&failed.step.to_le_bytes());
+    bytes[4..].copy_from_slice(&failed.errno.raw_os_error().to_le_bytes());
+    let _ = rustix::io::write(errors, &bytes);
+    125
+}
+
+/// Reads one report; `None` when there will be no more.
+pub(crate) fn next_report(errors: &OwnedFd) -> io::Result<Option<(u32, io::Error)>> {
+    let mut report = [0_u8; 8];
+    let mut got = 0;
+    while got < report.len() {
+        match rustix::io::read(errors, &mut report[got..]) {
+            Ok(0) => return Ok(None),
+            Ok(n) => got += n,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = report;
+    let errno = io::Error::from_raw_os_error(i32::from_le_bytes([e, f, g, h]));
+    Ok(Some((u32::from_le_bytes([a, b, c, d]), errno)))
+}

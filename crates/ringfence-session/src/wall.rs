@@ -1,0 +1,62 @@
+//! Landlock's rules with their paths as the kernel takes them.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsFd as _;
+
+use ringfence_plan::{Files, LandlockPlan, LandlockRule, Rights, Scope as PlanScope};
+use ringfence_sys::landlock::{AccessFs, AccessNet, RestrictFlags, Ruleset, Scope};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// A domain that only has to be entered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wall {
+    pub(crate) handled: AccessFs,
+    pub(crate) rules: Vec<(CString, AccessFs)>,
+    pub(crate) scopes: Scope,
+}
+
+impl Wall {
+    /// From the plan; `None` where the kernel has no Landlock.
+    pub(crate) fn new(plan: &LandlockPlan) -> Option<Self> {
+        let supported = ringfence_sys::landlock::supported().ok()?;
+        let rights = |rights: Rights| match rights {
+            Rights::List => AccessFs::READ_DIR,
+            Rights::Read => AccessFs::READ,
+            Rights::Device => AccessFs::DEVICE,
+            Rights::All => supported.fs,
+        };
+        let rule = |rule: &LandlockRule| Some((CString::new(rule.path.as_bytes()).ok()?, rights(rule.rights)));
+        let scope = |scope: &PlanScope| match scope {
+            PlanScope::Signal => Scope::SIGNAL,
+            PlanScope::AbstractUnixSocket => Scope::ABSTRACT_UNIX_SOCKET,
+        };
+        let scopes = plan.scopes.iter().map(scope).fold(Scope::NONE, Scope::union).intersection(supported.scoped);
+        let handled = if plan.files == Files::Restricted { supported.fs } else { AccessFs::NONE };
+        Some(Self { rules: plan.rules.iter().filter_map(rule).collect(), handled, scopes })
+    }
+
+    /// Whether signals stay among the fenced.
+    pub(crate) fn keeps_signals(&self) -> bool {
+        self.scopes.contains(Scope::SIGNAL)
+    }
+
+    /// Runs in the payload. Allocates nothing.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        if self.handled.is_empty() && self.scopes.is_empty() {
+            return Ok(());
+        }
+        let ruleset = Ruleset::create(self.handled, AccessNet::NONE, self.scopes)?;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        for (path, access) in &self.rules {
+            match rustix::fs::open(path.as_c_str(), flags, Mode::empty()) {
+                Ok(fd) => ruleset.add_path(fd.as_fd(), *access)?,
+                // What whoever runs this cannot reach needs no right to it.
+                Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        ruleset.restrict_self(RestrictFlags::NONE)
+    }
+}

@@ -1,0 +1,73 @@
+//! What systems other than Linux get: no layer can hold there, so nothing is started. The queries work everywhere.
+//!
+//! It is compiled on Linux for its tests only.
+
+/// `ringfence run`.
+pub(crate) mod run {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::RunArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(_: &RunArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        Err(Failure::NotLinux)
+    }
+}
+
+/// `ringfence doctor`.
+pub(crate) mod doctor {
+    use std::process::ExitCode;
+
+    use crate::cli::DoctorArgs;
+    use crate::error::Failure;
+    use crate::out;
+    use crate::wire::SCHEMA;
+
+    /// Like every verdict: the rung, and why.
+    pub(super) const VERDICT: &str = "none: `ringfence run` refuses here, because only Linux can hold the fence";
+
+    pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+        if args.json {
+            out::print_json(&answer())?;
+        } else {
+            out::print(&format!("{VERDICT}\n"))?;
+        }
+        Ok(ExitCode::from(1))
+    }
+
+    pub(super) fn answer() -> serde_json::Value {
+        let verdict = serde_json::json!({
+            "rung": null, "full": false, "words": VERDICT, "because": ["only Linux can hold the fence"], "lost": [],
+        });
+        serde_json::json!({ "schema": SCHEMA, "verdict": verdict, "rungs": [], "beside": [], "remedies": [] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use clap::Parser as _;
+
+    use crate::cli::{Cli, Command};
+    use crate::error::{Failure, REFUSED};
+
+    /// K15 T10: on another system nothing is started, with the code of a refusal and a sentence that says why.
+    #[test]
+    fn k15_elsewhere_nothing_is_started() {
+        let cli = Cli::parse_from(["ringfence", "run", "--", "true"]);
+        let Command::Run(args) = cli.command else { panic!("{cli:?}") };
+        let failed = super::run::run(&args, Path::new("/managed.toml")).unwrap_err();
+        assert!(matches!(failed, Failure::NotLinux));
+        assert_eq!((failed.exit_code(), REFUSED), (125, 125));
+        let expected = "only Linux has what the fence is made of, so no command is started on this system";
+        assert_eq!(failed.to_string(), expected);
+        let cli = Cli::parse_from(["ringfence", "doctor"]);
+        let Command::Doctor(args) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(super::doctor::answer()["verdict"]["rung"], serde_json::Value::Null);
+        let code = super::doctor::run(&args).unwrap();
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(1)));
+    }
+}

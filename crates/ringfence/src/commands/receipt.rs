@@ -1,0 +1,102 @@
+//! A receipt in words, and its place on disk.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+use ringfence_plan::{Claim, Kept, LayerName, Receipt, Shortfall};
+use ringfence_surface::AbsPath;
+
+use crate::error::Failure;
+use crate::host::os_path;
+use crate::wire::receipt::WireReceipt;
+
+/// How many receipts are kept.
+const KEPT: usize = 200;
+
+/// Claims that fall short, each with the name that accepts it. Those of one kind and for one reason share a line.
+pub(super) fn grouped<'r>(shortfalls: impl IntoIterator<Item = &'r Shortfall>) -> Vec<String> {
+    let mut groups: Vec<(&Shortfall, usize)> = Vec::new();
+    for short in shortfalls {
+        // Each file with another name is one that somebody must look at.
+        let is_own = matches!(short.claim, Claim::OneName { .. });
+        let like = |known: &&mut (&Shortfall, usize)| {
+            !is_own && known.0.claim.key() == short.claim.key() && known.0.reason == short.reason
+        };
+        match groups.iter_mut().find(like) {
+            Some((_, more)) => *more += 1,
+            None => groups.push((short, 0)),
+        }
+    }
+    let line = |(short, more): (&Shortfall, usize)| {
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("{}{more} [{}]: {}", short.claim, short.claim.key(), short.reason)
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// What the policy gives and this fence does not, as far as anybody reads on.
+pub(super) fn few_withheld(receipt: &Receipt) -> Vec<String> {
+    const FEW: usize = 3;
+    let mut lines: Vec<String> =
+        receipt.withheld.iter().take(FEW).map(|one| format!("{}: {}", one.pattern, one.reason)).collect();
+    if receipt.withheld.len() > FEW {
+        lines.push(format!("and {} more, which `--receipt` shows", receipt.withheld.len() - FEW));
+    }
+    lines
+}
+
+/// Claim by claim; what speaks of single paths is counted where it holds.
+pub(super) fn words(receipt: &Receipt) -> Vec<String> {
+    let mut lines = vec![format!("ringfence: receipt ({})", receipt.rung)];
+    let mut counted: Vec<(&str, &[LayerName], usize)> = Vec::new();
+    for line in &receipt.lines {
+        let of_a_path = match line.claim {
+            Claim::Denied { .. } => Some("deny"),
+            Claim::Protected { .. } => Some("protect"),
+            _ => None,
+        };
+        match (&line.kept, of_a_path) {
+            (Kept::By(layers), Some(kind)) => {
+                match counted.iter_mut().find(|(known, by, _)| *known == kind && by == layers) {
+                    Some((_, _, count)) => *count += 1,
+                    None => counted.push((kind, layers, 1)),
+                }
+            }
+            (Kept::By(layers), None) => lines.push(format!("  holds     {} ({})", line.claim, names(layers))),
+            (Kept::Not(_), _) => {}
+        }
+    }
+    lines.extend(grouped(receipt.shortfalls()).iter().map(|line| format!("  NOT HELD  {line}")));
+    lines.extend(
+        counted.iter().map(|(kind, layers, count)| format!("  holds     {kind}: {count} patterns ({})", names(layers))),
+    );
+    lines.extend(receipt.withheld.iter().map(|one| format!("  withheld  {}: {}", one.pattern, one.reason)));
+    lines
+}
+
+fn names(layers: &[LayerName]) -> String {
+    layers.iter().map(|layer| layer.word()).collect::<Vec<_>>().join(", ")
+}
+
+/// Keeps a receipt among the last ones, and says where.
+pub(super) fn save(state: &AbsPath, session: &str, receipt: &Receipt) -> Result<PathBuf, Failure> {
+    let dir = state.join("receipts");
+    let path = dir.child(format!("{session}.json").as_bytes());
+    let text =
+        serde_json::to_string_pretty(&WireReceipt::new(session, receipt)).map_err(|source| Failure::Json { source })?;
+    let write = || -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&dir))?;
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(os_path(&path))?;
+        io::Write::write_all(&mut &file, text.as_bytes())?;
+        let mut names: Vec<_> = fs::read_dir(os_path(&dir))?.flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        for old in names.iter().take(names.len().saturating_sub(KEPT)) {
+            fs::remove_file(os_path(&dir).join(old))?;
+        }
+        Ok(())
+    };
+    write().map_err(|source| Failure::Write { path: os_path(&path).into(), source })?;
+    Ok(os_path(&path).into())
+}

@@ -1,0 +1,157 @@
+//! The mount view and the walk on the real kernel, as the caller and, where the caller is root, as an ordinary user too.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+mod host;
+mod race;
+mod walk;
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown, lchown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use ringfence_testkit::World;
+
+const NOBODY: u32 = 65534;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    /// Whoever runs the tests.
+    Caller,
+    /// An ordinary user.
+    Nobody,
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs a test as everybody that the caller can be.
+fn each(test: impl Fn(&Fence)) {
+    let everybody: &[Who] = if is_root() { &[Who::Caller, Who::Nobody] } else { &[Who::Caller] };
+    everybody.iter().for_each(|who| test(&Fence::new(*who)));
+}
+
+/// A project and a home outside every private directory, owned by an ordinary user.
+struct Fence {
+    world: World,
+    who: Who,
+}
+
+impl Fence {
+    fn new(who: Who) -> Self {
+        let ground = if is_root() { Path::new("/srv") } else { Path::new(env!("CARGO_TARGET_TMPDIR")) };
+        let world = World::open_to_all_on(ground, env!("CARGO_BIN_EXE_ringfence"));
+        fs::set_permissions(world.path("run"), Permissions::from_mode(0o755)).unwrap();
+        let fence = Self { world, who };
+        fence.own();
+        fence
+    }
+
+    fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+        self.world.path(relative)
+    }
+
+    /// Writes files, and gives them to whoever works.
+    fn write(&self, files: &[(&str, &str)]) -> &Self {
+        for (path, text) in files {
+            self.world.write(path, text);
+        }
+        self.own();
+        self
+    }
+
+    /// Everything in the world belongs to the ordinary user.
+    fn own(&self) {
+        if is_root() {
+            for name in ["home", "project", "run", "other"] {
+                give_away(&self.path(name));
+            }
+        }
+    }
+
+    fn policy(&self, text: &str) -> &Self {
+        self.write(&[("project/ringfence.toml", &format!("version = 1\n{text}"))])
+    }
+
+    /// The program in the project, as whoever works, with more arguments to come.
+    fn ringfence(&self) -> Command {
+        self.by(Command::new(self.world.binary()))
+    }
+
+    /// Any command, as whoever works.
+    fn by(&self, mut command: Command) -> Command {
+        command.current_dir(self.path("project")).env_clear().stdin(Stdio::null());
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", self.path("home"));
+        if self.who == Who::Nobody {
+            command.gid(NOBODY).uid(NOBODY);
+        }
+        command
+    }
+
+    /// `$W` in a script is the world.
+    fn script(&self, script: &str) -> String {
+        script.replace("$W", &self.path("").display().to_string().trim_end_matches('/').replace('\'', "'\\''"))
+    }
+
+    fn run(&self, command: &[impl AsRef<OsStr>]) -> Output {
+        self.ringfence().args(["run", "--"]).args(command).output().unwrap()
+    }
+
+    fn sh(&self, script: &str) -> Output {
+        self.run(&["/bin/sh", "-c", &self.script(script)])
+    }
+
+    #[track_caller]
+    fn works(&self, script: &str) -> String {
+        let output = self.sh(script);
+        assert!(output.status.success(), "as {:?}: {script}\n{}", self.who, text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// It fails, nothing secret shows, and it was the fence that refused and not the start.
+    #[track_caller]
+    fn fails(&self, script: &str) {
+        let output = self.sh(script);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(!output.status.success(), "as {:?}: {script}: it worked\n{shown}", self.who);
+        assert!(!shown.contains("SECRET"), "as {:?}: {script}\n{shown}", self.who);
+        assert!(!shown.contains("error: cannot"), "as {:?}: {script}\n{shown}", self.who);
+    }
+
+    /// ringfence refuses, and says why.
+    #[track_caller]
+    fn refused(&self, output: &Output, why: &str) {
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "as {:?}: {stderr}", self.who);
+        assert!(output.stdout.is_empty(), "as {:?}: {}", self.who, text(&output.stdout));
+        assert!(stderr.contains(why), "as {:?}: {stderr}", self.who);
+        self.left_nothing();
+    }
+
+    #[track_caller]
+    fn left_nothing(&self) {
+        let sessions = self.path("home/.local/state/ringfence/sessions");
+        let left: Vec<_> = fs::read_dir(sessions).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.is_empty(), "as {:?}: {left:?}", self.who);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.utf8_chunks().map(|chunk| format!("{}{}", chunk.valid(), chunk.invalid().escape_ascii())).collect()
+}
+
+fn give_away(path: &Path) {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return };
+    if metadata.is_symlink() {
+        lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        return;
+    }
+    chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    if metadata.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path()));
+    }
+}
