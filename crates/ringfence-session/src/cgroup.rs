@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ringfence_surface::{AbsPath, Caps, HostFacts};
+use ringfence_surface::{AbsPath, Caps};
 use rustix::fs::{Mode, OFlags};
 
 use crate::walk::os_path;
@@ -35,8 +35,8 @@ impl Wanted {
 
 impl Group {
     /// Makes one with these limits, in the nearest group above us that hands their controllers down and lets us in.
-    pub(crate) fn create(wanted: Wanted, facts: &HostFacts, name: &str) -> Option<Self> {
-        let root = &facts.mounts.iter().find(|mount| mount.kind == "cgroup2")?.target;
+    pub(crate) fn create(wanted: Wanted, name: &str) -> Option<Self> {
+        let root = &hierarchy(&fs::read("/proc/self/mountinfo").ok()?)?;
         let own = fs::read("/proc/self/cgroup").ok()?;
         let own = own.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"0::/"))?;
         let own = if own.is_empty() {
@@ -87,6 +87,14 @@ impl Group {
     }
 }
 
+/// Where the second version's hierarchy is mounted: the fifth field of its line. One at a path with odd characters is not used.
+fn hierarchy(mountinfo: &[u8]) -> Option<AbsPath> {
+    let is_it = |line: &&[u8]| line.windows(11).any(|part| part == b" - cgroup2 ");
+    let line = mountinfo.split(|b| *b == b'\n').find(is_it)?;
+    let path = line.split(|b| *b == b' ').nth(4).filter(|path| !path.contains(&b'\\'))?;
+    AbsPath::lexical(path).ok()
+}
+
 /// How the groups of sessions begin.
 const PREFIX: &str = "ringfence-";
 
@@ -121,5 +129,17 @@ impl Drop for Group {
                 _ => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found() {
+        let table = b"25 1 0:22 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n26 1 0:23 / /sys/fs/cgroup rw - cgroup2 c rw\n";
+        assert_eq!(hierarchy(table).unwrap().as_bytes(), b"/sys/fs/cgroup");
+        assert_eq!(hierarchy(b"25 1 0:22 / / rw - ext4 /dev/vda rw\n"), None);
     }
 }

@@ -235,7 +235,7 @@ fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockP
 fn group(order: &Order<'_>) -> Option<Group> {
     let wanted = Wanted::of(order.surface.caps());
     let is_wanted = wanted.memory.is_some() || wanted.pids.is_some();
-    is_wanted.then(|| Group::create(wanted, order.facts, order.session.name())).flatten()
+    is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
 }
 
 /// A limit on processes by the user's own count, where no control group has one.

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 
 use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -32,32 +33,29 @@ impl Session {
     pub fn create(state: &AbsPath) -> io::Result<Self> {
         let sessions = state.join("sessions");
         // Those who work for root go through it to what is theirs.
-        let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
-        make(&sessions, mode)?;
+        let mode = if rustix::process::geteuid().is_root() { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
+        make(os_path(&sessions), mode)?;
         collect(&sessions);
-        // While a session is made nobody collects: it has no lock of its own yet.
-        let _making = making(&sessions, FlockOperation::LockShared)?;
         for attempt in 0..100 {
             let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let name = format!("{:x}-{:x}-{attempt}", time.as_micros(), std::process::id());
             let dir = sessions.join(&name);
-            match rustix::fs::mkdir(dir.as_bytes(), Mode::from_raw_mode(mode)) {
+            match rustix::fs::mkdir(dir.as_bytes(), mode) {
                 Err(Errno::EXIST) => continue,
                 other => other?,
             }
-            return Self::fill(dir.clone(), name).inspect_err(|_| {
-                let _ = fs::remove_dir_all(os_path(&dir));
+            let made = lock(&dir, OFlags::CREATE).and_then(|lock| match lock {
+                Some(lock) => fill(&dir).map(|()| lock),
+                None => Err(io::ErrorKind::NotFound.into()),
             });
+            match made {
+                Ok(lock) => return Ok(Self { dir, name, _lock: lock }),
+                // Somebody who collects was faster than the lock, and it is gone.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(cause),
+            }
         }
         Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    fn fill(dir: AbsPath, name: String) -> io::Result<Self> {
-        let lock = lock(&dir, OFlags::CREATE)?.ok_or(io::ErrorKind::WouldBlock)?;
-        for inner in INNER {
-            rustix::fs::mkdir(dir.join(inner).as_bytes(), Mode::RWXU)?;
-        }
-        Ok(Self { dir, name, _lock: lock })
     }
 
     /// Where it is.
@@ -83,19 +81,15 @@ impl Drop for Session {
 }
 
 /// Makes a directory and those above, where they are missing.
-fn make(dir: &AbsPath, mode: u32) -> io::Result<()> {
-    match rustix::fs::mkdir(dir.as_bytes(), Mode::from_raw_mode(mode)) {
+fn make(dir: &Path, mode: Mode) -> io::Result<()> {
+    match rustix::fs::mkdir(dir, mode) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(_) => fs::DirBuilder::new().recursive(true).mode(mode).create(os_path(dir)),
+        Err(_) => fs::DirBuilder::new().recursive(true).mode(mode.as_raw_mode()).create(dir),
     }
 }
 
-/// The lock of all sessions together: shared while one is made, whole while leftovers are collected.
-fn making(sessions: &AbsPath, operation: FlockOperation) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let dir = rustix::fs::open(sessions.as_bytes(), flags, Mode::empty())?;
-    rustix::io::retry_on_intr(|| rustix::fs::flock(&dir, operation))?;
-    Ok(dir)
+fn fill(dir: &AbsPath) -> io::Result<()> {
+    INNER.iter().try_for_each(|inner| Ok(rustix::fs::mkdir(dir.join(inner).as_bytes(), Mode::RWXU)?))
 }
 
 /// Takes a session's lock; `None` where somebody holds it. It is the directory itself. Over NFS only what can be written can be
@@ -122,15 +116,9 @@ fn flock(file: OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
 
 /// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
 fn collect(sessions: &AbsPath) {
-    let Ok(_making) = making(sessions, FlockOperation::NonBlockingLockExclusive) else { return };
     for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
         let dir = sessions.child(entry.file_name().as_bytes());
-        let is_dead = match lock(&dir, OFlags::empty()) {
-            Ok(held) => held.is_some(),
-            // Killed before it had one.
-            Err(cause) => cause.kind() == io::ErrorKind::NotFound,
-        };
-        if is_dead {
+        if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
             let _ = fs::remove_dir_all(os_path(&dir));
         }
     }

@@ -1,5 +1,7 @@
 //! The facts of this host. Everything that is asked is recorded, so that the record answers the same again.
 
+mod names;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
@@ -9,23 +11,51 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use ringfence_surface::{AbsPath, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 
 use crate::error::Failure;
 
+use names::Names;
+
 /// A live host that remembers what it was asked.
 pub(crate) struct Recorder {
-    paths: HashMap<AbsPath, PathFact>,
+    directories: Vec<Directory>,
+    /// Where each directory is in the list.
+    places: HashMap<AbsPath, usize>,
+    /// The one that was asked for last: rules come sorted.
+    last: usize,
     git: BTreeMap<AbsPath, Option<GitFact>>,
     git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
 }
+
+/// What is known of a directory.
+struct Directory {
+    path: AbsPath,
+    asked: Asked,
+    /// What was looked at in it.
+    known: HashMap<Vec<u8>, PathFact>,
+}
+
+/// How often names in a directory were asked for.
+enum Asked {
+    /// A few times.
+    Times(u32),
+    /// So often that it was listed.
+    Often(Names),
+    /// Often, and a listing would not answer.
+    Unlisted,
+}
+
+/// From here on a directory is listed: that costs about as much as this many looks.
+const OFTEN: u32 = 5;
 
 /// A path of ours as the system takes it.
 pub(crate) fn os_path(path: &AbsPath) -> &Path {
     Path::new(OsStr::from_bytes(path.as_bytes()))
 }
 
-/// Everything about this host but what stands at paths.
+/// Everything about this host but what stands at paths, and what is mounted: nothing here depends on that, and the kernel's
+/// table of it is slow to read.
 pub(crate) fn facts() -> Result<HostFacts, Failure> {
     let cwd = std::env::current_dir().map_err(|source| Failure::CurrentDirectory { source })?;
     // A process may stand where it could not go. Every look from there would find nothing, and be taken for an answer.
@@ -42,7 +72,7 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
         paths: BTreeMap::new(),
         git: BTreeMap::new(),
         git_runs: BTreeMap::new(),
-        mounts: mounts(),
+        mounts: Vec::new(),
         kernel: rustix::system::uname().release().to_str().unwrap_or_default().to_owned(),
         session: None,
     })
@@ -101,7 +131,8 @@ fn account(passwd: &[u8], name: &str) -> Option<(u32, u32)> {
     })
 }
 
-fn mounts() -> Vec<MountFact> {
+/// What is mounted, for a description of this host.
+pub(crate) fn mounts() -> Vec<MountFact> {
     let Ok(table) = fs::read("/proc/self/mountinfo") else { return Vec::new() };
     table.split(|b| *b == b'\n').filter_map(mount_fact).collect()
 }
@@ -151,26 +182,77 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 
 impl Recorder {
     pub(crate) fn new() -> Self {
-        Self { paths: HashMap::new(), git: BTreeMap::new(), git_runs: BTreeMap::new() }
+        let (directories, places) = (Vec::with_capacity(64), HashMap::with_capacity(64));
+        Self { directories, places, last: 0, git: BTreeMap::new(), git_runs: BTreeMap::new() }
     }
 
-    /// Hands the record over.
+    /// Hands the record over. What is not in it counts as missing.
     pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
-        facts.paths = self.paths.into_iter().collect();
+        for Directory { path, known, .. } in self.directories {
+            let there = known.into_iter().filter(|(_, fact)| *fact != PathFact::Missing);
+            facts.paths.extend(there.map(|(name, fact)| (path.child(&name), fact)));
+        }
         facts.git = self.git.into_iter().filter_map(|(path, fact)| Some((path, fact?))).collect();
         facts.git_runs = self.git_runs;
         facts
+    }
+
+    /// The directory that a path is in.
+    fn directory(&mut self, dir: &[u8], path: &AbsPath) -> &mut Directory {
+        if self.directories.get(self.last).is_none_or(|last| last.path.as_bytes() != dir) {
+            self.last = match self.places.get(dir) {
+                Some(place) => *place,
+                None => {
+                    let path = path.parent().unwrap_or_else(AbsPath::root);
+                    self.places.insert(path.clone(), self.directories.len());
+                    self.directories.push(Directory { path, asked: Asked::Times(0), known: HashMap::new() });
+                    self.directories.len() - 1
+                }
+            };
+        }
+        &mut self.directories[self.last]
+    }
+}
+
+impl Directory {
+    /// What stands there under a name.
+    fn look(&mut self, name: &[u8], path: &AbsPath) -> PathFact {
+        if let Asked::Times(OFTEN) = self.asked {
+            self.asked = Names::of(os_path(&self.path)).map_or(Asked::Unlisted, Asked::Often);
+        }
+        let known = match &mut self.asked {
+            Asked::Often(names) => Some(names.kind(name)),
+            Asked::Times(times) => {
+                *times += 1;
+                None
+            }
+            Asked::Unlisted => None,
+        };
+        match known {
+            Some(None) => return PathFact::Missing,
+            Some(Some(FileType::Directory)) => return self.note(name, PathFact::Directory),
+            Some(Some(FileType::RegularFile)) => return self.note(name, PathFact::File),
+            // What a link says is not in the list.
+            _ => {}
+        }
+        match self.known.get(name) {
+            Some(fact) => fact.clone(),
+            None => self.note(name, look(path)),
+        }
+    }
+
+    fn note(&mut self, name: &[u8], fact: PathFact) -> PathFact {
+        if !self.known.contains_key(name) {
+            self.known.insert(name.to_vec(), fact.clone());
+        }
+        fact
     }
 }
 
 impl Look for Recorder {
     fn path(&mut self, path: &AbsPath) -> PathFact {
-        if let Some(fact) = self.paths.get(path) {
-            return fact.clone();
-        }
-        let fact = look(path);
-        self.paths.insert(path.clone(), fact.clone());
-        fact
+        let (dir, Some(name)) = path.split_last() else { return PathFact::Directory };
+        self.directory(dir, path).look(name, path)
     }
 
     fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact> {

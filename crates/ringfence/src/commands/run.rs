@@ -15,7 +15,7 @@ use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface}
 use super::receipt;
 use crate::cli::{Backend, RunArgs};
 use crate::error::Failure;
-use crate::host::{Recorder, os_path, user};
+use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out::say;
 use crate::tell::{self, Detail};
@@ -74,7 +74,12 @@ impl Ladder<'_> {
         let state = if rung.has_view() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
-        let here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        let caps = here.resolved.surface.caps();
+        if caps.memory.is_some() || caps.pids.is_some() {
+            // Only who looks for a control group needs them, and the kernel takes its time.
+            here.facts.mounts = mounts();
+        }
         let surface = &here.resolved.surface;
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);
