@@ -358,11 +358,11 @@ impl Matcher {
     }
 
     fn name(&mut self, at: u32, name: &[u8]) -> u32 {
-        if let Some(child) = self.names.find(at, name) {
-            return child;
+        let fresh = self.nodes.len() as u32;
+        let child = self.names.find_or_add(at, name, fresh);
+        if child == fresh {
+            self.nodes.push(Node::default());
         }
-        let child = self.make();
-        self.names.add(at, name, child);
         child
     }
 

@@ -169,24 +169,19 @@ impl PathRule {
 /// every start. `None` where the text has to be read closely.
 fn plain(text: &str) -> Option<Split<'_>> {
     let bytes = text.as_bytes();
-    let mut before = match bytes.first() {
-        None | Some(b'~') => return None,
-        Some(_) => b'x',
-    };
+    if matches!(bytes, [] | [b'~', ..] | [.., b'/']) {
+        return None;
+    }
     // Where the component begins that holds the first `*`.
     let (mut slash, mut cut) = (0, None);
     for (at, byte) in bytes.iter().enumerate() {
-        match byte {
-            b'/' if before == b'/' => return None,
-            b'/' => slash = at + 1,
-            b'*' if cut.is_none() => cut = Some(slash),
-            0 | b'$' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\' => return None,
-            _ => {}
+        match KINDS[*byte as usize] {
+            Kind::Plain => {}
+            Kind::Slash if at == slash && at > 0 => return None,
+            Kind::Slash => slash = at + 1,
+            Kind::Star => cut = cut.or(Some(slash)),
+            Kind::Special => return None,
         }
-        before = *byte;
-    }
-    if before == b'/' {
-        return None;
     }
     // In the literal part `.` and `..` stay: they are followed on the host.
     let Some(cut) = cut else {
@@ -209,6 +204,28 @@ fn plain(text: &str) -> Option<Split<'_>> {
     let literal = &bytes[..cut.saturating_sub(1)];
     is_whole.then(|| Split { absolute: bytes[0] == b'/', literal: literal.into(), rest })
 }
+
+/// What a byte of a rule is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Slash,
+    Star,
+    Special,
+}
+
+const KINDS: [Kind; 256] = {
+    let mut kinds = [Kind::Plain; 256];
+    kinds[b'/' as usize] = Kind::Slash;
+    kinds[b'*' as usize] = Kind::Star;
+    let special = b"\0$?[]{}\\";
+    let mut at = 0;
+    while at < special.len() {
+        kinds[special[at] as usize] = Kind::Special;
+        at += 1;
+    }
+    kinds
+};
 
 fn split(units: &[Unit]) -> Result<Split<'static>, RuleError> {
     let absolute = units.first().is_some_and(|u| u.byte() == b'/');

@@ -188,9 +188,13 @@ impl Recorder {
 
     /// Hands the record over. What is not in it counts as missing.
     pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
-        for Directory { path, known, .. } in self.directories {
-            let there = known.into_iter().filter(|(_, fact)| *fact != PathFact::Missing);
-            facts.paths.extend(there.map(|(name, fact)| (path.child(&name), fact)));
+        for Directory { path, asked, known } in self.directories {
+            let looked = known.into_iter().filter(|(_, fact)| *fact != PathFact::Missing);
+            facts.paths.extend(looked.map(|(name, fact)| (path.child(&name), fact)));
+            if let Asked::Often(names) = asked {
+                let listed = names.asked().filter_map(|(name, kind)| Some((path.child(name), fact(kind)?)));
+                facts.paths.extend(listed);
+            }
         }
         facts.git = self.git.into_iter().filter_map(|(path, fact)| Some((path, fact?))).collect();
         facts.git_runs = self.git_runs;
@@ -220,32 +224,32 @@ impl Directory {
         if let Asked::Times(OFTEN) = self.asked {
             self.asked = Names::of(os_path(&self.path)).map_or(Asked::Unlisted, Asked::Often);
         }
-        let known = match &mut self.asked {
-            Asked::Often(names) => Some(names.kind(name)),
-            Asked::Times(times) => {
-                *times += 1;
-                None
-            }
-            Asked::Unlisted => None,
-        };
-        match known {
-            Some(None) => return PathFact::Missing,
-            Some(Some(FileType::Directory)) => return self.note(name, PathFact::Directory),
-            Some(Some(FileType::RegularFile)) => return self.note(name, PathFact::File),
-            // What a link says is not in the list.
-            _ => {}
+        match &mut self.asked {
+            Asked::Often(names) => match names.kind(name).map(fact) {
+                None => return PathFact::Missing,
+                Some(Some(fact)) => return fact,
+                // What a link says is not in the list.
+                Some(None) => {}
+            },
+            Asked::Times(times) => *times += 1,
+            Asked::Unlisted => {}
         }
-        match self.known.get(name) {
-            Some(fact) => fact.clone(),
-            None => self.note(name, look(path)),
+        if let Some(fact) = self.known.get(name) {
+            return fact.clone();
         }
-    }
-
-    fn note(&mut self, name: &[u8], fact: PathFact) -> PathFact {
-        if !self.known.contains_key(name) {
-            self.known.insert(name.to_vec(), fact.clone());
-        }
+        let fact = look(path);
+        self.known.insert(name.to_vec(), fact.clone());
         fact
+    }
+}
+
+/// What a listing tells, where it tells enough.
+fn fact(kind: FileType) -> Option<PathFact> {
+    match kind {
+        FileType::Directory => Some(PathFact::Directory),
+        FileType::RegularFile => Some(PathFact::File),
+        FileType::Symlink | FileType::Unknown => None,
+        _ => Some(PathFact::Special),
     }
 }
 

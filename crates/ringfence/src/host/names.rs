@@ -24,8 +24,17 @@ const FOLDED: u32 = 0x4000_0000;
 pub(super) struct Names {
     /// One after the other.
     bytes: Vec<u8>,
-    /// Where each is, and what stands there; sorted by name.
-    list: Vec<(u32, u32, FileType)>,
+    /// Sorted by name.
+    list: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    start: u32,
+    length: u32,
+    kind: FileType,
+    /// Did somebody ask for it?
+    is_asked: bool,
 }
 
 impl Names {
@@ -52,7 +61,8 @@ impl Names {
                 return None;
             }
             let name = entry.file_name().to_bytes();
-            list.push((bytes.len() as u32, name.len() as u32, entry.file_type()));
+            let (start, length) = (bytes.len() as u32, name.len() as u32);
+            list.push(Entry { start, length, kind: entry.file_type(), is_asked: false });
             bytes.extend_from_slice(name);
         }
         list.sort_unstable_by(|a, b| name_in(&bytes, a).cmp(name_in(&bytes, b)));
@@ -60,14 +70,20 @@ impl Names {
     }
 
     /// What stands there under this name; nothing where there is no such name.
-    pub(super) fn kind(&self, name: &[u8]) -> Option<FileType> {
+    pub(super) fn kind(&mut self, name: &[u8]) -> Option<FileType> {
         let place = self.list.binary_search_by(|entry| name_in(&self.bytes, entry).cmp(name)).ok()?;
-        Some(self.list[place].2)
+        self.list[place].is_asked = true;
+        Some(self.list[place].kind)
+    }
+
+    /// What was asked for and is there.
+    pub(super) fn asked(&self) -> impl Iterator<Item = (&[u8], FileType)> {
+        self.list.iter().filter(|entry| entry.is_asked).map(|entry| (name_in(&self.bytes, entry), entry.kind))
     }
 }
 
-fn name_in<'b>(bytes: &'b [u8], (start, length, _): &(u32, u32, FileType)) -> &'b [u8] {
-    &bytes[*start as usize..][..*length as usize]
+fn name_in<'b>(bytes: &'b [u8], entry: &Entry) -> &'b [u8] {
+    &bytes[entry.start as usize..][..entry.length as usize]
 }
 
 #[cfg(test)]
@@ -83,7 +99,7 @@ mod tests {
         }
         std::fs::create_dir(dir.path().join("dir")).unwrap();
         std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();
-        let names = Names::of(dir.path()).unwrap();
+        let mut names = Names::of(dir.path()).unwrap();
         for name in ["a", ".ssh", "x y", "é"] {
             assert_eq!(names.kind(name.as_bytes()), Some(FileType::RegularFile), "{name}");
         }
@@ -92,6 +108,7 @@ mod tests {
         for name in ["b", ".SSH", "x", "", "dir/", "aa"] {
             assert_eq!(names.kind(name.as_bytes()), None, "{name}");
         }
+        assert_eq!(names.asked().count(), 6);
     }
 
     #[test]
