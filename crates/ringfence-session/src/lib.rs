@@ -30,3 +30,4 @@ mod view;
 mod visible;
 pub mod walk;
 mod wall;
+pub mod ways;
