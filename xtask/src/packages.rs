@@ -13,6 +13,8 @@ enum Sign {
     Program(&'static str),
     /// A file: the system's own program, which is there inside the fence too, and not one that only a home directory has.
     File(&'static str),
+    /// A module that the system's own Python can import.
+    Module(&'static str),
 }
 
 /// A package by its Debian name.
@@ -26,11 +28,29 @@ struct Package {
 /// Everything that has to be installed beside a Rust toolchain. A check that needs another program adds its row here.
 const PACKAGES: &[Package] = &[
     Package { name: "bubblewrap", sign: Sign::File("/usr/bin/bwrap"), why: "one way to build a fence is made of it" },
+    Package { name: "ca-certificates", sign: Sign::File("/etc/ssl/certs/ca-certificates.crt"), why: WORK },
+    Package { name: "gcc", sign: Sign::File("/usr/bin/gcc"), why: WORK },
     Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" },
+    Package { name: "golang-go", sign: Sign::File("/usr/bin/go"), why: WORK },
+    Package { name: "less", sign: Sign::File("/usr/bin/less"), why: WORK },
+    Package { name: "libc6-dev", sign: Sign::File("/usr/include/stdio.h"), why: WORK },
+    Package { name: "make", sign: Sign::File("/usr/bin/make"), why: WORK },
+    Package { name: "netbase", sign: Sign::File("/etc/services"), why: WORK },
+    Package { name: "nodejs", sign: Sign::File("/usr/bin/node"), why: WORK },
+    Package { name: "npm", sign: Sign::File("/usr/bin/npm"), why: WORK },
     Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
     Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },
+    Package { name: "python3-venv", sign: Sign::Module("ensurepip"), why: WORK },
+    Package { name: "strace", sign: Sign::File("/usr/bin/strace"), why: WORK },
+    Package { name: "tzdata", sign: Sign::File("/usr/share/zoneinfo/Europe/Berlin"), why: WORK },
+    Package { name: "unzip", sign: Sign::File("/usr/bin/unzip"), why: WORK },
     Package { name: "util-linux", sign: Sign::File("/usr/bin/setpriv"), why: "tests run as an ordinary user too" },
+    Package { name: "vim", sign: Sign::File("/usr/bin/vim"), why: WORK },
+    Package { name: "zip", sign: Sign::File("/usr/bin/zip"), why: WORK },
 ];
+
+/// What developers use all day has to work inside, so the tests use it.
+const WORK: &str = "the tests of ordinary work inside the fence use it";
 
 /// Installs what is missing when that is possible without asking anybody, and says what and why.
 pub(crate) fn install_missing() -> Result<Outcome, Failure> {
@@ -70,6 +90,11 @@ fn is_there(sign: Sign, path: &OsStr) -> bool {
     match sign {
         Sign::Program(name) => std::env::split_paths(path).any(|directory| directory.join(name).is_file()),
         Sign::File(path) => std::path::Path::new(path).is_file(),
+        Sign::Module(name) => {
+            let mut python = Command::new("/usr/bin/python3");
+            python.args(["-c", &format!("import {name}")]).stdin(Stdio::null()).stderr(Stdio::null());
+            python.status().is_ok_and(|status| status.success())
+        }
     }
 }
 
@@ -109,6 +134,13 @@ mod tests {
         let cargo = std::env::var_os("CARGO").expect("cargo sets CARGO for tests");
         let directory = Path::new(&cargo).parent().expect("a program is in a directory");
         assert!(is_there(Sign::Program("cargo"), directory.as_os_str()));
+    }
+
+    #[test]
+    fn a_module_is_asked_for() {
+        let python = is_there(Sign::File("/usr/bin/python3"), OsStr::new(""));
+        assert_eq!(is_there(Sign::Module("sys"), OsStr::new("")), python);
+        assert!(!is_there(Sign::Module("no_such_module"), OsStr::new("")));
     }
 
     #[test]

@@ -4,3 +4,13 @@
 //! outside dials the real host. Whatever else is dialled is refused by the kernel at once.
 
 #![forbid(unsafe_code)]
+
+mod cursor;
+pub mod dns;
+pub mod front;
+pub mod guard;
+pub mod hello;
+pub mod http;
+pub mod pool;
+pub mod resolv;
+pub mod spelling;

@@ -1,13 +1,18 @@
 //! The payload's environment, built from nothing.
 //!
-//! A variable passes if a table or the policy names it, and then only if it does not point at something that is not there.
+//! A variable passes if the policy names it, or if a table does and it neither points at something that is not there nor holds
+//! an address with a password.
 //! Home, temporary files and the caches of toolchains are the session's own.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use ringfence_surface::curated::packs::pack;
-use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Surface};
+use ringfence_surface::curated::system::SYSTEM;
+use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Surface, follow};
+
+use crate::beneath::{Links, read_file};
+use crate::home::{Signing, has_password};
 
 /// Directories of programs that every system has, where the caller's PATH names none that is readable.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -21,6 +26,9 @@ pub(crate) struct Own<'a> {
     pub(crate) name: &'a str,
     /// For temporary files.
     pub(crate) tmp: &'a AbsPath,
+    /// Who works inside, where that is not the caller.
+    pub(crate) user: Option<u32>,
+    pub(crate) signing: Signing,
 }
 
 /// Builds the environment from the caller's.
@@ -31,27 +39,75 @@ pub(crate) fn build(
     look: &mut dyn Look,
     own: &Own<'_>,
 ) -> Variables {
-    let is_readable =
-        |path: &[u8]| AbsPath::lexical(path).is_ok_and(|path| surface.decide(&path, Access::Read).is_allowed());
     let mut variables: Variables = caller
         .iter()
         .filter(|(name, _)| surface.decide_variable(name) == Outcome::Allow)
-        .filter(|(_, value)| value.first() != Some(&b'/') || is_readable(value))
-        .map(|(name, value)| (name.clone(), value.clone()))
+        .filter_map(|(name, value)| {
+            // What somebody named is passed as it is; what a table brings along must be of use inside, and no secret.
+            let value = match value {
+                value if is_named(name, surface) => value.clone(),
+                value if has_password(value) => return None,
+                value => inside(value, surface, look)?,
+            };
+            Some((name.clone(), value))
+        })
         .collect();
     let mut set = |name: &str, value: &[u8]| variables.insert(name.into(), value.to_vec());
     let path = caller.get(b"PATH".as_slice()).map(Vec::as_slice).unwrap_or_default();
-    let readable: Vec<&[u8]> =
-        path.split(|b| *b == b':').filter(|dir| dir.first() == Some(&b'/') && is_readable(dir)).collect();
+    let dirs = path.split(|b| *b == b':').filter(|dir| dir.first() == Some(&b'/'));
+    let readable: Vec<Vec<u8>> = dirs.filter_map(|dir| inside(dir, surface, look)).collect();
     set("PATH", if readable.is_empty() { SYSTEM_PATH.into() } else { readable.join(&b':') }.as_slice());
     set("HOME", own.session.join("home").as_bytes());
     set("TMPDIR", own.tmp.as_bytes());
     set("RINGFENCE", b"1");
     set("RINGFENCE_SESSION", own.name.as_bytes());
+    if let Some(name) = own.user.and_then(account_name) {
+        set("LOGNAME", &name);
+        set("USER", &name);
+    }
+    if own.signing == Signing::AskedByRepository && surface.reach().sockets.is_empty() {
+        // Every commit would fail: there is no key inside, and no socket to ask for one.
+        set("GIT_CONFIG_COUNT", b"2");
+        set("GIT_CONFIG_KEY_0", b"commit.gpgSign");
+        set("GIT_CONFIG_KEY_1", b"tag.gpgSign");
+        set("GIT_CONFIG_VALUE_0", b"false");
+        set("GIT_CONFIG_VALUE_1", b"false");
+    }
     for (name, value) in toolchains(caller, surface, facts, look) {
         variables.insert(name, value);
     }
     variables
+}
+
+/// Does a policy or a flag name this variable?
+fn is_named(name: &[u8], surface: &Surface) -> bool {
+    surface.env().iter().any(|entry| entry.source.is_written() && entry.value.means(name))
+}
+
+/// A value as it is right inside. A path that leads to nothing there has none; one that leads through a link of the user's is
+/// replaced by where it leads, since the link is not there. The system's own links, as `/bin`, are.
+fn inside(value: &[u8], surface: &Surface, look: &mut dyn Look) -> Option<Vec<u8>> {
+    if value.first() != Some(&b'/') {
+        return Some(value.to_vec());
+    }
+    let named = AbsPath::lexical(value).ok()?;
+    let real = follow(&AbsPath::root(), value, look).ok()?.path;
+    if !surface.decide(&real, Access::Read).is_allowed() {
+        return None;
+    }
+    let is_system = |row: &&str| AbsPath::lexical(row.as_bytes()).is_ok_and(|row| named.is_within(&row));
+    let is_there = named == real || SYSTEM.iter().map(|row| row.pattern).any(|row| is_system(&row));
+    Some(if is_there { value.to_vec() } else { real.as_bytes().to_vec() })
+}
+
+/// The name of an account, as the system's own list has it.
+fn account_name(uid: u32) -> Option<Vec<u8>> {
+    let list = read_file(&AbsPath::lexical(b"/etc/passwd").ok()?, Links::Follow, 16 << 20).ok()?;
+    list.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b':');
+        let (name, _, number) = (fields.next()?, fields.next()?, fields.next()?);
+        (number == uid.to_string().as_bytes()).then(|| name.to_vec())
+    })
 }
 
 /// Where toolchains are, since the home directory no longer says so, and where their private caches are.

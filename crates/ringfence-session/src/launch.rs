@@ -12,6 +12,7 @@ use std::time::Duration;
 use ringfence_sys::process::{self, Child, Namespaces};
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
@@ -311,7 +312,11 @@ impl First<'_> {
             map_oneself(uid, gid).map_err(|e| failed(MAPS, &e))?;
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
-        view.enter()
+        // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
+        let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
+        view.enter()?;
+        rustix::process::umask(mask);
+        Ok(())
     }
 }
 

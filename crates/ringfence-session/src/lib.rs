@@ -4,11 +4,13 @@
 #![cfg(target_os = "linux")]
 
 mod arguments;
+mod beneath;
 mod bwrap;
 mod cgroup;
 mod descendants;
 pub mod doctor;
 mod environment;
+mod home;
 mod idmap;
 pub mod inside;
 pub mod jail;
@@ -18,6 +20,7 @@ mod payload;
 mod place;
 pub mod probe;
 mod script;
+mod seed;
 mod standard;
 pub mod start;
 mod steps;
@@ -27,3 +30,4 @@ mod view;
 mod visible;
 pub mod walk;
 mod wall;
+pub mod ways;

@@ -14,14 +14,18 @@ use ringfence_plan::{
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
+use rustix::fs::{Gid, Uid};
 
+use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::environment::{self, Own};
+use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
 use crate::launch::{self, Identity, Prepared, Shape};
 use crate::payload::{Payload, Pids};
 use crate::script::{self, ScriptError};
+use crate::seed::seed;
 use crate::standard::standards;
 use crate::store::Session;
 use crate::view::View;
@@ -55,6 +59,12 @@ pub enum PrepareError {
     /// A standard descriptor that may not come along.
     #[error("a standard descriptor cannot come along")]
     Standard {
+        /// Why.
+        source: io::Error,
+    },
+    /// The session's home could not be filled.
+    #[error("cannot write settings into the session's home")]
+    Home {
         /// Why.
         source: io::Error,
     },
@@ -115,6 +125,19 @@ pub struct Ready {
     pub receipt: Receipt,
     /// Why root's own project cannot be written inside, if it cannot.
     pub unwritable: Option<io::Error>,
+    /// What becomes of signatures.
+    pub commits: Commits,
+    /// How many packages were copied from the user's own caches, or why they could not be.
+    pub copied: io::Result<usize>,
+}
+
+/// What becomes of signatures under commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commits {
+    /// Nothing is changed.
+    AsAsked,
+    /// The user's or the repository's settings ask for signatures; commits made inside have none.
+    Unsigned,
 }
 
 /// Lays everything out.
@@ -131,6 +154,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
+    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
+    let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
+    let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
+    let copied = seed(&ground).map(|seeded| seeded.copied);
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
     if let Identity::Other { uid, gid } = identity {
         mounts = with_ways(&mounts, uid, gid);
@@ -150,7 +177,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let filter = seccomp::compile(&plan.syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
-        program: Program::new(words(order, look)?),
+        program: Program::new(words(order, &caller, identity, signing, look)?),
         stdio,
         landlock: wall,
         seccomp: filter.program,
@@ -196,7 +223,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, reports };
-    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err() })
+    let signs = signing != Signing::Unasked && surface.reach().sockets.is_empty();
+    let commits = if signs { Commits::Unsigned } else { Commits::AsAsked };
+    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
@@ -204,12 +233,18 @@ fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
 }
 
 /// The program, its arguments and its environment.
-fn words(order: &Order<'_>, look: &mut dyn Look) -> Result<Words, PrepareError> {
+fn words(
+    order: &Order<'_>,
+    caller: &environment::Variables,
+    identity: Identity,
+    signing: Signing,
+    look: &mut dyn Look,
+) -> Result<Words, PrepareError> {
     let Order { surface, session, rung, .. } = *order;
-    let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp };
-    let variables = environment::build(&caller, surface, order.facts, look, &own);
+    let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing };
+    let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
         arguments: order.command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?,
@@ -277,6 +312,12 @@ fn identity(root: &AbsPath) -> Identity {
     };
     // A project may belong to a user and to root's group; that group reads more than the user does.
     Identity::Other { uid, gid: if gid == 0 { NOBODY } else { gid } }
+}
+
+/// Who owns what is made for the payload, where that is not the caller.
+fn owner(identity: Identity) -> Owner {
+    let Identity::Other { uid, gid } = identity else { return None };
+    Some((Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
 /// Who works for root in root's own project.

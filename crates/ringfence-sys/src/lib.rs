@@ -10,6 +10,7 @@
 pub mod bpf;
 pub mod landlock;
 pub mod mount;
+pub mod net;
 pub mod ns;
 pub mod process;
 pub mod pty;

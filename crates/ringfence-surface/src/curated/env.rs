@@ -12,6 +12,7 @@ pub static PASS: &[Row] = rows! {
     "COLORFGBG" => "colours of the terminal",
     "COLORTERM" => "colours of the terminal",
     "COLUMNS" => "size of the terminal",
+    "CURL_CA_BUNDLE" => "whose certificates are trusted",
     "DEBIAN_FRONTEND" => "package tools ask no questions",
     "DO_NOT_TRACK" => "tools send no statistics",
     "FORCE_COLOR" => "colours of the terminal",
@@ -23,10 +24,15 @@ pub static PASS: &[Row] = rows! {
     "LINES" => "size of the terminal",
     "LOGNAME" => "name of the user",
     "LS_COLORS" => "colours of the terminal",
+    "NIX_SSL_CERT_FILE" => "whose certificates are trusted",
     "NO_COLOR" => "colours of the terminal",
+    "REQUESTS_CA_BUNDLE" => "whose certificates are trusted",
     "SHELL" => "which shell tools open",
     "SOURCE_DATE_EPOCH" => "reproducible builds",
+    "SSL_CERT_DIR" => "whose certificates are trusted",
+    "SSL_CERT_FILE" => "whose certificates are trusted",
     "TERM" => "what the terminal can do",
+    "TERMINFO" => "what the terminal can do",
     "TERM_PROGRAM" => "what the terminal can do",
     "TERM_PROGRAM_VERSION" => "what the terminal can do",
     "TZ" => "time zone",
@@ -319,7 +325,8 @@ mod tests {
     #[test]
     fn names() {
         check("TERM", Some("TERM"), None);
-        check("TERMINFO", None, None);
+        check("TERMCAP", None, None);
+        check("SSL_CERT_FILE", Some("SSL_CERT_FILE"), None);
         check("LC_ALL", Some("LC_*"), None);
         check("LC_API_KEY", None, Some("*API_KEY*"));
         check("CLICOLOR_FORCE", Some("CLICOLOR*"), None);

@@ -31,6 +31,7 @@ pub mod packs;
 pub mod persistence;
 pub mod protected;
 pub mod sensitive;
+pub mod settings;
 pub mod sockets;
 pub mod system;
 
@@ -56,6 +57,8 @@ pub enum TableKind {
     Variables,
     /// Network hosts.
     Hosts,
+    /// Keys of settings, with `*` for a part or at an end.
+    Keys,
 }
 
 /// Every table there is.
@@ -74,6 +77,7 @@ pub fn tables() -> Vec<Table> {
         table("system", TableKind::Paths, system::SYSTEM),
         table("private, writable", TableKind::Paths, system::PRIVATE_WRITABLE),
         table("private, readable", TableKind::Paths, system::PRIVATE_READABLE),
+        table("settings of git", TableKind::Keys, settings::GIT),
         table("variables that pass", TableKind::Variables, env::PASS),
         table("variables that never pass", TableKind::Variables, env::NEVER),
     ];
@@ -81,7 +85,7 @@ pub fn tables() -> Vec<Table> {
     for pack in packs::PACKS {
         all.push(table(pack.name, TableKind::Paths, pack.reads));
         all.push(table(pack.name, TableKind::Variables, pack.env));
-        all.extend(pack.caches.iter().map(|cache| table(cache.dir, TableKind::Relative, cache.shared)));
+        all.extend(pack.settings.iter().map(|settings| table(pack.name, TableKind::Keys, settings.keys)));
     }
     all
 }
@@ -123,7 +127,7 @@ mod tests {
                 TableKind::Paths => path_is_sound(table.name, row.pattern),
                 TableKind::Relative => !row.pattern.starts_with(['/', '~', '$']) && segments_are_sound(row.pattern),
                 TableKind::Variables => name_is_sound(row.pattern),
-                TableKind::Hosts => !row.pattern.is_empty(),
+                TableKind::Hosts | TableKind::Keys => !row.pattern.is_empty() && row.pattern != "*",
             };
             if !sound {
                 faults.push(format!("{:?} is not in the language of its table", row.pattern));

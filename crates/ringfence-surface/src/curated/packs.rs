@@ -1,11 +1,12 @@
 //! Packs: what the common toolchains need to build at the first try, and no more.
 //!
-//! The home directory inside is empty and private, so a toolchain that lives in the user's own is read where it is and told
-//! so by its variable; what it downloads goes to a cache of this project alone. A cache that several projects write would
-//! let one project's agent change what another project builds. Toolchains and `~/.cargo/bin` are never writable.
+//! The home directory inside is private, so a toolchain that lives in the user's own is read where it is and told so by its
+//! variable; what it downloads goes to a cache of this project alone. A cache that several projects write would let one
+//! project's agent change what another project builds, and one that they all read would show each the code of the others: what
+//! the project's lock file names is copied instead. Toolchains and `~/.cargo/bin` are never writable.
 //! PATH is not here: it is built from what is readable.
 
-use super::Row;
+use super::{Row, settings};
 
 /// What one toolchain needs.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,8 @@ pub struct Pack {
     pub caches: &'static [Cache],
     /// Names of variables that pass.
     pub env: &'static [Row],
+    /// Settings of the user's own that go along.
+    pub settings: &'static [Settings],
     /// Network groups.
     pub groups: &'static [&'static str],
 }
@@ -50,10 +53,75 @@ pub struct Cache {
     pub dir: &'static str,
     /// Where the user's own one is when the variable is unset.
     pub home: &'static str,
-    /// Files of the user's own one that are shown inside it, read-only, by relative path; never credentials.
-    pub shared: &'static [Row],
+    /// The project's lock file, where there is one that says what belongs in it.
+    pub lock: Option<LockFile>,
     /// What is in it.
     pub reason: &'static str,
+}
+
+/// A file of the project that names packages together with their hashes.
+///
+/// What it names is copied from the user's own cache into the project's. Whoever knows a package's hash has had the package in
+/// hand, so this shows nothing of other projects; and it needs neither the network nor the password of a private registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockFile {
+    /// `Cargo.lock`.
+    Cargo,
+    /// `go.sum`.
+    Go,
+    /// `package-lock.json`.
+    Npm,
+}
+
+/// A file of settings in the user's own home. What it says goes along, but for what may be secret.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// The directory it is in.
+    pub base: Base,
+    /// The file below that; the first that exists counts.
+    pub names: &'static [&'static str],
+    /// Where it is put.
+    pub inside: Inside,
+    /// How it is written.
+    pub format: Format,
+    /// The keys that pass.
+    pub keys: &'static [Row],
+}
+
+/// A directory of the user's that a variable may move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// The home directory.
+    Home,
+    /// `$XDG_CONFIG_HOME`, or `~/.config`.
+    Config,
+    /// `$CARGO_HOME`, or `~/.cargo`.
+    Cargo,
+}
+
+/// Where settings are put inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inside {
+    /// Below the session's home.
+    Home(&'static str),
+    /// In the project's own cache of this name.
+    Cache {
+        /// [`Cache::dir`].
+        dir: &'static str,
+        /// The file.
+        name: &'static str,
+    },
+}
+
+/// How a file of settings is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `key = value`, each line by itself.
+    Lines,
+    /// `key = value` in sections, where an indented line goes on with the value.
+    Sections,
+    /// TOML.
+    Toml,
 }
 
 /// The pack of this name.
@@ -66,20 +134,10 @@ pub fn pack(name: &str) -> Option<&'static Pack> {
 pub static PACKS: &[Pack] = &[
     Pack {
         name: "git",
-        reason: "git with the user's name and settings",
+        reason: "git: its variables and hosts",
         markers: &[".git"],
-        reads: rows! {
-            "$XDG_CONFIG_HOME/git" => "settings, ignored and attributed files",
-            "~/.config/git" => "settings, ignored and attributed files",
-            "~/.gitconfig" => "name, address and settings",
-            "~/.gitignore" => "ignored files, by custom",
-            "~/.gitignore_global" => "ignored files, by custom",
-        },
-        homes: &[ToolHome {
-            variable: "GIT_CONFIG_GLOBAL",
-            places: &["~/.gitconfig", "~/.config/git/config"],
-            reason: "git finds the user's name and settings",
-        }],
+        reads: &[],
+        homes: &[],
         caches: &[],
         env: rows! {
             "EMAIL" => "address in commits",
@@ -88,6 +146,7 @@ pub static PACKS: &[Pack] = &[
             "GIT_MERGE_AUTOEDIT" => "no editor for merges",
             "GIT_TERMINAL_PROMPT" => "no questions on the terminal",
         },
+        settings: &[],
         groups: &["github"],
     },
     Pack {
@@ -119,7 +178,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "go-build",
                 home: "~/.cache/go-build",
-                shared: &[],
+                lock: None,
                 reason: "build results",
             },
             Cache {
@@ -127,7 +186,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "golangci-lint",
                 home: "~/.cache/golangci-lint",
-                shared: &[],
+                lock: None,
                 reason: "results of the linter",
             },
             Cache {
@@ -135,7 +194,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "go-mod",
                 home: "~/go/pkg/mod",
-                shared: &[],
+                lock: Some(LockFile::Go),
                 reason: "downloaded modules",
             },
         ],
@@ -146,16 +205,28 @@ pub static PACKS: &[Pack] = &[
             "GOARM" => "what to build for",
             "GODEBUG" => "how the runtime behaves",
             "GOEXPERIMENT" => "how to build",
+            "GOFLAGS" => "how to build",
             "GOGC" => "how the runtime behaves",
+            "GOINSECURE" => "which modules come without TLS",
             "GOMAXPROCS" => "how the runtime behaves",
             "GOMEMLIMIT" => "how the runtime behaves",
+            "GONOPROXY" => "which modules are private",
             "GONOSUMDB" => "which modules are private",
             "GOOS" => "what to build for",
             "GOPRIVATE" => "which modules are private",
+            "GOPROXY" => "where modules come from",
             "GOROOT" => "the compiler",
+            "GOSUMDB" => "who vouches for modules",
             "GOTOOLCHAIN" => "which compiler",
             "GOTRACEBACK" => "how the runtime behaves",
         },
+        settings: &[Settings {
+            base: Base::Config,
+            names: &["go/env"],
+            inside: Inside::Home(".config/go/env"),
+            format: Format::Lines,
+            keys: settings::GO,
+        }],
         groups: &["go"],
     },
     Pack {
@@ -193,7 +264,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "coursier",
                 home: "~/.cache/coursier/v1",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of sbt and coursier",
             },
             Cache {
@@ -201,11 +272,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "gradle",
                 home: "~/.gradle",
-                shared: rows! {
-                    "init.d" => "repositories and settings of every build",
-                    "init.gradle" => "repositories and settings of every build",
-                    "init.gradle.kts" => "repositories and settings of every build",
-                },
+                lock: None,
                 reason: "downloaded packages and Gradle itself",
             },
             Cache {
@@ -213,7 +280,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "konan",
                 home: "~/.konan",
-                shared: &[],
+                lock: None,
                 reason: "the native Kotlin compiler",
             },
             Cache {
@@ -221,7 +288,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "-Dmaven.repo.local=",
                 dir: "maven",
                 home: "~/.m2/repository",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages; Maven asks the password file for the home directory, not HOME",
             },
             Cache {
@@ -229,13 +296,14 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "maven-wrapper",
                 home: "~/.m2",
-                shared: &[],
+                lock: None,
                 reason: "Maven itself, by its wrapper",
             },
         ],
         env: rows! {
             "JAVA_HOME" => "the JVM",
         },
+        settings: &[],
         groups: &["gradle", "maven"],
     },
     Pack {
@@ -283,7 +351,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "bun",
                 home: "~/.bun/install/cache",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of bun",
             },
             Cache {
@@ -291,7 +359,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "corepack",
                 home: "~/.cache/node/corepack",
-                shared: &[],
+                lock: None,
                 reason: "package managers that the project asks for",
             },
             Cache {
@@ -299,7 +367,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "pnpm",
                 home: "~/.local/share/pnpm",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of pnpm",
             },
             Cache {
@@ -307,7 +375,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "yarn",
                 home: "~/.cache/yarn",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of yarn",
             },
             Cache {
@@ -315,7 +383,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "yarn-berry",
                 home: "~/.yarn/berry",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of newer yarn",
             },
             Cache {
@@ -323,22 +391,30 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "npm",
                 home: "~/.npm",
-                shared: &[],
+                lock: Some(LockFile::Npm),
                 reason: "downloaded packages of npm",
             },
             Cache {
-                variable: "npm_config_devdir",
+                variable: "npm_package_config_node_gyp_devdir",
                 prefix: "",
                 dir: "node-gyp",
                 home: "~/.cache/node-gyp",
-                shared: &[],
+                lock: None,
                 reason: "headers for native modules",
             },
         ],
         env: rows! {
             "NODE_ENV" => "how to build",
+            "NODE_EXTRA_CA_CERTS" => "whose certificates are trusted",
             "NODE_NO_WARNINGS" => "what is printed",
         },
+        settings: &[Settings {
+            base: Base::Home,
+            names: &[".npmrc"],
+            inside: Inside::Home(".npmrc"),
+            format: Format::Lines,
+            keys: settings::NPM,
+        }],
         groups: &["nodejs", "npm"],
     },
     Pack {
@@ -384,7 +460,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "pdm",
                 home: "~/.cache/pdm",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of PDM",
             },
             Cache {
@@ -392,7 +468,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "pipenv",
                 home: "~/.cache/pipenv",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of pipenv",
             },
             Cache {
@@ -400,7 +476,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "pip",
                 home: "~/.cache/pip",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of pip",
             },
             Cache {
@@ -408,7 +484,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "poetry",
                 home: "~/.cache/pypoetry",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages and environments of poetry",
             },
             Cache {
@@ -416,7 +492,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "pre-commit",
                 home: "~/.cache/pre-commit",
-                shared: &[],
+                lock: None,
                 reason: "programs that pre-commit runs",
             },
             Cache {
@@ -424,7 +500,7 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "uv",
                 home: "~/.cache/uv",
-                shared: &[],
+                lock: None,
                 reason: "downloaded packages of uv",
             },
             Cache {
@@ -432,17 +508,38 @@ pub static PACKS: &[Pack] = &[
                 prefix: "",
                 dir: "virtualenvs",
                 home: "~/.local/share/virtualenvs",
-                shared: &[],
+                lock: None,
                 reason: "environments of pipenv",
             },
         ],
         env: rows! {
+            "CONDA_DEFAULT_ENV" => "which environment is active",
+            "CONDA_PREFIX" => "which environment is active",
+            "PIP_CERT" => "whose certificates are trusted",
+            "PIP_DISABLE_PIP_VERSION_CHECK" => "what pip asks the index",
             "PYTHONDONTWRITEBYTECODE" => "what is written beside sources",
             "PYTHONHASHSEED" => "reproducible runs",
             "PYTHONIOENCODING" => "encoding of output",
             "PYTHONUNBUFFERED" => "output appears at once",
             "PYTHONUTF8" => "encoding of output",
+            "VIRTUAL_ENV" => "which environment is active",
         },
+        settings: &[
+            Settings {
+                base: Base::Home,
+                names: &[".pip/pip.conf"],
+                inside: Inside::Home(".pip/pip.conf"),
+                format: Format::Sections,
+                keys: settings::PIP,
+            },
+            Settings {
+                base: Base::Config,
+                names: &["pip/pip.conf"],
+                inside: Inside::Home(".config/pip/pip.conf"),
+                format: Format::Sections,
+                keys: settings::PIP,
+            },
+        ],
         groups: &["pypi"],
     },
     Pack {
@@ -461,14 +558,12 @@ pub static PACKS: &[Pack] = &[
             prefix: "",
             dir: "cargo",
             home: "~/.cargo",
-            shared: rows! {
-                "config" => "settings of every build",
-                "config.toml" => "settings of every build",
-            },
+            lock: Some(LockFile::Cargo),
             reason: "index, downloaded crates and git checkouts",
         }],
         env: rows! {
             "CARGO_BUILD_JOBS" => "how to build",
+            "CARGO_HTTP_CAINFO" => "whose certificates are trusted",
             "CARGO_INCREMENTAL" => "how to build",
             "CARGO_NET_OFFLINE" => "how to build",
             "CARGO_TERM_*" => "what is printed",
@@ -479,6 +574,13 @@ pub static PACKS: &[Pack] = &[
             "RUST_MIN_STACK" => "how tests run",
             "RUST_TEST_THREADS" => "how tests run",
         },
+        settings: &[Settings {
+            base: Base::Cargo,
+            names: &["config", "config.toml"],
+            inside: Inside::Cache { dir: "cargo", name: "config.toml" },
+            format: Format::Toml,
+            keys: settings::CARGO,
+        }],
         groups: &["crates"],
     },
 ];
@@ -487,7 +589,6 @@ pub static PACKS: &[Pack] = &[
 mod tests {
     use super::*;
     use crate::curated::groups::group;
-    use crate::curated::sensitive::SENSITIVE;
 
     #[test]
     fn packs_are_sorted_and_found_by_name() {
@@ -522,17 +623,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shared_from_a_cache_is_sensitive() {
-        let mut seen = 0;
-        for cache in PACKS.iter().flat_map(|pack| pack.caches) {
-            for row in cache.shared {
-                let path = format!("{}/{}", cache.home, row.pattern);
-                let hidden = SENSITIVE.iter().find(|row| path.starts_with(row.pattern.trim_end_matches('*')));
-                assert!(hidden.is_none(), "{path} is hidden by {hidden:?}");
-                seen += 1;
+    fn settings_go_to_a_cache_of_their_own_pack() {
+        for pack in PACKS {
+            for settings in pack.settings {
+                assert!(!settings.names.is_empty() && !settings.keys.is_empty(), "{}", pack.name);
+                if let Inside::Cache { dir, .. } = settings.inside {
+                    assert!(pack.caches.iter().any(|cache| cache.dir == dir), "{}: no cache {dir}", pack.name);
+                }
             }
         }
-        assert!(seen > 0, "no cache shares anything");
     }
 
     #[test]

@@ -378,14 +378,14 @@ fn toolchains_are_never_a_whole_home() {
         jvm(java).check(&[("/home/u/finance/x", "--"), ("/srv/x", "--")]);
     }
     jvm("/opt/jdk").check(&[("/opt/jdk/bin/java", "r-")]);
-    let git = Host::new()
-        .dir("/home/u/proj/.git")
-        .link("/home/u/.gitconfig", "dotfiles/g")
-        .link("/home/u/dotfiles/g", "/srv/all")
+    let rust = Host::new()
+        .file("/home/u/proj/Cargo.toml")
+        .link("/home/u/.rustup", "tools/r")
+        .link("/home/u/tools/r", "/srv/all")
         .dir("/srv/all");
-    git.resolve().check(&[("/srv/all/secret", "--")]);
-    let git = Host::new().dir("/home/u/proj/.git").link("/home/u/.gitconfig", "dotfiles/g").file("/home/u/dotfiles/g");
-    git.resolve().check(&[("/home/u/dotfiles/g", "r-")]);
+    rust.resolve().check(&[("/srv/all/secret", "--")]);
+    let rust = Host::new().file("/home/u/proj/Cargo.toml").link("/home/u/.rustup", "tools/r").dir("/home/u/tools/r");
+    rust.resolve().check(&[("/home/u/tools/r", "r-")]);
 }
 
 /// An exception is not moved by a link that an agent planted.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::launch::Ended;
 use ringfence_session::probe;
-use ringfence_session::start::{Order, prepare};
+use ringfence_session::start::{Commits, Order, prepare};
 use ringfence_session::store::Session;
 use ringfence_surface::policy::Tier;
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
@@ -117,6 +117,14 @@ impl Ladder<'_> {
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
             say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
+        }
+        if ready.commits == Commits::Unsigned {
+            say("ringfence: commits made inside are not signed: there is no key inside");
+        }
+        match &ready.copied {
+            Ok(0) => {}
+            Ok(count) => say(&format!("ringfence: {count} packages of the lock file copied from your own caches")),
+            Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
         }
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));

@@ -1,0 +1,481 @@
+//! The address guard: which addresses a public name may lead to.
+//!
+//! Whoever owns an allowed name decides what it resolves to, at any moment. Without this check an allowed name would be a way
+//! to the host's own services, to the machines of its network and to the cloud's metadata service, which hands out
+//! credentials. The relay asks about the very address that it then dials, so there is no second lookup to change the answer.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Why an address may not be dialled, and whether a policy can say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A network of somebody's own. A policy may name hosts there; see [`Refused::yields_to`].
+    Private(&'static str),
+    /// Nothing lifts this.
+    Never(&'static str),
+}
+
+/// What a policy says about the host that led to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptIn {
+    /// Nothing beyond its name.
+    Silent,
+    /// That this name may lead to private addresses.
+    PrivateName,
+    /// The address itself, spelled out.
+    Literal,
+}
+
+impl Refused {
+    /// The reason, as a noun phrase.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Private(reason) | Self::Never(reason) => reason,
+        }
+    }
+
+    /// Whether the policy's word is enough to dial the address all the same.
+    ///
+    /// A name that may lead to private addresses still may not lead to loopback: what listens there trusts whoever can
+    /// connect, and the name's owner is not the one who knows.
+    #[must_use]
+    pub fn yields_to(self, opt_in: OptIn) -> bool {
+        match (self, opt_in) {
+            (Self::Never(_), _) | (Self::Private(_), OptIn::Silent) => false,
+            (Self::Private(_), OptIn::Literal) => true,
+            (Self::Private(reason), OptIn::PrivateName) => reason != LOOPBACK,
+        }
+    }
+}
+
+const LOOPBACK: &str = "a loopback address";
+const OWN: &str = "an address of this machine";
+const PRIVATE: &str = "a private address";
+const LINK_LOCAL: &str = "a link-local address";
+const METADATA: &str = "a cloud metadata address";
+const MULTICAST: &str = "a multicast address";
+const DOCUMENTATION: &str = "an address for documentation";
+const BENCHMARK: &str = "an address for benchmarks";
+const PROTOCOL: &str = "an address for network protocols";
+const UNSPECIFIED: &str = "the unspecified address";
+const NOT_GLOBAL: &str = "an address outside global unicast";
+
+/// A network, the length of its prefix, and what dialling into it means.
+struct Row<A>(A, u8, Refused);
+
+const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8, refused: Refused) -> Row<Ipv4Addr> {
+    Row(Ipv4Addr::new(a, b, c, d), prefix, refused)
+}
+
+const fn v6(segments: [u16; 8], prefix: u8, refused: Refused) -> Row<Ipv6Addr> {
+    let [a, b, c, d, e, f, g, h] = segments;
+    Row(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix, refused)
+}
+
+use Refused::{Never, Private};
+
+/// Sorted by address. Where networks lie in one another the longest prefix counts.
+///
+/// Link-local addresses are refused for good and not only the best known one: credentials are also served at 169.254.170.2,
+/// 169.254.170.23 and others. Networks for documentation and benchmarks belong to nobody, so whoever meets one has built it
+/// on purpose; the second is also what names resolve to behind a proxy of this kind, such as an outer fence.
+const V4: &[Row<Ipv4Addr>] = &[
+    // Linux connects 0.0.0.0 to loopback.
+    v4(0, 0, 0, 0, 8, Never("an address of this network (0.0.0.0/8)")),
+    v4(0, 0, 0, 0, 32, Never(UNSPECIFIED)),
+    v4(10, 0, 0, 0, 8, Private(PRIVATE)),
+    v4(100, 64, 0, 0, 10, Private("a shared address behind a carrier's NAT")),
+    v4(100, 100, 100, 200, 32, Never(METADATA)),
+    v4(127, 0, 0, 0, 8, Private(LOOPBACK)),
+    // Azure's agents take their instructions from it.
+    v4(168, 63, 129, 16, 32, Never(METADATA)),
+    v4(169, 254, 0, 0, 16, Never(LINK_LOCAL)),
+    v4(169, 254, 169, 254, 32, Never(METADATA)),
+    v4(172, 16, 0, 0, 12, Private(PRIVATE)),
+    // Oracle's older metadata service is 192.0.0.192.
+    v4(192, 0, 0, 0, 24, Never(PROTOCOL)),
+    v4(192, 0, 0, 192, 32, Never(METADATA)),
+    v4(192, 0, 2, 0, 24, Private(DOCUMENTATION)),
+    v4(192, 88, 99, 0, 24, Never(PROTOCOL)),
+    v4(192, 168, 0, 0, 16, Private(PRIVATE)),
+    v4(198, 18, 0, 0, 15, Private(BENCHMARK)),
+    v4(198, 51, 100, 0, 24, Private(DOCUMENTATION)),
+    v4(203, 0, 113, 0, 24, Private(DOCUMENTATION)),
+    v4(224, 0, 0, 0, 4, Never(MULTICAST)),
+    v4(240, 0, 0, 0, 4, Never("a reserved address")),
+    v4(255, 255, 255, 255, 32, Never("the broadcast address")),
+];
+
+/// As above. Beyond these rows only 2000::/3 is global unicast.
+const V6: &[Row<Ipv6Addr>] = &[
+    v6([0, 0, 0, 0, 0, 0, 0, 0], 128, Never(UNSPECIFIED)),
+    v6([0, 0, 0, 0, 0, 0, 0, 1], 128, Private(LOOPBACK)),
+    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, Private("an address behind a local NAT64")),
+    v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64, Never("an address that discards")),
+    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, Never(PROTOCOL)),
+    v6([0x2001, 2, 0, 0, 0, 0, 0, 0], 48, Private(BENCHMARK)),
+    v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, Private(DOCUMENTATION)),
+    v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, Private(DOCUMENTATION)),
+    v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, Private(PRIVATE)),
+    v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42], 128, Never(METADATA)),
+    // Amazon's pod identity, resolver, clock and metadata.
+    v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0], 32, Never(METADATA)),
+    v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Never(METADATA)),
+    v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, Never(LINK_LOCAL)),
+    v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, Private("a site-local address")),
+    v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Never(MULTICAST)),
+];
+
+/// Why an address that a name resolved to may not be dialled; `own` are the addresses of this machine's interfaces.
+#[must_use]
+pub fn refusal(address: IpAddr, own: &[IpAddr]) -> Option<Refused> {
+    let mut worst = None;
+    for part in parts(address) {
+        worst = worse(worst, table(part));
+        if own.iter().any(|own| own.to_canonical() == part) {
+            worst = worse(worst, Some(Private(OWN)));
+        }
+    }
+    worst
+}
+
+/// Whether an address is anybody's to dial.
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    refusal(address, &[]).is_none()
+}
+
+/// The first reason of those that weigh most.
+fn worse(one: Option<Refused>, other: Option<Refused>) -> Option<Refused> {
+    match (one, other) {
+        (None | Some(Private(_)), Some(Never(_))) | (None, _) => other,
+        _ => one,
+    }
+}
+
+/// The addresses that packets to this one can end at: those written inside it first, then itself.
+fn parts(address: IpAddr) -> Vec<IpAddr> {
+    let address = match address.to_canonical() {
+        v4 @ IpAddr::V4(_) => return vec![v4],
+        IpAddr::V6(address) => address,
+    };
+    let octets = address.octets();
+    let v4_at = |at: usize| {
+        let bytes: [u8; 4] = octets.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+        Ipv4Addr::from(bytes)
+    };
+    let inside = match address.segments() {
+        // `::` and `::1` are no IPv4 addresses.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Vec::new(),
+        // IPv4-compatible, NAT64 by its well-known prefix and by local ones.
+        [0, 0, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => vec![v4_at(12)],
+        // 6to4.
+        [0x2002, ..] => vec![v4_at(2)],
+        // Teredo: its server, and the client with all bits turned over.
+        [0x2001, 0, ..] => vec![v4_at(4), Ipv4Addr::from_bits(!v4_at(12).to_bits())],
+        _ => Vec::new(),
+    };
+    inside.into_iter().map(IpAddr::V4).chain([IpAddr::V6(address)]).collect()
+}
+
+fn table(address: IpAddr) -> Option<Refused> {
+    match address {
+        IpAddr::V4(address) => longest(V4.iter().map(|row| (u128::from(row.0.to_bits()) << 96, row.1, row.2)), {
+            u128::from(address.to_bits()) << 96
+        }),
+        IpAddr::V6(address) => {
+            let found = longest(V6.iter().map(|row| (row.0.to_bits(), row.1, row.2)), address.to_bits());
+            match address.segments() {
+                // Judged by what is written inside.
+                [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x2001, 0, ..] => None,
+                [first, ..] if first >> 13 != 1 => found.or(Some(Never(NOT_GLOBAL))),
+                _ => found,
+            }
+        }
+    }
+}
+
+/// The row with the longest prefix that holds the address; both are left-aligned.
+fn longest(rows: impl Iterator<Item = (u128, u8, Refused)>, address: u128) -> Option<Refused> {
+    rows.filter(|(base, prefix, _)| (base ^ address).leading_zeros() >= u32::from(*prefix))
+        .max_by_key(|(_, prefix, _)| *prefix)
+        .map(|(_, _, refused)| refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<Refused>) {
+        assert_eq!(refusal(text.parse().unwrap(), &[]), expected, "{text}");
+    }
+
+    #[track_caller]
+    fn private(text: &str, reason: &'static str) {
+        check(text, Some(Private(reason)));
+    }
+
+    #[track_caller]
+    fn never(text: &str, reason: &'static str) {
+        check(text, Some(Never(reason)));
+    }
+
+    #[test]
+    fn public_addresses_are_dialled() {
+        for text in [
+            "1.0.0.1",
+            "8.8.8.8",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "168.63.129.15",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.0",
+            "192.0.3.0",
+            "192.88.98.255",
+            "192.167.255.255",
+            "192.169.0.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "203.0.112.255",
+            "203.0.114.0",
+            "223.255.255.255",
+            "2606:4700:4700::1111",
+            "2001:4860:4860::8888",
+            "2001:200::1",
+            "2400:cb00::1",
+            "3ffe::1",
+            "3fff:1000::1",
+            // Written inside: 8.8.8.8.
+            "::ffff:8.8.8.8",
+            "64:ff9b::8.8.8.8",
+            "2002:808:808::1",
+        ] {
+            check(text, None);
+            assert!(is_public(text.parse().unwrap()));
+        }
+    }
+
+    #[test]
+    fn each_network_has_its_reason() {
+        never("0.0.0.0", UNSPECIFIED);
+        never("0.0.0.1", "an address of this network (0.0.0.0/8)");
+        never("0.255.255.255", "an address of this network (0.0.0.0/8)");
+        private("10.0.0.0", PRIVATE);
+        private("10.255.255.255", PRIVATE);
+        private("100.64.0.0", "a shared address behind a carrier's NAT");
+        private("100.127.255.255", "a shared address behind a carrier's NAT");
+        never("100.100.100.200", METADATA);
+        private("127.0.0.1", LOOPBACK);
+        private("127.255.255.255", LOOPBACK);
+        never("168.63.129.16", METADATA);
+        never("169.254.0.0", LINK_LOCAL);
+        never("169.254.169.254", METADATA);
+        never("169.254.170.2", LINK_LOCAL);
+        never("169.254.255.255", LINK_LOCAL);
+        private("172.16.0.0", PRIVATE);
+        private("172.31.255.255", PRIVATE);
+        never("192.0.0.0", PROTOCOL);
+        never("192.0.0.192", METADATA);
+        never("192.0.0.255", PROTOCOL);
+        private("192.0.2.7", DOCUMENTATION);
+        never("192.88.99.1", PROTOCOL);
+        private("192.168.0.0", PRIVATE);
+        private("192.168.255.255", PRIVATE);
+        private("198.18.0.0", BENCHMARK);
+        private("198.19.255.255", BENCHMARK);
+        private("198.51.100.1", DOCUMENTATION);
+        private("203.0.113.255", DOCUMENTATION);
+        never("224.0.0.1", MULTICAST);
+        never("239.255.255.255", MULTICAST);
+        never("240.0.0.0", "a reserved address");
+        never("255.255.255.254", "a reserved address");
+        never("255.255.255.255", "the broadcast address");
+        never("::", UNSPECIFIED);
+        private("::1", LOOPBACK);
+        private("64:ff9b:1::8.8.8.8", "an address behind a local NAT64");
+        never("100::1", "an address that discards");
+        never("2001:1::1", PROTOCOL);
+        never("2001:20::1", PROTOCOL);
+        never("2001:1ff:ffff::1", PROTOCOL);
+        private("2001:2::1", BENCHMARK);
+        private("2001:db8::1", DOCUMENTATION);
+        private("3fff:fff::1", DOCUMENTATION);
+        private("fc00::1", PRIVATE);
+        private("fdff:ffff::1", PRIVATE);
+        private("fd52:4600::101", PRIVATE);
+        never("fd00:42::42", METADATA);
+        private("fd00:42::43", PRIVATE);
+        never("fd00:ec2::254", METADATA);
+        never("fd00:ec2::23", METADATA);
+        never("fd20:ce::254", METADATA);
+        never("fe80::1", LINK_LOCAL);
+        never("fe80::a9fe:a9fe", LINK_LOCAL);
+        never("febf::1", LINK_LOCAL);
+        private("fec0::1", "a site-local address");
+        private("feff::1", "a site-local address");
+        never("ff02::1", MULTICAST);
+    }
+
+    #[test]
+    fn an_ipv4_address_inside_an_ipv6_address_is_judged() {
+        private("::ffff:127.0.0.1", LOOPBACK);
+        never("::ffff:169.254.169.254", METADATA);
+        private("::ffff:10.0.0.1", PRIVATE);
+        never("::ffff:0.0.0.0", UNSPECIFIED);
+        never("64:ff9b::169.254.169.254", METADATA);
+        private("64:ff9b::127.0.0.1", LOOPBACK);
+        private("64:ff9b::10.1.2.3", PRIVATE);
+        never("64:ff9b:1::169.254.169.254", METADATA);
+        private("64:ff9b:1:ffff::10.1.2.3", PRIVATE);
+        // IPv4-compatible addresses are dead: what is inside gives the reason, and nothing makes them good.
+        never("::169.254.169.254", METADATA);
+        never("::127.0.0.1", NOT_GLOBAL);
+        never("::8.8.8.8", NOT_GLOBAL);
+        never("::2", "an address of this network (0.0.0.0/8)");
+        private("2002:7f00:1::1", LOOPBACK);
+        never("2002:a9fe:a9fe::1", METADATA);
+        private("2002:c0a8:101::1", PRIVATE);
+        // Teredo: the server is 10.0.0.1; the client is 127.0.0.1, 169.254.169.254, 8.8.8.8.
+        private("2001:0:a00:1:0:0:f7f7:f7f7", PRIVATE);
+        private("2001:0:808:808:0:0:80ff:fffe", LOOPBACK);
+        never("2001:0:808:808:0:0:5601:5601", METADATA);
+        check("2001:0:808:808:0:0:f7f7:f7f7", None);
+    }
+
+    #[test]
+    fn beyond_global_unicast_nothing_is_dialled() {
+        for text in
+            ["::ffff:0:8.8.8.8", "100:0:0:1::1", "1fff::1", "4000::1", "5f00::1", "64:ff9a::1", "e000::1", "fbff::1"]
+        {
+            never(text, NOT_GLOBAL);
+        }
+    }
+
+    #[test]
+    fn this_machines_own_addresses_are_refused_in_every_form() {
+        let own: Vec<IpAddr> =
+            ["8.8.4.4", "2606:4700::7", "::ffff:9.9.9.9", "169.254.7.7"].map(|text| text.parse().unwrap()).to_vec();
+        let check = |text: &str, expected| assert_eq!(refusal(text.parse().unwrap(), &own), expected, "{text}");
+        for text in ["8.8.4.4", "::ffff:8.8.4.4", "64:ff9b::8.8.4.4", "2002:808:404::1", "2606:4700::7", "9.9.9.9"] {
+            check(text, Some(Private(OWN)));
+        }
+        check("169.254.7.7", Some(Never(LINK_LOCAL)));
+        check("8.8.4.5", None);
+        check("2606:4700::8", None);
+    }
+
+    #[test]
+    fn what_a_policy_can_lift() {
+        let yields = |text: &str| {
+            let refused = refusal(text.parse().unwrap(), &[]).unwrap();
+            [OptIn::Silent, OptIn::PrivateName, OptIn::Literal].map(|opt_in| refused.yields_to(opt_in))
+        };
+        for text in ["10.0.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "198.18.1.1", "192.0.2.7", "fec0::1"] {
+            assert_eq!(yields(text), [false, true, true], "{text}");
+        }
+        for text in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "64:ff9b::127.0.0.1"] {
+            assert_eq!(yields(text), [false, false, true], "{text}: the name's owner does not open loopback");
+        }
+        for text in
+            ["169.254.169.254", "fd00:ec2::254", "224.0.0.1", "0.0.0.0", "255.255.255.255", "fe80::1", "ff02::1"]
+        {
+            assert_eq!(yields(text), [false; 3], "{text}");
+        }
+        assert!(Private(OWN).yields_to(OptIn::PrivateName));
+        assert_eq!(Private(OWN).reason(), OWN);
+    }
+
+    fn rows() -> Vec<(u128, u8, Refused, &'static str)> {
+        let v4 = V4.iter().map(|row| (u128::from(row.0.to_bits()) << 96, row.1, row.2, "v4"));
+        v4.chain(V6.iter().map(|row| (row.0.to_bits(), row.1, row.2, "v6"))).collect()
+    }
+
+    #[test]
+    fn the_tables_are_sorted_and_their_networks_have_no_bits_beyond_the_prefix() {
+        assert!(V4.is_sorted_by_key(|row| (row.0, row.1)) && V6.is_sorted_by_key(|row| (row.0, row.1)));
+        for (base, prefix, refused, family) in rows() {
+            let beyond = u128::MAX.checked_shr(prefix.into()).unwrap_or(0);
+            assert_eq!(base & beyond, 0, "{family} {base:#x}/{prefix}: {}", refused.reason());
+        }
+    }
+
+    /// Otherwise a policy could lift a part of what nothing lifts. The one exception is assigned by name inside a network
+    /// that is otherwise for protocols.
+    #[test]
+    fn no_private_network_lies_inside_one_that_nothing_lifts() {
+        let rows = rows();
+        for (inner, length, refused, family) in rows.iter().filter(|row| matches!(row.2, Private(_))) {
+            let outer = rows.iter().find(|(base, prefix, outer, theirs)| {
+                theirs == family
+                    && matches!(outer, Never(_))
+                    && prefix < length
+                    && (base ^ inner).leading_zeros() >= u32::from(*prefix)
+            });
+            assert!(outer.is_none() || *refused == Private(BENCHMARK), "{inner:#x}/{length}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
+
+        /// The standard library's own idea of these networks, for every address it knows.
+        #[test]
+        fn what_the_standard_library_knows_is_refused(v4 in any::<Ipv4Addr>(), v6 in any::<Ipv6Addr>()) {
+            let special = v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_multicast()
+                || v4.is_broadcast() || v4.is_documentation() || v4.is_unspecified();
+            prop_assert!(!special || !is_public(v4.into()), "{}", v4);
+            let special = v6.is_loopback() || v6.is_multicast() || v6.is_unspecified() || v6.is_unique_local()
+                || v6.is_unicast_link_local();
+            prop_assert!(!special || !is_public(v6.into()), "{}", v6);
+            let is_translated = v6.to_ipv4_mapped().is_some() || v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0];
+            prop_assert!(v6.segments()[0] >> 13 == 1 || is_translated || !is_public(v6.into()), "{}", v6);
+        }
+
+        /// No way of writing an IPv4 address into an IPv6 address makes a refused address public.
+        #[test]
+        fn wrapping_never_widens(v4 in prop_oneof![any::<Ipv4Addr>(), special()]) {
+            let bits = u128::from(v4.to_bits());
+            let plain = refusal(v4.into(), &[]);
+            prop_assert_eq!(refusal(v4.to_ipv6_mapped().into(), &[]), plain);
+            let wrapped = [
+                bits,
+                (0x0064_ff9b << 96) | bits,
+                (0x0064_ff9b_0001 << 80) | bits,
+                (0x2002 << 112) | (bits << 80) | 1,
+                (0x2001 << 112) | (bits << 64) | u128::from(!Ipv4Addr::new(8, 8, 8, 8).to_bits()),
+                (0x2001 << 112) | (0x0808_0808 << 64) | u128::from(!v4.to_bits()),
+            ];
+            for bits in wrapped {
+                let address = Ipv6Addr::from_bits(bits);
+                if plain.is_some() {
+                    prop_assert!(!is_public(address.into()), "{} holds {}", address, v4);
+                }
+                if let Some(Never(_)) = plain {
+                    let refused = refusal(address.into(), &[]);
+                    let is_loopback = address == Ipv6Addr::LOCALHOST;
+                    prop_assert!(is_loopback || matches!(refused, Some(Never(_))), "{} holds {}", address, v4);
+                }
+            }
+        }
+    }
+
+    /// Addresses inside each network of the table.
+    fn special() -> impl Strategy<Value = Ipv4Addr> {
+        (0..V4.len(), any::<u32>()).prop_map(|(row, bits)| {
+            let Row(base, prefix, _) = &V4[row];
+            let beyond = u32::MAX.checked_shr(u32::from(*prefix)).unwrap_or(0);
+            Ipv4Addr::from_bits(base.to_bits() | (bits & beyond))
+        })
+    }
+}

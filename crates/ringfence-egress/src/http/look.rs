@@ -1,0 +1,118 @@
+//! Whether some bytes are the start of HTTP at all.
+//!
+//! The relay passes other protocols on unread, so this errs on one side: what any server might still take for HTTP is HTTP,
+//! and then has to be perfect.
+
+/// Methods that are taken for HTTP whatever follows them.
+const METHODS: &[&[u8]] =
+    &[b"CONNECT", b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PRI", b"PUT", b"TRACE"];
+
+/// What the start of a connection looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    NeedMore,
+    Http,
+    Other,
+}
+
+/// Looks at the first line only, as far as it is there.
+pub(super) fn first_look(bytes: &[u8]) -> Look {
+    // Servers pass over empty lines before a request. The strict reader does not.
+    let start = bytes.iter().position(|byte| !is_blank(*byte)).unwrap_or(bytes.len());
+    let line = bytes.get(start..).unwrap_or_default();
+    let length = line.iter().position(|byte| !is_token(*byte));
+    let (method, after) = line.split_at(length.unwrap_or(line.len()));
+    match after.first() {
+        None => return Look::NeedMore,
+        Some(byte) if method.is_empty() || !is_blank(*byte) => return Look::Other,
+        Some(_) => {}
+    }
+    if METHODS.contains(&method) {
+        return Look::Http;
+    }
+    let end = line_end(line);
+    let seen = line.get(..end.unwrap_or(line.len())).unwrap_or_default();
+    if seen.windows(5).any(|word| word.eq_ignore_ascii_case(b"HTTP/")) {
+        return Look::Http;
+    }
+    if end.is_some() { Look::Other } else { Look::NeedMore }
+}
+
+/// Where the line ends, or where a byte stands that no line of text has.
+fn line_end(line: &[u8]) -> Option<usize> {
+    line.iter().position(|byte| byte.is_ascii_control() && (*byte == b'\n' || !is_blank(*byte)))
+}
+
+/// What some server takes for space before or within a request line.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
+}
+
+/// What a method and the name of a header field are made of (RFC 9110).
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: Look) {
+        assert_eq!(first_look(bytes), expected, "{}", bytes.escape_ascii());
+    }
+
+    #[test]
+    fn http_is_recognised_however_it_is_disguised() {
+        for bytes in [
+            &b"GET / HTTP/1.1\r\n"[..],
+            b"GET ",
+            b"GET\t",
+            b"GET\r",
+            b"GET\n",
+            b"PRI * HTTP/2.0",
+            b"\r\n\r\nGET / HTTP/1.1\r\n",
+            b"\n \t\x0bGET /",
+            b"get / http/1.1\r\n",
+            b"PROPFIND / HTTP/1.1\r\n",
+            b"X /\rHTTP/1.1\r\n",
+            b"X / HTTP/",
+            b"SSH-2.0-x HTTP/1.1\r\n",
+        ] {
+            check(bytes, Look::Http);
+        }
+    }
+
+    #[test]
+    fn other_protocols_are_told_at_once() {
+        for bytes in [
+            &b"SSH-2.0-OpenSSH_9.6\r\n"[..],
+            b"SSH-2.0-OpenSSH_9.6p1 Ubuntu-3\r\n",
+            b"\x16\x03\x01\x02",
+            b"\0\0\0\x08\x04\xd2\x16\x2f",
+            b"*1\r\n$4\r\nPING\r\n",
+            b"PING\r\n",
+            b"EHLO a.example\r\n",
+            b"0033git-upload-pack /x.git\0host=a.example\0",
+            b"AMQP\0\0\x09\x01",
+            b"get key\r\n",
+            b"HTTP/1.1 200 OK\r\n",
+            b"(x",
+            b"\xff",
+        ] {
+            check(bytes, Look::Other);
+        }
+    }
+
+    #[test]
+    fn a_beginning_that_could_be_either_waits() {
+        for bytes in [&b""[..], b"G", b"SSH-2.0", b"SSH-2.0-x y", b"\r\n", b"  ", b"EHLO a.example\r", b"X / HTTP"] {
+            check(bytes, Look::NeedMore);
+        }
+    }
+
+    #[test]
+    fn the_list_is_sorted() {
+        assert!(METHODS.is_sorted());
+    }
+}

@@ -1,0 +1,268 @@
+//! Carries bytes between two connections, both ways, each direction until its end.
+//!
+//! Every connection shares one buffer, since one thread carries them all; only what a slow reader has not taken yet is kept
+//! for it, and nothing more is read for it meanwhile.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::gate::{Gate, Passage};
+
+/// The most that is read at once.
+const AT_ONCE: usize = 256 * 1024;
+/// The least, while a reader is slow: this much is kept for each.
+const SLOWLY: usize = 16 * 1024;
+/// A connection on which nothing moves is ended after this time.
+const IDLE: Duration = Duration::from_secs(3_600);
+/// One that is closed on one side, after this.
+const HALF_CLOSED: Duration = Duration::from_secs(300);
+/// How long a program may take to say which host it means once it has begun.
+const FIRST_WORDS: Duration = Duration::from_secs(30);
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Either kind of connection.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.readable().await,
+            Self::Unix(stream) => stream.readable().await,
+        }
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.writable().await,
+            Self::Unix(stream) => stream.writable().await,
+        }
+    }
+
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_read(buffer),
+            Self::Unix(stream) => stream.try_read(buffer),
+        }
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_write(bytes),
+            Self::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+
+    /// Nothing more will be written.
+    fn finish(&self) {
+        // It fails when the other side has gone, which reading from it tells.
+        let _ = rustix::net::shutdown(self, rustix::net::Shutdown::Write);
+    }
+
+    /// Ends it as a refusal: the other side reads a reset, not an end.
+    pub(crate) fn reset(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// How a relay ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Both sides are done, or one broke off.
+    Done,
+    /// The program meant another host.
+    Refused(String),
+}
+
+/// Carries bytes until both directions have ended. What `inside` says first goes through the gate, if there is one.
+pub(crate) async fn relay(inside: &Stream, outside: &Stream, gate: Option<Gate>) -> Ended {
+    let moved = RefCell::new(Moved { at: Instant::now(), ended: 0 });
+    let out = async {
+        let begun = match gate {
+            Some(gate) => through(gate, inside, outside, &moved).await,
+            None => Ok(None),
+        };
+        match begun {
+            Ok(Some(why)) => Err(Ended::Refused(why)),
+            Ok(None) => pump(inside, outside, &moved).await.map_err(|_| Ended::Done),
+            Err(_) => Err(Ended::Done),
+        }
+    };
+    let back = async { pump(outside, inside, &moved).await.map_err(|_| Ended::Done) };
+    let both = async { tokio::try_join!(out, back) };
+    tokio::select! {
+        ended = both => match ended {
+            Ok(_) => Ended::Done,
+            Err(ended) => {
+                // Whoever is still there learns that it broke off.
+                inside.reset();
+                outside.reset();
+                ended
+            }
+        },
+        () = idle(&moved) => Ended::Done,
+    }
+}
+
+/// When something last moved, and how many directions have ended.
+struct Moved {
+    at: Instant,
+    ended: u8,
+}
+
+async fn idle(moved: &RefCell<Moved>) {
+    loop {
+        let until = {
+            let moved = moved.borrow();
+            moved.at + if moved.ended == 0 { IDLE } else { HALF_CLOSED }
+        };
+        if until <= Instant::now() {
+            return;
+        }
+        // Looked at again when it would be over, or when the shorter time may have begun to count.
+        sleep_until(until.min(Instant::now() + HALF_CLOSED)).await;
+    }
+}
+
+/// Reads until the gate has decided, and sends what it lets through. `Some` is why it does not.
+async fn through(
+    mut gate: Gate,
+    inside: &Stream,
+    outside: &Stream,
+    moved: &RefCell<Moved>,
+) -> io::Result<Option<String>> {
+    let mut deadline = None;
+    loop {
+        match deadline {
+            None => inside.readable().await?,
+            Some(deadline) => {
+                let left = deadline - Instant::now();
+                if timeout(left, inside.readable()).await.is_err() {
+                    return Ok(Some("it did not say in time which host it means".to_owned()));
+                }
+            }
+        }
+        let passage = BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(AT_ONCE, 0);
+            match inside.try_read(&mut buffer[..SLOWLY]) {
+                Ok(0) if gate.is_undecided() => Ok(Some(Passage::Refused("it ended in the middle of its greeting".into()))),
+                Ok(0) => Ok(Some(Passage::Through(Vec::new()))),
+                Ok(length) => Ok(Some(gate.look(&buffer[..length]))),
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => Ok(None),
+                Err(cause) => Err(cause),
+            }
+        })?;
+        match passage {
+            None => {}
+            Some(Passage::Held) => {
+                deadline.get_or_insert_with(|| Instant::now() + FIRST_WORDS);
+            }
+            Some(Passage::Refused(why)) => return Ok(Some(why)),
+            Some(Passage::Through(bytes)) => {
+                write_all(outside, &bytes).await?;
+                moved.borrow_mut().at = Instant::now();
+                return Ok(None);
+            }
+        }
+    }
+}
+
+async fn write_all(to: &Stream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match to.try_write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
+}
+
+/// One direction, until its end.
+async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>) -> io::Result<()> {
+    let mut most = SLOWLY;
+    loop {
+        from.readable().await?;
+        loop {
+            match carry(from, to, most)? {
+                Carried::Nothing => break,
+                Carried::End => {
+                    to.finish();
+                    moved.borrow_mut().ended += 1;
+                    return Ok(());
+                }
+                // Whoever fills the buffer and is read as fast gets a larger one.
+                Carried::All(length) => {
+                    most = if length == most { (most * 2).min(AT_ONCE) } else { most };
+                    moved.borrow_mut().at = Instant::now();
+                    if length < most / 2 {
+                        break;
+                    }
+                }
+                Carried::Part(rest) => {
+                    most = SLOWLY;
+                    write_all(to, &rest).await?;
+                    moved.borrow_mut().at = Instant::now();
+                }
+            }
+        }
+    }
+}
+
+enum Carried {
+    /// There is nothing to read at the moment.
+    Nothing,
+    /// There will be nothing more.
+    End,
+    /// This many bytes.
+    All(usize),
+    /// This is left to be written.
+    Part(Vec<u8>),
+}
+
+fn carry(from: &Stream, to: &Stream, most: usize) -> io::Result<Carried> {
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(AT_ONCE, 0);
+        let length = match from.try_read(&mut buffer[..most]) {
+            Ok(0) => return Ok(Carried::End),
+            Ok(length) => length,
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Carried::Nothing),
+            Err(cause) => return Err(cause),
+        };
+        let mut written = 0;
+        while written < length {
+            match to.try_write(&buffer[written..length]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(more) => written += more,
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Carried::Part(buffer[written..length].to_vec()));
+                }
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(Carried::All(length))
+    })
+}

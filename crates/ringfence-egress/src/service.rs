@@ -1,0 +1,453 @@
+//! The one thread that carries everything out: it answers names, accepts connections and relays them.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use ringfence_surface::{AbsPath, HostTarget};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::LocalSet;
+use tokio::time::{Duration, sleep, timeout};
+
+use crate::dial::{self, NoConnection};
+use crate::dns::{self, Kind, Question};
+use crate::front::{self, Front};
+use crate::gate::Gate;
+use crate::packets;
+use crate::pool::Pool;
+use crate::refusals::Refusals;
+use crate::relay::{self, Stream, relay};
+use crate::resolver::Resolver;
+use crate::rules::Rules;
+
+/// Connections at once. More are refused, and said.
+const MOST_CONNECTIONS: usize = 4_096;
+/// How long an answer about a name may be kept inside. The address never changes, but a grant may end.
+const TTL: u32 = 60;
+/// Where proxies are asked for, by tools that insist on one: an address that no name ever gets.
+pub const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 1080);
+
+/// Makes a listener inside; `None` where somebody listens there already.
+pub type Listen = Box<dyn FnMut(SocketAddr) -> io::Result<Option<OwnedFd>> + Send>;
+
+/// The sockets of the namespace.
+pub struct Inside {
+    /// Where names are asked for: UDP and TCP of each family.
+    pub dns: Vec<(OwnedFd, OwnedFd)>,
+    /// Sees what is tried; not bound yet.
+    pub packets: Option<OwnedFd>,
+    /// Makes further listeners.
+    pub listen: Listen,
+    /// Sockets with a path, and whom they stand for on the host.
+    pub sockets: Vec<(std::os::unix::net::UnixListener, AbsPath)>,
+}
+
+/// What is known of the outside.
+pub struct Outside {
+    /// Knows addresses.
+    pub resolver: Arc<dyn Resolver>,
+    /// The addresses of this host's own interfaces.
+    pub own: Vec<IpAddr>,
+}
+
+/// A running way out. It ends with the value.
+#[derive(Debug)]
+pub struct Egress {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    refusals: Refusals,
+}
+
+impl Egress {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When there is no thread or no descriptor left.
+    pub fn start(inside: Inside, rules: Rules, outside: Outside) -> io::Result<Self> {
+        let refusals = Refusals::default();
+        let (stop, stopped) = oneshot::channel();
+        let noted = refusals.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let run = move || {
+            let local = LocalSet::new();
+            local.block_on(&runtime, async {
+                tokio::select! {
+                    () = serve(inside, rules, outside, noted) => {}
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals })
+    }
+
+    /// What was stopped so far.
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+}
+
+impl Drop for Egress {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It only ends early by a panic, which it has told.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What every task shares.
+struct Shared {
+    rules: Rules,
+    outside: Outside,
+    refusals: Refusals,
+    state: std::cell::RefCell<State>,
+    connections: Arc<Semaphore>,
+}
+
+/// What changes.
+struct State {
+    pool: Pool,
+    listen: Listen,
+    /// Names that have their listeners.
+    ready: HashSet<String>,
+}
+
+async fn serve(inside: Inside, rules: Rules, outside: Outside, refusals: Refusals) {
+    let state = State { pool: Pool::new(), listen: inside.listen, ready: HashSet::new() };
+    let shared = Rc::new(Shared {
+        rules,
+        outside,
+        refusals,
+        state: std::cell::RefCell::new(state),
+        connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+    });
+    for (datagrams, listener) in inside.dns {
+        tokio::task::spawn_local(answer_datagrams(Rc::clone(&shared), datagrams));
+        tokio::task::spawn_local(answer_streams(Rc::clone(&shared), listener));
+    }
+    for (listener, path) in inside.sockets {
+        tokio::task::spawn_local(accept_unix(Rc::clone(&shared), listener, path));
+    }
+    shared.clone().listen_for_addresses();
+    for port in shared.rules.host_ports.clone() {
+        for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            shared.clone().listen(SocketAddr::new(ip, port), To::HostPort(port));
+        }
+    }
+    shared.clone().listen(PROXY, To::Asked);
+    if let Some(socket) = inside.packets {
+        let seen = Rc::clone(&shared);
+        let is_ours = move |to: &packets::Attempt| seen.is_expected(to);
+        let refusals = shared.refusals.clone();
+        tokio::task::spawn_local(packets::watch(socket, is_ours, refusals));
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Where an accepted connection goes.
+#[derive(Debug, Clone)]
+enum To {
+    /// The host that the address stands for.
+    Host(HostTarget),
+    /// Whatever address was dialled, if the policy has it.
+    Dialled,
+    /// A port of the host's own loopback.
+    HostPort(u16),
+    /// Whatever the program asks the proxy for.
+    Asked,
+}
+
+impl Shared {
+    /// Addresses that the policy spells out have no name that could be asked for first.
+    fn listen_for_addresses(self: Rc<Self>) {
+        let mut ports = HashSet::new();
+        for pattern in &self.rules.hosts {
+            match pattern.single_address() {
+                Some(address) => {
+                    for port in pattern.ports() {
+                        Rc::clone(&self).listen(SocketAddr::new(address, *port), To::Dialled);
+                    }
+                }
+                None if pattern.is_network() => ports.extend(pattern.ports()),
+                None => {}
+            }
+        }
+        // A network cannot be listened on as such.
+        for port in ports {
+            for ip in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+                Rc::clone(&self).listen(SocketAddr::new(ip, *port), To::Dialled);
+            }
+        }
+    }
+
+    fn listen(self: Rc<Self>, address: SocketAddr, to: To) {
+        let made = (self.state.borrow_mut().listen)(address);
+        let listener = match made {
+            Ok(Some(socket)) => TcpListener::from_std(socket.into()),
+            Ok(None) => return self.refusals.note(format!("tcp {address}"), "somebody inside listens there already"),
+            Err(cause) => Err(cause),
+        };
+        match listener {
+            Ok(listener) => drop(tokio::task::spawn_local(accept(self, listener, to))),
+            Err(cause) => self.refusals.note(format!("tcp {address}"), cause.to_string()),
+        }
+    }
+
+    /// Answers a question about a name.
+    fn answer(self: &Rc<Self>, question: &Question) -> Vec<u8> {
+        let name = &question.name;
+        if name == "localhost" || name.ends_with(".localhost") {
+            return question.answer(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], TTL);
+        }
+        let ports = self.rules.ports_of(name);
+        if ports.is_empty() {
+            // Programs look for the names of addresses without meaning to reach anybody.
+            if matches!(question.kind, Kind::A | Kind::Aaaa) {
+                self.refusals.note(format!("name {name}"), "the policy does not name it");
+            }
+            return question.no_such_name();
+        }
+        if !matches!(question.kind, Kind::A | Kind::Aaaa) {
+            return question.empty();
+        }
+        let given = self.state.borrow_mut().pool.address_of(name);
+        let Some(given) = given else {
+            self.refusals.note(format!("name {name}"), "too many names were asked for");
+            return question.failed();
+        };
+        if self.state.borrow_mut().ready.insert(name.clone()) {
+            for port in ports {
+                let Ok(target) = HostTarget::new(name, port) else { continue };
+                for ip in [IpAddr::V4(given.v4), IpAddr::V6(given.v6)] {
+                    Rc::clone(self).listen(SocketAddr::new(ip, port), To::Host(target.clone()));
+                }
+            }
+        }
+        question.answer(&[given.v4.into(), given.v6.into()], TTL)
+    }
+
+    /// Is this a packet that somebody here answers, or that stays inside by right?
+    fn is_expected(&self, to: &packets::Attempt) -> bool {
+        let address = to.address.ip().to_canonical();
+        if address.is_loopback() || to.address.port() == 53 || to.address == PROXY {
+            return true;
+        }
+        let port = to.address.port();
+        let is_tcp = to.protocol == packets::Protocol::Tcp;
+        let name = self.state.borrow().pool.name_of(address).map(str::to_owned);
+        let target = match name {
+            Some(name) => HostTarget::new(&name, port),
+            None => HostTarget::new(&address.to_string(), port),
+        };
+        is_tcp && target.is_ok_and(|target| self.rules.admits(&target))
+    }
+}
+
+async fn answer_datagrams(shared: Rc<Shared>, socket: OwnedFd) {
+    let Ok(socket) = AsyncFd::new(socket) else { return };
+    let mut buffer = [0; 4096];
+    loop {
+        let Ok(mut ready) = socket.readable().await else { return };
+        loop {
+            let datagram = match ringfence_sys::net::receive(socket.as_fd(), &mut buffer) {
+                Ok(datagram) => datagram,
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => break,
+                // One that cannot be answered is not.
+                Err(_) => continue,
+            };
+            let reply = match dns::parse_query(&buffer[..datagram.length]) {
+                Ok(question) => Some(shared.answer(&question)),
+                Err(bad) => bad.reply,
+            };
+            if let Some(reply) = reply {
+                // Whoever asked and does not take the answer asks again.
+                let _ = ringfence_sys::net::answer(socket.as_fd(), &reply, datagram);
+            }
+        }
+        ready.clear_ready();
+    }
+}
+
+async fn answer_streams(shared: Rc<Shared>, listener: OwnedFd) {
+    let Ok(listener) = TcpListener::from_std(listener.into()) else { return };
+    loop {
+        let Some(stream) = accepted(&listener, &shared).await else { continue };
+        let shared = Rc::clone(&shared);
+        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else { continue };
+        tokio::task::spawn_local(async move {
+            let _permit = permit;
+            // A name that takes longer than this to be asked for is not wanted.
+            let _ = timeout(Duration::from_secs(10), answer_stream(&shared, stream)).await;
+        });
+    }
+}
+
+async fn answer_stream(shared: &Rc<Shared>, mut stream: TcpStream) -> io::Result<()> {
+    loop {
+        let mut query = vec![0; usize::from(stream.read_u16().await?)];
+        stream.read_exact(&mut query).await?;
+        let reply = match dns::parse_query(&query) {
+            Ok(question) => Some(shared.answer(&question)),
+            Err(bad) => bad.reply,
+        };
+        let Some(reply) = reply else { return Ok(()) };
+        let length = u16::try_from(reply.len()).map_err(io::Error::other)?;
+        stream.write_all(&[&length.to_be_bytes(), reply.as_slice()].concat()).await?;
+    }
+}
+
+/// The next connection. Without descriptors left it waits a little: those that end give some back.
+async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<TcpStream> {
+    match listener.accept().await {
+        Ok((stream, _)) => Some(stream),
+        Err(cause) => {
+            shared.refusals.note("accept", cause.to_string());
+            sleep(Duration::from_millis(20)).await;
+            None
+        }
+    }
+}
+
+async fn accept(shared: Rc<Shared>, listener: TcpListener, to: To) {
+    loop {
+        let Some(stream) = accepted(&listener, &shared).await else { continue };
+        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else {
+            shared.refusals.note("connection", "too many at once");
+            Stream::Tcp(stream).reset();
+            continue;
+        };
+        let (shared, to) = (Rc::clone(&shared), to.clone());
+        tokio::task::spawn_local(async move {
+            let _permit = permit;
+            carry(&shared, stream, to).await;
+        });
+    }
+}
+
+async fn carry(shared: &Shared, stream: TcpStream, to: To) {
+    // Small writes go out at once, as they came.
+    let _ = stream.set_nodelay(true);
+    let target = match to {
+        To::Host(target) => target,
+        To::HostPort(port) => return to_host_port(shared, stream, port).await,
+        To::Asked => return asked(shared, stream).await,
+        To::Dialled => {
+            let dialled = stream.local_addr().map(|address| (address.ip().to_canonical(), address.port()));
+            match dialled.ok().and_then(|(ip, port)| HostTarget::new(&ip.to_string(), port).ok()) {
+                Some(target) if shared.rules.admits(&target) => target,
+                Some(target) => {
+                    shared.refusals.note(format!("tcp {target}"), "the policy does not name it");
+                    return Stream::Tcp(stream).reset();
+                }
+                None => return Stream::Tcp(stream).reset(),
+            }
+        }
+    };
+    let inside = Stream::Tcp(stream);
+    match reach(shared, &target).await {
+        Ok(outside) => finish(shared, &inside, &outside, &target).await,
+        Err(_) => inside.reset(),
+    }
+}
+
+/// Connects to a host, and notes why not.
+async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnection> {
+    let connected = async {
+        let resolver = shared.outside.resolver.as_ref();
+        let addresses = dial::addresses(target, &shared.rules, resolver, &shared.outside.own).await?;
+        Ok(dial::connect(&addresses, target.port()).await?)
+    };
+    let stream = connected.await.inspect_err(|why: &NoConnection| {
+        shared.refusals.note(format!("tcp {target}"), why.to_string());
+    })?;
+    let _ = stream.set_nodelay(true);
+    Ok(Stream::Tcp(stream))
+}
+
+async fn finish(shared: &Shared, inside: &Stream, outside: &Stream, target: &HostTarget) {
+    // An address has no name that could be compared.
+    let gate = target.address().is_none().then(|| Gate::new(target.name(), target.port()));
+    if let relay::Ended::Refused(why) = relay(inside, outside, gate).await {
+        shared.refusals.note(format!("tcp {target}"), why);
+    }
+}
+
+async fn to_host_port(shared: &Shared, stream: TcpStream, port: u16) {
+    let inside = Stream::Tcp(stream);
+    let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    match dial::connect(&own, port).await {
+        Ok(outside) => {
+            let _ = outside.set_nodelay(true);
+            relay(&inside, &Stream::Tcp(outside), None).await;
+        }
+        Err(cause) => {
+            shared.refusals.note(format!("port {port} of the host"), cause.to_string());
+            inside.reset();
+        }
+    }
+}
+
+/// A program that asked us as its proxy.
+async fn asked(shared: &Shared, mut stream: TcpStream) {
+    let front = match timeout(Duration::from_secs(30), Front::read(&mut stream)).await {
+        Ok(Ok(front)) => front,
+        Ok(Err(_)) | Err(_) => return Stream::Tcp(stream).reset(),
+    };
+    let target = HostTarget::new(&front.name, front.port).ok().filter(|target| shared.rules.admits(target));
+    let Some(target) = target else {
+        shared.refusals.note(format!("proxy {}:{}", front.name, front.port), "the policy does not name it");
+        let _ = stream.write_all(&front.refusal()).await;
+        return;
+    };
+    match reach(shared, &target).await {
+        Ok(outside) => {
+            if stream.write_all(&front.success()).await.is_err() {
+                return;
+            }
+            let inside = Stream::Tcp(stream);
+            finish_asked(shared, &inside, &outside, &target, front).await;
+        }
+        Err(_) => drop(stream.write_all(&front.unreachable()).await),
+    }
+}
+
+async fn finish_asked(shared: &Shared, inside: &Stream, outside: &Stream, target: &HostTarget, front: front::Front) {
+    let gate = target.address().is_none().then(|| Gate::new(target.name(), target.port()));
+    if let relay::Ended::Refused(why) = relay::relay_after(inside, outside, gate, front.rest()).await {
+        shared.refusals.note(format!("proxy {target}"), why);
+    }
+}
+
+async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListener, path: AbsPath) {
+    let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
+    let Ok(listener) = listener else { return };
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+        };
+        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else { continue };
+        let (shared, path) = (Rc::clone(&shared), path.clone());
+        tokio::task::spawn_local(async move {
+            let _permit = permit;
+            use std::os::unix::ffi::OsStrExt as _;
+            match UnixStream::connect(std::ffi::OsStr::from_bytes(path.as_bytes())).await {
+                Ok(outside) => drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None).await),
+                Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),
+            }
+        });
+    }
+}

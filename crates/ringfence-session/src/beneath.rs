@@ -1,0 +1,183 @@
+//! Writing where an agent may have been.
+//!
+//! A private cache lasts from session to session and is the agent's to write, so anything in it may be a link to somewhere
+//! else by now. Every step from its root is opened by name without following, and a file is made anew under a name of its own
+//! before it takes its place.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+
+use ringfence_surface::AbsPath;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+/// Who owns what is made, where that is not the caller.
+pub(crate) type Owner = Option<(Uid, Gid)>;
+
+/// A directory that is written to.
+#[derive(Debug)]
+pub(crate) struct Dir {
+    fd: OwnedFd,
+    owner: Owner,
+}
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The name under which a file is made. Only we use it; what an agent puts there is removed.
+const NEW: &str = ".ringfence-new";
+
+impl Dir {
+    /// An existing directory of ours, by a path that no agent can change.
+    pub(crate) fn open(path: &AbsPath, owner: Owner) -> io::Result<Self> {
+        let fd = rustix::fs::open(path.as_bytes(), OFlags::RDONLY | DIRECTORY, Mode::empty())?;
+        Ok(Self { fd, owner })
+    }
+
+    /// A directory below, made where it is missing. `relative` has plain names only.
+    pub(crate) fn below(&self, relative: &[u8]) -> io::Result<Self> {
+        let mut at = Self { fd: self.fd.try_clone()?, owner: self.owner };
+        for name in relative.split(|byte| *byte == b'/') {
+            at = at.child(name)?;
+        }
+        Ok(at)
+    }
+
+    fn child(&self, name: &[u8]) -> io::Result<Self> {
+        if matches!(name, b"" | b"." | b"..") {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let is_new = match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        let fd = rustix::fs::openat(&self.fd, name, OFlags::RDONLY | DIRECTORY, Mode::empty())?;
+        if let (true, Some((uid, gid))) = (is_new, self.owner) {
+            rustix::fs::fchown(&fd, Some(uid), Some(gid))?;
+        }
+        Ok(Self { fd, owner: self.owner })
+    }
+
+    /// Does anything have this name?
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Writes a file, in place of what had its name.
+    pub(crate) fn put(&self, name: &[u8], content: &[u8]) -> io::Result<()> {
+        self.make(name, |mut file| file.write_all(content))
+    }
+
+    /// Copies a file.
+    pub(crate) fn copy(&self, name: &[u8], mut from: &File) -> io::Result<()> {
+        self.make(name, |mut file| io::copy(&mut from, &mut file).map(drop))
+    }
+
+    fn make(&self, name: &[u8], fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+        let new = format!("{NEW}-{}", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || rustix::fs::openat(&self.fd, &new, flags, Mode::from_raw_mode(0o644));
+        let file = match open() {
+            Err(Errno::EXIST) => {
+                rustix::fs::unlinkat(&self.fd, &new, AtFlags::empty())?;
+                File::from(open()?)
+            }
+            other => File::from(other?),
+        };
+        let filled = fill(&file).and_then(|()| match self.owner {
+            Some((uid, gid)) => Ok(rustix::fs::fchown(&file, Some(uid), Some(gid))?),
+            None => Ok(()),
+        });
+        let placed = filled.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?));
+        if placed.is_err() {
+            // The first failure is the one to tell.
+            let _ = rustix::fs::unlinkat(&self.fd, &new, AtFlags::empty());
+        }
+        placed
+    }
+}
+
+/// Opens a regular file to read, of at most `most` bytes; nothing that could block is opened.
+pub(crate) fn open_file(path: &AbsPath, links: Links, most: u64) -> io::Result<File> {
+    let follow = if links == Links::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
+    let file = rustix::fs::open(path.as_bytes(), flags, Mode::empty())?;
+    let status = rustix::fs::fstat(&file)?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || status.st_size.unsigned_abs() > most {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(File::from(file))
+}
+
+/// Reads such a file.
+pub(crate) fn read_file(path: &AbsPath, links: Links, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_file(path, links, most)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a file may be named by a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// The user's own files are where the user's links say.
+    Follow,
+    /// A link in the project is the agent's.
+    Refuse,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn path(path: &std::path::Path) -> AbsPath {
+        AbsPath::lexical(path.as_os_str().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn files_and_directories_are_made_and_replaced() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open(&path(temp.path()), None).unwrap();
+        let inner = dir.below(b"a/b").unwrap();
+        inner.put(b"f", b"one").unwrap();
+        inner.put(b"f", b"two").unwrap();
+        inner.copy(b"g", &File::open(temp.path().join("a/b/f")).unwrap()).unwrap();
+        assert_eq!(fs::read(temp.path().join("a/b/g")).unwrap(), b"two");
+        assert!(inner.has(b"f") && !inner.has(b"h"));
+        assert_eq!(fs::read_dir(temp.path().join("a/b")).unwrap().count(), 2, "nothing else is left");
+    }
+
+    /// What an agent planted leads nowhere.
+    #[test]
+    fn links_are_not_followed() {
+        let (temp, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("f"), "kept").unwrap();
+        symlink(outside.path(), temp.path().join("dir")).unwrap();
+        symlink(outside.path().join("f"), temp.path().join("f")).unwrap();
+        symlink(outside.path().join("f"), temp.path().join(format!("{NEW}-{}", std::process::id()))).unwrap();
+        let dir = Dir::open(&path(temp.path()), None).unwrap();
+        assert!(dir.below(b"dir").is_err() && dir.below(b"dir/x").is_err());
+        assert!(dir.below(b"../x").is_err() && dir.below(b"").is_err());
+        dir.put(b"f", b"new").unwrap();
+        assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+        assert!(fs::symlink_metadata(temp.path().join("f")).unwrap().is_file());
+    }
+
+    #[test]
+    fn only_small_regular_files_are_read() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::write(temp.path().join("f"), "12345").unwrap();
+        symlink("f", temp.path().join("l")).unwrap();
+        let read = |name: &str, links, most| read_file(&path(&temp.path().join(name)), links, most);
+        assert_eq!(read("f", Links::Refuse, 5).unwrap(), b"12345");
+        assert_eq!(read("l", Links::Follow, 5).unwrap(), b"12345");
+        assert!(read("l", Links::Refuse, 5).is_err());
+        assert!(read("f", Links::Refuse, 4).is_err());
+        assert!(read(".", Links::Refuse, 5).is_err());
+    }
+}

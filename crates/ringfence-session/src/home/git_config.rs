@@ -1,0 +1,322 @@
+//! Git's configuration as text: entries in, entries out. Nothing here looks at a file.
+
+use ringfence_surface::curated::Row;
+
+/// One setting. Sections and names are in lower case; the part in quotes is as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) section: Vec<u8>,
+    pub(crate) subsection: Option<Vec<u8>>,
+    pub(crate) name: Vec<u8>,
+    /// `name` alone, without `=`, has none and means true.
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+impl Entry {
+    /// Is it `section.name`, whatever the part in quotes?
+    pub(crate) fn is(&self, section: &str, name: &str) -> bool {
+        self.section == section.as_bytes() && self.name == name.as_bytes()
+    }
+
+    /// Does it say yes?
+    pub(crate) fn is_true(&self) -> bool {
+        let words: [&[u8]; 4] = [b"true", b"yes", b"on", b"1"];
+        self.value.as_ref().is_none_or(|value| words.contains(&value.to_ascii_lowercase().as_slice()))
+    }
+
+    /// May it go along?
+    pub(crate) fn passes(&self, keys: &[Row]) -> bool {
+        let key = [self.section.as_slice(), b".", &self.name].concat();
+        let is_key = |row: &Row| match row.pattern.strip_suffix('*') {
+            Some(front) => key.starts_with(front.as_bytes()),
+            None => key == row.pattern.as_bytes(),
+        };
+        // An alias with `!` is a command line of the user's own, with whatever was written into it.
+        let is_command = self.section == b"alias" && self.value.as_ref().is_some_and(|v| v.first() == Some(&b'!'));
+        keys.iter().any(is_key) && !is_command && !self.value.as_ref().is_some_and(|v| super::has_password(v))
+    }
+}
+
+/// Reads a file. What cannot be understood ends it, as it would for git: what stands before counts.
+pub(crate) fn parse(text: &[u8]) -> Vec<Entry> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut reader = Reader { rest: text };
+    let mut entries = Vec::new();
+    let mut section: Option<(Vec<u8>, Option<Vec<u8>>)> = None;
+    loop {
+        reader.skip_blanks_and_comments();
+        match (reader.rest.first(), &section) {
+            (None, _) => return entries,
+            (Some(b'['), _) => match reader.section() {
+                Some(found) => section = Some(found),
+                None => return entries,
+            },
+            (Some(_), Some((section, subsection))) => match reader.setting() {
+                Some((name, value)) => {
+                    entries.push(Entry { section: section.clone(), subsection: subsection.clone(), name, value })
+                }
+                None => return entries,
+            },
+            (Some(_), None) => return entries,
+        }
+    }
+}
+
+/// Writes entries as git reads them.
+pub(crate) fn write(entries: &[Entry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for entry in entries {
+        out.extend([b"[", entry.section.as_slice()].concat());
+        if let Some(subsection) = &entry.subsection {
+            out.extend([b" \"".as_slice(), &escaped(subsection), b"\""].concat());
+        }
+        out.extend([b"]\n\t".as_slice(), &entry.name].concat());
+        if let Some(value) = &entry.value {
+            out.extend([b" = \"".as_slice(), &escaped(value), b"\""].concat());
+        }
+        out.push(b'\n');
+    }
+    out
+}
+
+fn escaped(value: &[u8]) -> Vec<u8> {
+    value.iter().fold(Vec::new(), |mut out, byte| {
+        match byte {
+            b'"' | b'\\' => out.extend([b'\\', *byte]),
+            b'\n' => out.extend(b"\\n"),
+            b'\t' => out.extend(b"\\t"),
+            _ => out.push(*byte),
+        }
+        out
+    })
+}
+
+struct Reader<'t> {
+    rest: &'t [u8],
+}
+
+/// A name, and its value where there is one.
+type Setting = (Vec<u8>, Option<Vec<u8>>);
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    fn skip_line(&mut self) {
+        while self.next().is_some_and(|byte| byte != b'\n') {}
+    }
+
+    fn skip_blanks_and_comments(&mut self) {
+        while let Some(first) = self.rest.first() {
+            match first {
+                b'#' | b';' => self.skip_line(),
+                byte if byte.is_ascii_whitespace() => drop(self.next()),
+                _ => return,
+            }
+        }
+    }
+
+    /// `[section]`, `[section "part"]`, or the old `[section.part]`.
+    fn section(&mut self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        self.next();
+        let mut name = Vec::new();
+        loop {
+            match self.next()? {
+                b']' => break,
+                b' ' | b'\t' => return Some((name, Some(self.subsection()?))),
+                byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') => {
+                    name.push(byte.to_ascii_lowercase());
+                }
+                _ => return None,
+            }
+        }
+        match name.iter().position(|byte| *byte == b'.') {
+            Some(dot) => Some((name[..dot].to_vec(), Some(name[dot + 1..].to_vec()))),
+            None => Some((name, None)),
+        }
+    }
+
+    fn subsection(&mut self) -> Option<Vec<u8>> {
+        while self.rest.first().is_some_and(|byte| matches!(byte, b' ' | b'\t')) {
+            self.next();
+        }
+        if self.next()? != b'"' {
+            return None;
+        }
+        let mut part = Vec::new();
+        loop {
+            match self.next()? {
+                b'"' => break,
+                b'\n' => return None,
+                b'\\' => part.push(self.next()?),
+                byte => part.push(byte),
+            }
+        }
+        (self.next()? == b']').then_some(part)
+    }
+
+    fn setting(&mut self) -> Option<Setting> {
+        let mut name = Vec::new();
+        while let Some(byte) = self.rest.first().filter(|byte| byte.is_ascii_alphanumeric() || **byte == b'-') {
+            name.push(byte.to_ascii_lowercase());
+            self.next();
+        }
+        if !name.first()?.is_ascii_alphabetic() {
+            return None;
+        }
+        while self.rest.first().is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
+            self.next();
+        }
+        match self.rest.first() {
+            Some(b'=') => {
+                self.next();
+                Some((name, Some(self.value()?)))
+            }
+            None | Some(b'\n' | b'#' | b';') => Some((name, None)),
+            Some(_) => None,
+        }
+    }
+
+    /// Up to the end of the line: blanks around it do not count, quotes keep them, a backslash goes on.
+    fn value(&mut self) -> Option<Vec<u8>> {
+        let (mut value, mut kept, mut is_quoted) = (Vec::new(), 0, false);
+        loop {
+            match self.next() {
+                None | Some(b'\n') if is_quoted => return None,
+                None | Some(b'\n') => break,
+                Some(b'#' | b';') if !is_quoted => {
+                    self.skip_line();
+                    break;
+                }
+                Some(b'"') => {
+                    is_quoted = !is_quoted;
+                    kept = value.len();
+                }
+                Some(b'\\') => {
+                    match self.next()? {
+                        b'\n' => continue,
+                        b'\r' if self.rest.first() == Some(&b'\n') => {
+                            self.next();
+                            continue;
+                        }
+                        b'n' => value.push(b'\n'),
+                        b't' => value.push(b'\t'),
+                        b'b' => value.push(8),
+                        byte @ (b'"' | b'\\') => value.push(byte),
+                        _ => return None,
+                    }
+                    kept = value.len();
+                }
+                Some(byte) if byte.is_ascii_whitespace() && !is_quoted => {
+                    if !value.is_empty() {
+                        value.push(byte);
+                    }
+                }
+                Some(byte) => {
+                    value.push(byte);
+                    kept = value.len();
+                }
+            }
+        }
+        value.truncate(kept);
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringfence_surface::curated::settings;
+
+    /// `section.part.name=value` for each entry.
+    fn shown(text: &str) -> Vec<String> {
+        let text_of = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let show = |entry: Entry| {
+            let part = entry.subsection.map(|part| format!(".{}", text_of(&part))).unwrap_or_default();
+            let value = entry.value.map(|value| format!("={}", text_of(&value))).unwrap_or_default();
+            format!("{}{part}.{}{value}", text_of(&entry.section), text_of(&entry.name))
+        };
+        parse(text.as_bytes()).into_iter().map(show).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(shown(text), expected, "{text}");
+    }
+
+    #[test]
+    fn entries() {
+        check("[user]\n\tname = A B\n\temail = a@b\n", &["user.name=A B", "user.email=a@b"]);
+        check("\u{feff}[User] Name=x\r\n", &["user.name=x"]);
+        check("[core]\n  autocrlf\n  eol = lf # why\n  ; no\n", &["core.autocrlf", "core.eol=lf"]);
+        check("[url \"a \\\"b\\\\\"]\ninsteadOf = c", &["url.a \"b\\.insteadof=c"]);
+        check("[Branch.Main]\nremote = origin", &["branch.main.remote=origin"]);
+        check("[a]\nx = \" y # z \" w ; c\n", &["a.x= y # z  w"]);
+        check("[a]\nx = one \\\n  two\\n\\t\\\"\\\\\n", &["a.x=one   two\n\t\"\\"]);
+        check("[a]\nx =\n[b] y = 1", &["a.x=", "b.y=1"]);
+    }
+
+    /// What git would refuse ends the file.
+    #[test]
+    fn what_is_broken_ends_it() {
+        check("x = 1\n", &[]);
+        check("[a]\nx = 1\n[b\ny = 2\n", &["a.x=1"]);
+        check("[a]\nx = \"open\ny = 2\n", &[]);
+        check("[a]\nx = \\q\ny = 2\n", &[]);
+        check("[a \"b]\nx = 1\n", &[]);
+        check("[a]\n1x = 1\n", &[]);
+        check("[a]\nx y\n", &[]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        for text in ["[a]\nx = \" y\\n\\t\\\"\\\\ # \"\nz\n", "[url \"a \\\"b\\\\\"]\nx = \n", "[a \"\"]\nx = \\b\n"] {
+            let entries = parse(text.as_bytes());
+            assert!(!entries.is_empty());
+            assert_eq!(parse(&write(&entries)), entries, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_listed_keys_pass() {
+        let passing = |text: &str| parse(text.as_bytes()).iter().filter(|e| e.passes(settings::GIT)).count();
+        for text in [
+            "[user]\nname = A",
+            "[filter \"lfs\"]\nclean = git-lfs clean -- %f",
+            "[alias]\nco = checkout",
+            "[color \"diff\"]\nmeta = blue",
+        ] {
+            assert_eq!(passing(text), 1, "{text}");
+        }
+        for text in [
+            "[user]\nsigningkey = X",
+            "[commit]\ngpgsign = true",
+            "[credential]\nhelper = store",
+            "[credential \"https://x\"]\nusername = u",
+            "[url \"https://u:token@host/\"]\ninsteadOf = https://host/",
+            "[http]\nextraHeader = AUTHORIZATION: bearer x",
+            "[http \"https://host\"]\nproxy = http://u:p@proxy",
+            "[core]\nsshCommand = ssh -i key",
+            "[core]\nhooksPath = ~/hooks",
+            "[core]\npager = delta",
+            "[alias]\nx = !curl -H token",
+            "[include]\npath = other",
+            "[sendemail]\nsmtpPass = x",
+            "[pretty]\nx = https://u:p@host/",
+        ] {
+            assert_eq!(passing(text), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn yes_and_no() {
+        for (text, expected) in [("x", true), ("x = true", true), ("x = On", true), ("x = 1", true), ("x = no", false)]
+        {
+            assert_eq!(parse(format!("[a]\n{text}\n").as_bytes())[0].is_true(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A place to work: a home with settings, a project, and somebody who works there.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, lchown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use ringfence_testkit::World;
+
+const NOBODY: u32 = 65534;
+
+/// Longer than any table takes on a busy machine; only a failure waits for it.
+const PATIENCE: &str = "170";
+
+/// Who works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Whoever runs the tests: root in CI. The project is the caller's own.
+    Caller,
+    /// An ordinary user, by root's leave. The project is theirs.
+    Ordinary,
+}
+
+/// A name and address for commits, as most people have them.
+const GIT_CONFIG: &str = "[user]\n\tname = Ada Example\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n";
+
+pub(crate) struct Desk {
+    pub(crate) world: World,
+    who: Who,
+    variables: Vec<(String, String)>,
+    search: String,
+}
+
+/// Runs a case for each user that there is.
+pub(crate) fn each(case: impl Fn(Desk)) {
+    case(Desk::new(Who::Caller));
+    if rustix::process::geteuid().is_root() {
+        case(Desk::new(Who::Ordinary));
+    } else {
+        report_skip("as another user: the tests do not run as root");
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skip must be seen")]
+pub(crate) fn report_skip(what: &str) {
+    eprintln!("skipped {what}");
+}
+
+impl Desk {
+    fn new(who: Who) -> Self {
+        let world = World::open_to_all(env!("CARGO_BIN_EXE_ringfence"));
+        world.write("home/.gitconfig", GIT_CONFIG);
+        let desk = Self { world, who, variables: Vec::new(), search: "/usr/local/bin:/usr/bin:/bin".to_owned() };
+        desk.hand_over();
+        desk
+    }
+
+    pub(crate) fn project(&self, path: &str) -> PathBuf {
+        self.world.path("project").join(path)
+    }
+
+    pub(crate) fn home(&self, path: &str) -> PathBuf {
+        self.world.path("home").join(path)
+    }
+
+    /// Writes a file of the project.
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        self.world.write(self.project(path), text);
+        self.hand_over();
+    }
+
+    /// Writes a file in the user's own home.
+    pub(crate) fn write_home(&self, path: &str, text: &str) {
+        self.world.write(self.home(path), text);
+        self.hand_over();
+    }
+
+    /// Sets a variable of the user outside.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Puts a directory first on the user's PATH.
+    pub(crate) fn searching(mut self, dir: &Path) -> Self {
+        self.search = format!("{}:{}", dir.to_str().unwrap(), self.search);
+        self
+    }
+
+    /// Everything belongs to whoever works.
+    pub(crate) fn hand_over(&self) {
+        if self.who == Who::Ordinary {
+            for dir in ["home", "project"] {
+                give_away(&self.world.path(dir));
+            }
+        }
+    }
+
+    /// A command of the user, outside, in the project.
+    pub(crate) fn outside(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.world.path("project")).env_clear().stdin(Stdio::null());
+        command.env("PATH", &self.search).env("HOME", self.world.path("home"));
+        command.env("LANG", "C.UTF-8").env("SHELL", "/bin/bash").env("TERM", "xterm");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if self.who == Who::Ordinary {
+            command.gid(NOBODY).uid(NOBODY);
+        }
+        command
+    }
+
+    /// A shell script of the user, outside, which must succeed.
+    #[track_caller]
+    pub(crate) fn prepare(&self, script: &str) {
+        let output = self.outside("/bin/bash").args(["-euc", script]).output().unwrap();
+        assert!(output.status.success(), "outside, as {:?}: {script}\n{}", self.who, shown(&output));
+    }
+
+    /// `ringfence run -- ...`, still without its command.
+    pub(crate) fn run(&self) -> Command {
+        let mut command = self.outside("/usr/bin/timeout");
+        command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).args(["run", "--"]);
+        command
+    }
+
+    /// Runs a script inside.
+    pub(crate) fn inside(&self, script: &str) -> Output {
+        self.run().args(["bash", "-euc", script]).output().unwrap()
+    }
+
+    /// All of these work inside, in one session. Each is a sentence and a script.
+    #[track_caller]
+    pub(crate) fn works(&self, actions: &[(&str, &str)]) {
+        let mut command = self.run();
+        command.args(["bash", "-c", EACH_ACTION, "actions"]);
+        command.args(actions.iter().flat_map(|(sentence, script)| [sentence, script]));
+        let output = command.output().unwrap();
+        let said = shown(&output);
+        assert!(output.status.success(), "as {:?}:\n{said}", self.who);
+        let done = said.lines().filter(|line| line.starts_with("works: ")).count();
+        assert_eq!(done, actions.len(), "as {:?}: not every action was tried\n{said}", self.who);
+    }
+}
+
+/// Takes sentences and scripts in turn, and says of each how it went.
+const EACH_ACTION: &str = r#"
+failed=0
+while [ $# -gt 0 ]; do
+    if said=$(bash -euc "$2" 2>&1 </dev/null); then
+        echo "works: $1"
+    else
+        echo "FAILS with $?: $1"
+        printf '%s\n' "$2" "$said" | sed 's/^/    /'
+        failed=1
+    fi
+    shift 2
+done
+exit $failed
+"#;
+
+fn give_away(path: &Path) {
+    lchown_one(path);
+    if fs::symlink_metadata(path).unwrap().is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path()));
+    }
+}
+
+/// A file with several names is one of the toolchain's, which stays whose it is.
+fn lchown_one(path: &Path) {
+    let metadata = fs::symlink_metadata(path).unwrap();
+    if metadata.is_dir() || std::os::unix::fs::MetadataExt::nlink(&metadata) == 1 {
+        lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+}
+
+pub(crate) fn shown(output: &Output) -> String {
+    let text = |bytes: &[u8]| -> String {
+        let mut text = String::new();
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            text.push_str(&chunk.invalid().escape_ascii().to_string());
+        }
+        text
+    };
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Everybody may enter and read it.
+pub(crate) fn open(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}

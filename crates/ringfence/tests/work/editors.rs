@@ -1,0 +1,84 @@
+//! Editors, and programs that a person sits in front of.
+
+use std::fs;
+
+use crate::desk::{Desk, each};
+use crate::screen::Screen;
+
+fn on_screen(desk: &Desk, argv: &[&str]) -> Screen {
+    let mut command = desk.outside(desk.world.binary().to_str().unwrap());
+    command.args(["run", "--"]).args(argv);
+    Screen::start(command)
+}
+
+#[test]
+fn an_editor_writes_with_its_swap_file_and_backup() {
+    each(|desk| {
+        desk.write("a.txt", "one\n");
+        desk.write("b.txt", "one\n");
+        desk.works(&[
+            ("a file is changed and saved", "vim -Nu NONE -es -c '%s/one/two/' -c wq a.txt && grep -qx two a.txt"),
+            ("the old one is kept as a backup", "vim -Nu NONE -es -c 'set backup' -c '%s/one/two/' -c wq b.txt && grep -qx two b.txt && grep -qx one b.txt~"),
+            ("a swap file is made beside it and goes away", "vim -Nu NONE -es -c 'set swapfile' -c 'call writefile([swapname(\"%\")], \"swap\")' -c 'normal ox' -c wq a.txt && grep -q '.a.txt.sw' swap && test ! -e .a.txt.swp"),
+        ]);
+    });
+}
+
+#[test]
+fn a_person_edits_a_file_in_vim() {
+    each(|desk| {
+        desk.write("note.txt", "first\n");
+        let mut screen = on_screen(&desk, &["vim", "-Nu", "NONE", "note.txt"]);
+        screen.wait_for("first");
+        screen.answers("osecond\u{1b}", "second");
+        screen.types(":wq\r");
+        assert_eq!(screen.end(), Some(0));
+        assert_eq!(fs::read_to_string(desk.project("note.txt")).unwrap(), "first\nsecond\n");
+    });
+}
+
+#[test]
+fn a_person_uses_job_control_in_bash() {
+    each(|desk| {
+        let mut screen = on_screen(&desk, &["bash", "--norc", "--noprofile", "-i"]);
+        // What is waited for is written with quotes inside where it is typed, so that its echo is not taken for it.
+        screen.answers("PS1='pro''mpt> '\r", "prompt> ");
+        // No `sh`: dash starts programs by vfork, and a key that stops them in that moment leaves it waiting.
+        screen.answers("bash -c 'trap \"echo con\"tinued CONT; echo up; while :; do sleep 0.1; done'\r", "up\r\n");
+        screen.answers("\u{1a}", "Stopped");
+        for (keys, text) in [
+            ("\r", "prompt> "),
+            ("jobs | sed s/Stopped/is-''stopped/\r", "is-stopped"),
+            ("fg\r", "continued"),
+            ("\u{3}", "prompt> "),
+            ("echo code-$?\r", "code-130"),
+            ("sleep 1000 & jobs | sed s/Running/is-''running/\r", "is-running"),
+            ("kill %1; wait %1; echo code-$?\r", "code-143"),
+            ("stty size\r", "24 80"),
+        ] {
+            screen.answers(keys, text);
+        }
+        screen.types("exit 5\r");
+        assert_eq!(screen.end(), Some(5));
+    });
+}
+
+#[test]
+fn a_person_uses_the_python_prompt_and_a_pager() {
+    each(|desk| {
+        desk.prepare("seq 500 > lines");
+        let mut screen = on_screen(&desk, &["python3", "-q"]);
+        screen.wait_for(">>> ");
+        screen.answers("print('a' + 'b')\r", "ab\r\n");
+        screen.answers("import os, time; os.isatty(0), open('/dev/tty').isatty()\r", "(True, True)");
+        // Many short sleeps: Python does not notice a key in the moment before a sleep begins until it ends.
+        screen.answers("print('sl' + 'eeps'); [time.sleep(0.01) for _ in range(100000)]\r", "sleeps");
+        screen.answers("\u{3}", "KeyboardInterrupt");
+        screen.types("exit(3)\r");
+        assert_eq!(screen.end(), Some(3));
+        let mut screen = on_screen(&desk, &["less", "lines"]);
+        screen.answers("G", "500");
+        screen.types("q");
+        assert_eq!(screen.end(), Some(0));
+    });
+}
