@@ -163,7 +163,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         mounts = with_ways(&mounts, uid, gid);
         homes.retain(|home| is_reachable(home, uid, gid));
     }
-    let walked = walk::walk(surface, &mounts, &homes)?;
+    let walked = walk::walk(surface, facts, &mounts, &homes)?;
     let (landlock, withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &walked, session),

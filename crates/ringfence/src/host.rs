@@ -47,7 +47,7 @@ enum Asked {
 }
 
 /// From here on a directory is listed: that costs about as much as this many looks.
-const OFTEN: u32 = 5;
+const OFTEN: u32 = 16;
 
 /// A path of ours as the system takes it.
 pub(crate) fn os_path(path: &AbsPath) -> &Path {

@@ -92,15 +92,15 @@ impl Ladder<'_> {
             // Without an OS layer there is no fence, and nothing else of such a session is built yet.
             return Err(Failure::NoBackend);
         }
-        let ended = self.start(&here, &session, &state, rung)?;
+        let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
+        let ended = self.start(here, &session, &state, rung)?;
         if ended.out_of_time {
-            let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
         Ok(ended.code)
     }
 
-    fn start(&self, here: &Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
+    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let order = Order {
@@ -129,7 +129,8 @@ impl Ladder<'_> {
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
-        ready.prepared.run().map_err(|source| Failure::Start { source })
+        let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
+        prepared.run(|| drop((here, plan, found))).map_err(|source| Failure::Start { source })
     }
 
     /// Says what does not hold, and refuses where it must.
