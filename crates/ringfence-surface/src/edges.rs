@@ -25,7 +25,7 @@ struct Edge {
 impl Edges {
     /// With room for so many.
     pub(crate) fn with_room(count: usize) -> Self {
-        let slots = vec![0; (count * 2).next_power_of_two()];
+        let slots = vec![0; (count + count / 2).next_power_of_two()];
         Self { bytes: Vec::with_capacity(count * 12), list: Vec::with_capacity(count), slots }
     }
 
@@ -53,7 +53,8 @@ impl Edges {
         if let Some(to) = self.found(from, name, hash) {
             return to;
         }
-        if self.slots.len() < (self.list.len() + 1) * 2 {
+        // A third stays free.
+        if self.slots.len() * 2 < (self.list.len() + 1) * 3 {
             self.grow();
         }
         // A component is no longer than a path, which the kernel limits.
