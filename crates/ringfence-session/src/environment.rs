@@ -124,9 +124,12 @@ fn toolchains(
     look: &mut dyn Look,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let home = facts.all_homes().into_iter().next();
-    let caches = facts.project_cache(surface.root()).map(|caches| real(caches, look));
+    let packs: Vec<_> = surface.packs().iter().filter_map(|name| pack(name)).collect();
+    let has_caches = packs.iter().any(|pack| !pack.caches.is_empty());
+    let caches = has_caches.then(|| facts.project_cache(surface.root())).flatten();
+    let caches = caches.map(|caches| real(caches, look));
     let mut found = Vec::new();
-    for pack in surface.packs().iter().filter_map(|name| pack(name)) {
+    for pack in packs {
         for tool in pack.homes {
             if let Some(value) = caller.get(tool.variable.as_bytes()) {
                 found.push((tool.variable.into(), value.clone()));

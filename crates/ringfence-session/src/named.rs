@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use ringfence_plan::{Claim, LayerName, Shortfall};
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Anchor, Effect, PATH_MAX, Rule, Segment, Sense, Standing};
+use ringfence_surface::{AbsPath, Anchor, Effect, HostFacts, PATH_MAX, Rule, Segment, Sense, Source, Standing};
 use rustix::fs::{Access, AtFlags, FileType, OFlags, RawDir};
 
 use crate::place::{open_beneath, open_place, relative};
@@ -37,13 +37,15 @@ struct Cut;
 
 impl<'s> Walk<'s> {
     /// Looks at the places that rules name outside the roots; those inside were met on the walk.
-    pub(crate) fn named(&mut self, roots: &[AbsPath]) {
+    pub(crate) fn named(&mut self, roots: &[AbsPath], facts: &HostFacts) {
         let takes_away = |rule: &&Rule| matches!(rule.effect, Effect::Escape | Effect::Deny | Effect::Protect);
         let surface = self.surface;
         let mut listings = Listings::new();
         for rule in surface.rules().iter().filter(takes_away).filter(|rule| rule.sense == Sense::Rule) {
             let Anchor::At(base) = &rule.pattern.anchor else { continue };
-            if roots.iter().any(|root| base.is_within(root)) {
+            // Built-in rules name over a thousand places. Which of them exist was found out when they were resolved.
+            let is_known_missing = matches!(rule.source, Source::Table { .. }) && !facts.paths.contains_key(base);
+            if is_known_missing || roots.iter().any(|root| base.is_within(root)) {
                 continue;
             }
             if rule.pattern.rest.is_empty() {

@@ -183,7 +183,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         mounts = with_ways(&mounts, worker);
         homes.retain(|home| is_reachable(home, worker));
     }
-    let mut walked = walk::walk(surface, &mounts, &homes)?;
+    let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     let (guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),

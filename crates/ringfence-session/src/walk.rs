@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use ringfence_plan::{Findings, Found, MountOp, Shortfall};
-use ringfence_surface::{AbsPath, Cursor, PATH_MAX, Standing, Surface};
+use ringfence_surface::{AbsPath, Cursor, HostFacts, PATH_MAX, Standing, Surface};
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
@@ -112,22 +112,22 @@ const MOST_WALKS: u32 = 5;
 const MOST_LISTINGS: u32 = 8;
 
 /// Walks everything the session works on, and looks at each place that a rule names outright. `homes` are searched as well
-/// where the whole host is shown.
+/// where the whole host is shown; `facts` says which of the places that built-in rules name exist.
 ///
 /// # Errors
 /// [`WalkError`] when something could not be looked at; what cannot be looked at cannot be guarded.
-pub fn walk(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
+pub fn walk(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
     let mut walks = 0;
     loop {
         walks += 1;
-        match walk_once(surface, mounts, homes) {
+        match walk_once(surface, facts, mounts, homes) {
             Err(WalkError::Changing { .. }) if walks < MOST_WALKS => {}
             other => return other,
         }
     }
 }
 
-fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
+fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
     let failed = |errno: Errno| WalkError::List { path: AbsPath::root(), source: errno.into() };
     let visible = Visible::new(mounts);
     let roots = outermost(surface, &visible);
@@ -163,7 +163,7 @@ fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result
             return Err(WalkError::TooMany { root: inner });
         }
     }
-    walk.named(&roots);
+    walk.named(&roots, facts);
     walk.whole_host(&roots, homes)?;
     Ok(walk.walked.in_order(mounts))
 }
