@@ -10,11 +10,12 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use ringfence_plan::{Plan, Shortfall, guarded};
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::Program;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 
 use crate::environment::{self, Own};
 use crate::idmap::mapping;
 use crate::native::{self, Identity, Prepared};
+use crate::place::{open_place, open_root, relative};
 use crate::remove::remove_tree;
 use crate::script::{self, ScriptError};
 use crate::shortfalls::{SecondWall, shortfalls};
@@ -273,7 +274,11 @@ fn make_directories(surface: &Surface, session: &Session, identity: Identity) ->
         let failed = |source| PrepareError::Directory { path: path.clone(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&path)).map_err(failed)?;
         if let Identity::Other { uid, gid } = identity {
-            std::os::unix::fs::chown(os_path(&path), Some(uid), Some(gid)).map_err(failed)?;
+            // What root gives away is what stands there itself: a link that somebody planted is not followed.
+            let place = open_root().and_then(|top| open_place(&top, &relative(&path)));
+            let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+            let give = |place| rustix::fs::chownat(place, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH);
+            place.and_then(give).map_err(|errno| failed(errno.into()))?;
         }
     }
     Ok(())

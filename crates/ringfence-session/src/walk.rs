@@ -417,6 +417,8 @@ impl<'s> Walk<'s> {
         let standing = match here.cursor.standing(bytes) {
             // A socket carries the authority of whoever listens; those that a policy names are not relayed yet either.
             _ if kind == FileType::Socket => Guard::Deny,
+            // A pipe can be written, and robbed of what another writes, on a read-only mount too.
+            _ if kind == FileType::Fifo && !self.is_writable(here.path) => Guard::Deny,
             Standing::Denied(_) => Guard::Deny,
             Standing::Protected(_) => Guard::Protect,
             Standing::Open if is_git_pointer(here.path, bytes, kind) => Guard::Protect,
@@ -440,6 +442,10 @@ impl<'s> Walk<'s> {
             }
         }
         true
+    }
+
+    fn is_writable(&self, path: &AbsPath) -> bool {
+        self.visible.ground(path) == Some(Ground::Host { is_writable: true })
     }
 
     fn found(&mut self, here: &Here<'_, 's>, name: &CStr, path: &AbsPath, guard: Guard) {

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixListener;
 
-use super::{Fence, each, text};
+use super::{Fence, Who, each, is_root, text};
 
 fn broad(fence: &Fence, more: &str) {
     fence.write(&[
@@ -167,4 +167,31 @@ fn a7_the_old_root_is_gone() {
         fence.fails("cut -d' ' -f5 /proc/self/mountinfo | grep -c -x / | grep -v -x 1");
         fence.fails("touch /../x");
     });
+}
+
+/// A project in a home that only its owner may enter, worked on by somebody else where the owner is root: there is a way to it,
+/// and to nothing else in there.
+#[test]
+fn a_project_in_a_closed_home() {
+    let fence = Fence::new(Who::Caller);
+    fence.write(&[("home/p/src/lib.rs", "code\n"), ("home/secret", "SECRET\n")]);
+    fence.write(&[("home/p/ringfence.toml", "version = 1\n[files]\nview = \"host\"\n")]);
+    if is_root() {
+        let chown = std::process::Command::new("chown").args(["-R", "0:0"]).arg(fence.path("home")).status();
+        assert!(chown.unwrap().success());
+    }
+    std::fs::set_permissions(fence.path("home"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = fence.ringfence();
+        command.current_dir(fence.path("home/p")).args(arguments).output().unwrap()
+    };
+    assert!(run(&["trust"]).status.success());
+    let script = fence.script("cat src/lib.rs && echo x > new && echo x > \"$HOME/f\" && test $(id -u) != 0");
+    let output = run(&["run", "--", "/bin/sh", "-c", &script]);
+    assert_eq!(text(&output.stdout), "code\n", "{}", text(&output.stderr));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    if is_root() {
+        let output = run(&["run", "--", "/bin/sh", "-c", &fence.script("cat $W/home/secret; ls $W/home")]);
+        assert!(!output.status.success() && !text(&output.stdout).contains("SECRET"), "{}", text(&output.stdout));
+    }
 }
