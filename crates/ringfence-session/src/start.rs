@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::time::{Duration, Instant};
 
 use ringfence_plan::{Plan, Shortfall, guarded};
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -16,7 +17,7 @@ use crate::environment::{self, Own};
 use crate::idmap::mapping;
 use crate::native::{self, Identity, Prepared};
 use crate::place::{open_place, open_root, relative};
-use crate::remove::remove_tree;
+use crate::remove::{remove_tree, remove_until};
 use crate::script::{self, ScriptError};
 use crate::shortfalls::{SecondWall, shortfalls};
 use crate::standard::standards;
@@ -99,10 +100,14 @@ fn making(sessions: &AbsPath, operation: FlockOperation) -> io::Result<OwnedFd> 
     Ok(dir)
 }
 
-/// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
+/// How long a start waits for what others left.
+const COLLECTING: Duration = Duration::from_millis(250);
+
+/// Removes what sessions left whose supervisor was killed. Not for long: somebody waits to start.
 fn collect(sessions: &AbsPath) {
+    let until = Some(Instant::now() + COLLECTING);
     let Ok(_making) = making(sessions, FlockOperation::NonBlockingLockExclusive) else { return };
-    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
+    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten() {
         let dir = sessions.child(entry.file_name().as_bytes());
         let is_dead = match lock(&dir, OFlags::empty()) {
             Ok(held) => held.is_some(),
@@ -110,7 +115,7 @@ fn collect(sessions: &AbsPath) {
             Err(cause) => cause.kind() == io::ErrorKind::NotFound,
         };
         if is_dead {
-            let _ = remove_tree(os_path(&dir));
+            let _ = remove_until(os_path(&dir), until);
         }
     }
 }

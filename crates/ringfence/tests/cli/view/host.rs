@@ -169,6 +169,27 @@ fn a7_the_old_root_is_gone() {
     });
 }
 
+/// K7: what the user names is there, in the middle of what is secret, and nothing around it.
+#[test]
+fn k7_what_is_named_inside_something_secret() {
+    each(|fence| {
+        broad(fence, "");
+        fence.write(&[("home/.ssh/config", "Host x\n")]);
+        let run = |script: &str| {
+            let mut command = fence.ringfence();
+            command.args(["run", "--ref"]).arg(fence.path("home/.ssh/config"));
+            command.args(["--", "/bin/sh", "-c", &fence.script(script)]).output().unwrap()
+        };
+        assert_eq!(text(&run("cat $W/home/.ssh/config").stdout), "Host x\n");
+        for script in ["cat $W/home/.ssh/id_ed25519", "ls $W/home/.ssh", "echo x > $W/home/.ssh/config"] {
+            let output = run(script);
+            let shown = text(&output.stdout) + &text(&output.stderr);
+            assert!(!output.status.success() && !shown.contains("SECRET"), "as {:?}: {script}\n{shown}", fence.who);
+            assert!(!shown.contains("error: cannot"), "as {:?}: {script}\n{shown}", fence.who);
+        }
+    });
+}
+
 /// A project in a home that only its owner may enter, worked on by somebody else where the owner is root: there is a way to it,
 /// and to nothing else in there.
 #[test]
