@@ -18,13 +18,13 @@ use rustix::fs::{Access, AtFlags, FileType, OFlags, RawDir};
 
 use crate::place::{open_beneath, open_place, relative};
 use crate::visible::Ground;
-use crate::walk::{Guard, Reached, Walk, WalkError, WhyHidden};
+use crate::walk::{Guard, Order, Reached, Walk, WalkError, WhyHidden};
 
 /// How many names are listed for one rule with wildcards outside the roots.
 const MOST_FOR_A_RULE: usize = 100_000;
 
 /// How many names are looked at in the homes.
-const MOST_IN_HOMES: usize = 300_000;
+const MOST_IN_HOMES: usize = 200_000;
 
 /// Listings that several rules share.
 type Listings = HashMap<AbsPath, Option<Rc<Names>>>;
@@ -193,7 +193,7 @@ impl<'s> Walk<'s> {
         if open_place(&self.top, &relative(home)).is_err() {
             return Ok(Reached::All);
         }
-        self.below(home, MOST_IN_HOMES)
+        self.below(home, MOST_IN_HOMES, Order::ShallowestFirst)
     }
 
     /// Closes every socket that somebody listens on: the kernel knows their names.
