@@ -184,7 +184,7 @@ pub fn prepare(
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let seeded = seed(&ground);
+    let seeded = seed(&ground, look);
     let walked = walk::walk(surface, &plan.mounts)?;
     let idmap = idmap_for(surface.root(), identity);
     let steps =
