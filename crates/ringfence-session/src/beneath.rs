@@ -64,9 +64,14 @@ impl Dir {
         rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Writes a file, in place of what had its name.
+    /// Writes a small file, in place of what had its name.
     pub(crate) fn put(&self, name: &[u8], content: &[u8]) -> io::Result<()> {
-        self.make(name, |mut file| file.write_all(content))
+        match self.create(name) {
+            // Where nothing is replaced there is no need for a name in between, and a session starts sooner.
+            Ok(mut file) => file.write_all(content).and_then(|()| self.hand_over(&file)),
+            Err(Errno::EXIST) => self.make(name, |mut file| file.write_all(content)),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Copies a file.
@@ -76,25 +81,32 @@ impl Dir {
 
     fn make(&self, name: &[u8], fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
         let new = format!("{NEW}-{}", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || rustix::fs::openat(&self.fd, &new, flags, Mode::from_raw_mode(0o644));
-        let file = match open() {
+        let file = match self.create(new.as_bytes()) {
             Err(Errno::EXIST) => {
                 rustix::fs::unlinkat(&self.fd, &new, AtFlags::empty())?;
-                File::from(open()?)
+                self.create(new.as_bytes())?
             }
-            other => File::from(other?),
+            other => other?,
         };
-        let filled = fill(&file).and_then(|()| match self.owner {
-            Some((uid, gid)) => Ok(rustix::fs::fchown(&file, Some(uid), Some(gid))?),
-            None => Ok(()),
-        });
+        let filled = fill(&file).and_then(|()| self.hand_over(&file));
         let placed = filled.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?));
         if placed.is_err() {
             // The first failure is the one to tell.
             let _ = rustix::fs::unlinkat(&self.fd, &new, AtFlags::empty());
         }
         placed
+    }
+
+    fn create(&self, name: &[u8]) -> rustix::io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o644)).map(File::from)
+    }
+
+    fn hand_over(&self, file: &File) -> io::Result<()> {
+        match self.owner {
+            Some((uid, gid)) => Ok(rustix::fs::fchown(file, Some(uid), Some(gid))?),
+            None => Ok(()),
+        }
     }
 }
 
