@@ -174,7 +174,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground).map(|seeded| seeded.copied);
+    let copied = seed(&ground, look).map(|seeded| seeded.copied);
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
