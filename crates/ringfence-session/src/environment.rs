@@ -11,7 +11,7 @@ use ringfence_surface::curated::packs::pack;
 use ringfence_surface::curated::system::SYSTEM;
 use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Surface, follow};
 
-use crate::beneath::{Links, read_file};
+use crate::beneath::read_real;
 use crate::home::{Signing, has_password};
 
 /// Directories of programs that every system has, where the caller's PATH names none that is readable.
@@ -108,7 +108,7 @@ fn inside(value: &[u8], surface: &Surface, look: &mut dyn Look) -> Option<Vec<u8
 
 /// The name of an account, as the system's own list has it.
 fn account_name(uid: u32) -> Option<Vec<u8>> {
-    let list = read_file(&AbsPath::lexical(b"/etc/passwd").ok()?, Links::Follow, 16 << 20).ok()?;
+    let list = read_real(&AbsPath::lexical(b"/etc/passwd").ok()?, 16 << 20).ok()?;
     list.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
         let (name, _, number) = (fields.next()?, fields.next()?, fields.next()?);
@@ -124,9 +124,12 @@ fn toolchains(
     look: &mut dyn Look,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let home = facts.all_homes().into_iter().next();
-    let caches = facts.project_cache(surface.root()).map(|caches| real(caches, look));
+    let packs: Vec<_> = surface.packs().iter().filter_map(|name| pack(name)).collect();
+    let has_caches = packs.iter().any(|pack| !pack.caches.is_empty());
+    let caches = has_caches.then(|| facts.project_cache(surface.root())).flatten();
+    let caches = caches.map(|caches| real(caches, look));
     let mut found = Vec::new();
-    for pack in surface.packs().iter().filter_map(|name| pack(name)) {
+    for pack in packs {
         for tool in pack.homes {
             if let Some(value) = caller.get(tool.variable.as_bytes()) {
                 found.push((tool.variable.into(), value.clone()));

@@ -173,11 +173,12 @@ impl StartError {
 }
 
 impl Prepared {
-    /// Starts the payload and waits for its end.
+    /// Starts the payload and waits for its end. `meanwhile` runs here once the new process does: whatever the start needed
+    /// can be let go of then, which keeps nobody waiting.
     ///
     /// # Errors
     /// [`StartError`] when nothing was started, or when waiting failed.
-    pub fn run(self) -> Result<Ended, StartError> {
+    pub fn run(self, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
         let prepare = |what: &'static str| move |source: io::Error| StartError::Prepare { what, source };
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
@@ -208,6 +209,7 @@ impl Prepared {
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
         };
+        meanwhile();
         let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
         started(&errors_read, &self.shape, self.program_name)?;
         let egress = match (ways, rules) {

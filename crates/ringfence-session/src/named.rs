@@ -13,18 +13,18 @@ use std::rc::Rc;
 
 use ringfence_plan::{Claim, LayerName, Shortfall};
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Anchor, Effect, PATH_MAX, Rule, Segment, Sense, Standing};
+use ringfence_surface::{AbsPath, Anchor, Effect, HostFacts, PATH_MAX, Rule, Segment, Sense, Source, Standing};
 use rustix::fs::{Access, AtFlags, FileType, OFlags, RawDir};
 
 use crate::place::{open_beneath, open_place, relative};
 use crate::visible::Ground;
-use crate::walk::{Guard, Reached, Walk, WalkError, WhyHidden};
+use crate::walk::{Guard, Order, Reached, Walk, WalkError, WhyHidden};
 
 /// How many names are listed for one rule with wildcards outside the roots.
 const MOST_FOR_A_RULE: usize = 100_000;
 
 /// How many names are looked at in the homes.
-const MOST_IN_HOMES: usize = 300_000;
+const MOST_IN_HOMES: usize = 200_000;
 
 /// Listings that several rules share.
 type Listings = HashMap<AbsPath, Option<Rc<Names>>>;
@@ -37,13 +37,15 @@ struct Cut;
 
 impl<'s> Walk<'s> {
     /// Looks at the places that rules name outside the roots; those inside were met on the walk.
-    pub(crate) fn named(&mut self, roots: &[AbsPath]) {
+    pub(crate) fn named(&mut self, roots: &[AbsPath], facts: &HostFacts) {
         let takes_away = |rule: &&Rule| matches!(rule.effect, Effect::Escape | Effect::Deny | Effect::Protect);
         let surface = self.surface;
         let mut listings = Listings::new();
         for rule in surface.rules().iter().filter(takes_away).filter(|rule| rule.sense == Sense::Rule) {
             let Anchor::At(base) = &rule.pattern.anchor else { continue };
-            if roots.iter().any(|root| base.is_within(root)) {
+            // Built-in rules name over a thousand places. Which of them exist was found out when they were resolved.
+            let is_known_missing = matches!(rule.source, Source::Table { .. }) && !facts.paths.contains_key(base);
+            if is_known_missing || roots.iter().any(|root| base.is_within(root)) {
                 continue;
             }
             if rule.pattern.rest.is_empty() {
@@ -191,7 +193,7 @@ impl<'s> Walk<'s> {
         if open_place(&self.top, &relative(home)).is_err() {
             return Ok(Reached::All);
         }
-        self.below(home, MOST_IN_HOMES)
+        self.below(home, MOST_IN_HOMES, Order::ShallowestFirst)
     }
 
     /// Closes every socket that somebody listens on: the kernel knows their names.

@@ -9,6 +9,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -20,9 +21,17 @@ use crate::place::open_beneath;
 /// # Errors
 /// The first thing that could not be removed; everything else is gone.
 pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
+    remove_until(dir, None)
+}
+
+/// The same, until a moment at which the rest is left for another time.
+///
+/// # Errors
+/// As [`remove_tree`]; `ETIMEDOUT` where something is left.
+pub(crate) fn remove_until(dir: &Path, until: Option<Instant>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let top = rustix::fs::open(dir, flags, Mode::empty())?;
-    let mut removal = Removal { top, moved: 0, failed: None, buffer: vec![MaybeUninit::uninit(); 1 << 15] };
+    let mut removal = Removal { top, until, moved: 0, failed: None, buffer: vec![MaybeUninit::uninit(); 1 << 15] };
     // Each round empties the directories that stand at the top, and moves theirs up for the next.
     while removal.round()? {}
     match removal.failed {
@@ -33,6 +42,7 @@ pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
 
 struct Removal {
     top: OwnedFd,
+    until: Option<Instant>,
     /// How many directories were moved up: their new names.
     moved: u64,
     failed: Option<Errno>,
@@ -46,6 +56,7 @@ impl Removal {
         let names = names(&self.top, &mut self.buffer)?;
         let mut is_progress = false;
         for name in &names {
+            self.is_time()?;
             let was_moved = self.moved;
             match self.remove(name) {
                 Ok(()) => is_progress = true,
@@ -60,6 +71,13 @@ impl Removal {
         Ok(is_progress && !names.is_empty())
     }
 
+    fn is_time(&self) -> rustix::io::Result<()> {
+        match self.until {
+            Some(until) if Instant::now() >= until => Err(Errno::TIMEDOUT),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes what stands at the top under a name, after moving up the directories in it.
     fn remove(&mut self, name: &CStr) -> rustix::io::Result<()> {
         match rustix::fs::unlinkat(&self.top, name, AtFlags::empty()) {
@@ -68,6 +86,7 @@ impl Removal {
         }
         let dir = open(&self.top, name)?;
         for inner in names(&dir, &mut self.buffer)? {
+            self.is_time()?;
             match rustix::fs::unlinkat(&dir, &inner, AtFlags::empty()) {
                 Ok(()) => continue,
                 Err(Errno::ISDIR | Errno::PERM) => {}
@@ -139,6 +158,18 @@ mod tests {
         assert_eq!(fs::read(outside.join("file")).unwrap(), b"kept");
         assert!(remove_tree(&dir).is_err());
         assert!(remove_tree(&outside.join("file")).is_err());
+    }
+
+    #[test]
+    fn what_takes_too_long_is_left_for_another_time() {
+        let world = tempfile::tempdir().unwrap();
+        let dir = world.path().join("session");
+        fs::create_dir_all(dir.join("tmp/x")).unwrap();
+        let late = remove_until(&dir, Some(Instant::now())).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        assert!(dir.exists());
+        remove_until(&dir, Some(Instant::now() + std::time::Duration::from_secs(60))).unwrap();
+        assert!(!dir.exists());
     }
 
     /// Deeper than a path can say, and than a stack or a table of descriptors goes.

@@ -15,7 +15,7 @@ use ringfence_plan::{
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{AtFlags, Gid, Uid};
 
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
@@ -26,6 +26,7 @@ use crate::idmap::mapping;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
+use crate::place::{open_place, open_root, relative};
 use crate::script::{self, ScriptError};
 use crate::seed::seed;
 use crate::standard::standards;
@@ -173,7 +174,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground).map(|seeded| seeded.copied);
+    let copied = seed(&ground, look).map(|seeded| seeded.copied);
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
@@ -183,7 +184,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         mounts = with_ways(&mounts, worker);
         homes.retain(|home| is_reachable(home, worker));
     }
-    let mut walked = walk::walk(surface, &mounts, &homes)?;
+    let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     let (guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
@@ -421,7 +422,11 @@ fn make_directories(surface: &Surface, session: &Session, identity: Identity) ->
         let failed = |source| PrepareError::Directory { path: path.clone(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&path)).map_err(failed)?;
         if let Identity::Other { uid, gid } = identity {
-            std::os::unix::fs::chown(os_path(&path), Some(uid), Some(gid)).map_err(failed)?;
+            // What root gives away is what stands there itself: a link that somebody planted is not followed.
+            let place = open_root().and_then(|top| open_place(&top, &relative(&path)));
+            let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+            let give = |place| rustix::fs::chownat(place, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH);
+            place.and_then(give).map_err(|errno| failed(errno.into()))?;
         }
     }
     Ok(())

@@ -6,12 +6,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::remove::remove_tree;
+use crate::remove::{remove_tree, remove_until};
 use crate::walk::os_path;
 
 /// A session's own directory. It goes away with the value.
@@ -122,12 +123,16 @@ fn flock(file: OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
+/// How long a start waits for what others left.
+const COLLECTING: Duration = Duration::from_millis(250);
+
+/// Removes what sessions left whose supervisor was killed. Not for long: somebody waits to start.
 fn collect(sessions: &AbsPath) {
-    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
+    let until = Some(Instant::now() + COLLECTING);
+    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten() {
         let dir = sessions.child(entry.file_name().as_bytes());
         if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = remove_tree(os_path(&dir));
+            let _ = remove_until(os_path(&dir), until);
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! A directory that is mounted in two places is walked in both: a guard holds at one place only.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{CStr, CString, OsStr};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use ringfence_plan::{Findings, Found, MountOp, Shortfall};
-use ringfence_surface::{AbsPath, Cursor, PATH_MAX, Standing, Surface};
+use ringfence_surface::{AbsPath, Cursor, HostFacts, PATH_MAX, Standing, Surface};
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
@@ -112,22 +112,22 @@ const MOST_WALKS: u32 = 5;
 const MOST_LISTINGS: u32 = 8;
 
 /// Walks everything the session works on, and looks at each place that a rule names outright. `homes` are searched as well
-/// where the whole host is shown.
+/// where the whole host is shown; `facts` says which of the places that built-in rules name exist.
 ///
 /// # Errors
 /// [`WalkError`] when something could not be looked at; what cannot be looked at cannot be guarded.
-pub fn walk(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
+pub fn walk(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
     let mut walks = 0;
     loop {
         walks += 1;
-        match walk_once(surface, mounts, homes) {
+        match walk_once(surface, facts, mounts, homes) {
             Err(WalkError::Changing { .. }) if walks < MOST_WALKS => {}
             other => return other,
         }
     }
 }
 
-fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
+fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
     let failed = |errno: Errno| WalkError::List { path: AbsPath::root(), source: errno.into() };
     let visible = Visible::new(mounts);
     let roots = outermost(surface, &visible);
@@ -154,16 +154,16 @@ fn walk_once(surface: &Surface, mounts: &[MountOp], homes: &[AbsPath]) -> Result
         return Err(WalkError::NoProc);
     }
     for root in &roots {
-        if walk.below(root, MOST_NAMES)? == Reached::Cut {
+        if walk.below(root, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
             return Err(WalkError::TooMany { root: root.clone() });
         }
     }
     for inner in walk.inside_something_denied(mounts) {
-        if walk.below(&inner, MOST_NAMES)? == Reached::Cut {
+        if walk.below(&inner, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
             return Err(WalkError::TooMany { root: inner });
         }
     }
-    walk.named(&roots);
+    walk.named(&roots, facts);
     walk.whole_host(&roots, homes)?;
     Ok(walk.walked.in_order(mounts))
 }
@@ -236,6 +236,15 @@ struct Entered {
     is_noted: bool,
 }
 
+/// What a walk enters first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// What is nearest on the disk: for a walk that goes everywhere.
+    DeepestFirst,
+    /// What is nearest to the root: for one that may be cut.
+    ShallowestFirst,
+}
+
 /// Did a walk reach everything?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reached {
@@ -272,14 +281,18 @@ impl<'s> Walk<'s> {
     }
 
     /// Walks everything below a root, at most `most` names.
-    pub(crate) fn below(&mut self, root: &AbsPath, most: usize) -> Result<Reached, WalkError> {
+    pub(crate) fn below(&mut self, root: &AbsPath, most: usize, order: Order) -> Result<Reached, WalkError> {
         let cursor = self.surface.cursor(root);
         let Some(base) = self.root(root)? else { return Ok(Reached::All) };
         let most = self.walked.names.saturating_add(most);
-        let mut ahead = vec![Ahead { path: root.clone(), cursor, above: None, listed: 0 }];
+        let mut ahead = VecDeque::from([Ahead { path: root.clone(), cursor, above: None, listed: 0 }]);
         // Directories to be listed again, since something vanished from them.
         let mut again: HashMap<AbsPath, u32> = HashMap::new();
-        while let Some(next) = ahead.pop() {
+        let next_of = |ahead: &mut VecDeque<Ahead<'s>>| match order {
+            Order::DeepestFirst => ahead.pop_back(),
+            Order::ShallowestFirst => ahead.pop_front(),
+        };
+        while let Some(next) = next_of(&mut ahead) {
             match self.open(&base, root, &next)? {
                 Opened::Dir(dir, id) => self.list(dir, id, next, &mut ahead)?,
                 Opened::Done => {}
@@ -293,7 +306,7 @@ impl<'s> Walk<'s> {
                     }
                     let (cursor, listed) = (self.surface.cursor(&parent), *listed);
                     let above = next.above.and_then(|number| self.directories.get(number)?.above);
-                    ahead.push(Ahead { path: parent, cursor, above, listed });
+                    ahead.push_back(Ahead { path: parent, cursor, above, listed });
                 }
             }
             if self.walked.names > most {
@@ -347,7 +360,13 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn list(&mut self, dir: OwnedFd, id: Id, next: Ahead<'s>, ahead: &mut Vec<Ahead<'s>>) -> Result<(), WalkError> {
+    fn list(
+        &mut self,
+        dir: OwnedFd,
+        id: Id,
+        next: Ahead<'s>,
+        ahead: &mut VecDeque<Ahead<'s>>,
+    ) -> Result<(), WalkError> {
         let Ahead { path, cursor, above, .. } = next;
         self.directories.push(Entered { above, id, is_noted: false });
         let here = Here { path: &path, cursor: &cursor, number: self.directories.len() - 1, dir: &dir };
@@ -405,7 +424,7 @@ impl<'s> Walk<'s> {
     }
 
     /// One name of a directory. `false` where it needs a guard, or must be entered, and its path is too long for either.
-    fn name(&mut self, here: &Here<'_, 's>, name: &CStr, kind: FileType, ahead: &mut Vec<Ahead<'s>>) -> bool {
+    fn name(&mut self, here: &Here<'_, 's>, name: &CStr, kind: FileType, ahead: &mut VecDeque<Ahead<'s>>) -> bool {
         let bytes = name.to_bytes();
         let kind = match kind {
             FileType::Unknown => match rustix::fs::statat(here.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -417,6 +436,8 @@ impl<'s> Walk<'s> {
         let standing = match here.cursor.standing(bytes) {
             // A socket carries the authority of whoever listens; those that a policy names are not relayed yet either.
             _ if kind == FileType::Socket => Guard::Deny,
+            // A pipe can be written, and robbed of what another writes, on a read-only mount too.
+            _ if kind == FileType::Fifo && !self.is_writable(here.path) => Guard::Deny,
             Standing::Denied(_) => Guard::Deny,
             Standing::Protected(_) => Guard::Protect,
             Standing::Open if is_git_pointer(here.path, bytes, kind) => Guard::Protect,
@@ -436,10 +457,14 @@ impl<'s> Walk<'s> {
         if is_entered {
             let inner = here.cursor.enter(bytes);
             if !inner.is_exhausted() {
-                ahead.push(Ahead { path, cursor: inner, above: Some(here.number), listed: 0 });
+                ahead.push_back(Ahead { path, cursor: inner, above: Some(here.number), listed: 0 });
             }
         }
         true
+    }
+
+    fn is_writable(&self, path: &AbsPath) -> bool {
+        self.visible.ground(path) == Some(Ground::Host { is_writable: true })
     }
 
     fn found(&mut self, here: &Here<'_, 's>, name: &CStr, path: &AbsPath, guard: Guard) {

@@ -25,13 +25,16 @@ struct Edge {
 impl Edges {
     /// With room for so many.
     pub(crate) fn with_room(count: usize) -> Self {
-        let slots = vec![0; (count * 2).next_power_of_two()];
+        let slots = vec![0; (count + count / 2).next_power_of_two()];
         Self { bytes: Vec::with_capacity(count * 12), list: Vec::with_capacity(count), slots }
     }
 
     /// Where `name` leads from `from`.
     pub(crate) fn find(&self, from: u32, name: &[u8]) -> Option<u32> {
-        let hash = hash(from, name);
+        self.found(from, name, hash(from, name))
+    }
+
+    fn found(&self, from: u32, name: &[u8], hash: u32) -> Option<u32> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
         // There is always a free slot, so this ends.
@@ -44,22 +47,22 @@ impl Edges {
         None
     }
 
-    /// Adds a name that is not there.
-    pub(crate) fn add(&mut self, from: u32, name: &[u8], to: u32) {
-        if self.slots.len() < (self.list.len() + 1) * 2 {
+    /// Where `name` leads from `from`; to `fresh` from now on, where it led nowhere.
+    pub(crate) fn find_or_add(&mut self, from: u32, name: &[u8], fresh: u32) -> u32 {
+        let hash = hash(from, name);
+        if let Some(to) = self.found(from, name, hash) {
+            return to;
+        }
+        // A third stays free.
+        if self.slots.len() * 2 < (self.list.len() + 1) * 3 {
             self.grow();
         }
-        let edge = Edge {
-            from,
-            to,
-            hash: hash(from, name),
-            start: self.bytes.len() as u32,
-            // A component is no longer than a path, which the kernel limits.
-            length: name.len() as u32,
-        };
+        // A component is no longer than a path, which the kernel limits.
+        let (start, length) = (self.bytes.len() as u32, name.len() as u32);
         self.bytes.extend_from_slice(name);
-        self.list.push(edge);
-        self.place(edge.hash, self.list.len() as u32);
+        self.list.push(Edge { from, to: fresh, hash, start, length });
+        self.place(hash, self.list.len() as u32);
+        fresh
     }
 
     fn name(&self, edge: &Edge) -> &[u8] {
@@ -108,9 +111,10 @@ mod tests {
     fn a_name_leads_from_its_node_only() {
         let mut edges = Edges::default();
         assert_eq!(edges.find(0, b"a"), None);
-        edges.add(0, b"a", 1);
-        edges.add(1, b"a", 2);
-        edges.add(0, b"", 3);
+        assert_eq!(edges.find_or_add(0, b"a", 1), 1);
+        assert_eq!(edges.find_or_add(0, b"a", 9), 1);
+        assert_eq!(edges.find_or_add(1, b"a", 2), 2);
+        assert_eq!(edges.find_or_add(0, b"", 3), 3);
         assert_eq!((edges.find(0, b"a"), edges.find(1, b"a"), edges.find(2, b"a")), (Some(1), Some(2), None));
         assert_eq!((edges.find(0, b""), edges.find(0, b"a\0")), (Some(3), None));
     }
@@ -124,7 +128,7 @@ mod tests {
         ) {
             let mut edges = Edges::with_room(room);
             for ((from, name), to) in &names {
-                edges.add(*from, name.as_bytes(), *to);
+                edges.find_or_add(*from, name.as_bytes(), *to);
             }
             for ((from, name), to) in &names {
                 prop_assert_eq!(edges.find(*from, name.as_bytes()), Some(*to));

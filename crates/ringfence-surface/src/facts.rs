@@ -165,32 +165,64 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
     Ok(Followed { path: at, links, fact })
 }
 
-/// The directory that was followed last. Rules come sorted, hundreds of them in one directory: only the last name differs.
+/// The steps of the path that was followed last. Rules come sorted, hundreds of them in one directory: only what differs is
+/// looked at again.
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
-    last: Option<(AbsPath, Vec<u8>, Followed)>,
+    start: Option<AbsPath>,
+    raw: Vec<u8>,
+    /// Where in the raw path each name ends, and what stands there. No link is among them.
+    steps: Vec<(usize, PathFact)>,
 }
 
 impl Trail {
     /// As [`follow`], for one path after the other.
     pub(crate) fn follow(&mut self, start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
-        let cut = raw.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
-        let (dir, name) = raw.split_at(cut);
-        if matches!(name, b"" | b"." | b"..") || dir.len() > 1 && dir.ends_with(b"//") {
-            return follow(start, raw, look);
-        }
         check_bytes(raw)?;
-        if !self.last.as_ref().is_some_and(|(from, to, _)| to == dir && from == start) {
-            self.last = follow(start, dir, look).ok().map(|found| (start.clone(), dir.to_vec(), found));
+        self.back_to(start, raw);
+        let mut at = if raw.first() == Some(&b'/') { AbsPath::root() } else { start.clone() };
+        at.make_room(raw.len() + 1);
+        let (mut next, mut fact) = match self.steps.last() {
+            Some((end, fact)) => (*end, fact.clone()),
+            None => (0, PathFact::Directory),
+        };
+        at.append(&raw[..next]);
+        while next < raw.len() {
+            if raw[next] == b'/' {
+                next += 1;
+            }
+            let end = raw[next..].iter().position(|b| *b == b'/').map_or(raw.len(), |length| next + length);
+            let name = &raw[next..end];
+            if matches!(name, b"" | b"." | b"..") {
+                return follow(start, raw, look);
+            }
+            at.push(name);
+            check_length(at.as_bytes())?;
+            if fact != PathFact::Missing {
+                fact = look.path(&at);
+            }
+            if matches!(fact, PathFact::Link(_)) {
+                return follow(start, raw, look);
+            }
+            self.steps.push((end, fact.clone()));
+            self.raw.extend_from_slice(&raw[self.raw.len()..end]);
+            next = end;
         }
-        let Some((_, _, found)) = &self.last else { return follow(start, raw, look) };
-        let path = found.path.child(name);
-        check_length(path.as_bytes())?;
-        let fact = if found.fact == PathFact::Missing { PathFact::Missing } else { look.path(&path) };
-        if matches!(fact, PathFact::Link(_)) {
-            return follow(start, raw, look);
+        Ok(Followed { path: at, links: Vec::new(), fact })
+    }
+
+    /// Goes back to where this path left the last one.
+    fn back_to(&mut self, start: &AbsPath, raw: &[u8]) {
+        if self.start.as_ref() != Some(start) {
+            self.start = Some(start.clone());
+            self.steps.clear();
         }
-        Ok(Followed { path, links: found.links.clone(), fact })
+        let common = self.raw.iter().zip(raw).take_while(|(before, now)| before == now).count();
+        let is_on = |end: usize| end <= common && matches!(raw.get(end), None | Some(b'/'));
+        while self.steps.last().is_some_and(|(end, _)| !is_on(*end)) {
+            self.steps.pop();
+        }
+        self.raw.truncate(self.steps.last().map_or(0, |(end, _)| *end));
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::num::NonZeroU32;
 
 use crate::edges::Edges;
 use crate::glob::Glob;
@@ -97,8 +98,9 @@ impl Active {
 pub(crate) struct Matcher {
     nodes: Vec<Node>,
     names: Edges,
-    /// The patterns that end at a node, each with the place of the next one that ends there.
-    ends: Vec<(u32, Option<u32>)>,
+    wilds: Vec<Wild>,
+    /// The patterns that end at a node, each with the one before it that ends there.
+    ends: Vec<(u32, Option<Place>)>,
     /// The directory of the last pattern, and its node: patterns come sorted.
     last: (AbsPath, u32),
 }
@@ -107,17 +109,34 @@ const TOP: u32 = 0;
 /// Where floating patterns begin.
 const FLOATING: u32 = 1;
 
+/// There are thousands of nodes at every start, so they are small: what few of them have stands elsewhere.
 #[derive(Debug, Clone, Default)]
 struct Node {
-    /// Few nodes have wildcards, and there are thousands of nodes.
-    wild: Option<Box<Wild>>,
+    /// Where its wildcards are.
+    wild: Option<Place>,
     /// Where `**` goes: a node that stays active.
-    any: Option<u32>,
+    any: Option<Place>,
+    /// The last pattern that ends here.
+    end: Option<Place>,
     /// Stays active whatever the next component is.
     stays: bool,
-    /// The last pattern that ends here.
-    end: Option<u32>,
     root: Option<RootName>,
+}
+
+/// A place in a list, in four bytes also where there may be none.
+#[derive(Debug, Clone, Copy)]
+struct Place(NonZeroU32);
+
+impl Place {
+    /// The place where the next one of a list will be.
+    fn after<T>(list: &[T]) -> Self {
+        // A policy is of bounded size, and so is everything made of it.
+        Self(NonZeroU32::new(list.len() as u32 + 1).unwrap_or(NonZeroU32::MAX))
+    }
+
+    fn get(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
 
 /// Children that are not found by their whole name.
@@ -205,6 +224,7 @@ impl Matcher {
         Self {
             nodes,
             names: Edges::with_room(count + count / 2),
+            wilds: Vec::new(),
             ends: Vec::with_capacity(count),
             last: (AbsPath::root(), TOP),
         }
@@ -223,7 +243,7 @@ impl Matcher {
         for segment in rest {
             at = self.step(at, segment);
         }
-        let place = self.ends.len() as u32;
+        let place = Place::after(&self.ends);
         let before = self.nodes[at as usize].end.replace(place);
         self.ends.push((id, before));
     }
@@ -283,7 +303,7 @@ impl Matcher {
         if let Some(child) = self.names.find(at, name) {
             self.enter(child, depth, Some(name), next, to);
         }
-        let Some(wild) = &node.wild else { return };
+        let Some(wild) = node.wild.map(|place| &self.wilds[place.get()]) else { return };
         for child in wild.endings.find(name.last(), |n| name.len().checked_sub(n).map(|from| &name[from..])) {
             self.enter(child, depth, Some(name), next, to);
         }
@@ -308,12 +328,12 @@ impl Matcher {
         let node = &self.nodes[at as usize];
         let mut end = node.end;
         while let Some(place) = end {
-            let (id, before) = self.ends[place as usize];
+            let (id, before) = self.ends[place.get()];
             to.hits.push(Hit { id, depth });
             end = before;
         }
         if let Some(any) = node.any {
-            self.enter(any, depth, name, next, to);
+            self.enter(any.get() as u32, depth, name, next, to);
         }
         if node.root == Some(RootName::Project) {
             to.root = depth;
@@ -328,6 +348,9 @@ impl Matcher {
 
     fn path_node(&mut self, path: &AbsPath) -> u32 {
         let (dir, Some(name)) = path.split_last() else { return TOP };
+        if self.last.0 == *path {
+            return self.last.1;
+        }
         if self.last.0.as_bytes() != dir {
             let mut at = TOP;
             for name in dir.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
@@ -342,30 +365,33 @@ impl Matcher {
         match segment {
             Segment::Name(name) => self.name(at, name),
             Segment::Any => {
-                if let Some(any) = self.nodes[at as usize].any {
-                    return any;
+                let fresh = Place::after(&self.nodes);
+                let any = *self.nodes[at as usize].any.get_or_insert(fresh);
+                if any.get() == self.nodes.len() {
+                    self.nodes.push(Node { stays: true, ..Node::default() });
                 }
-                let any = self.make();
-                self.nodes[any as usize].stays = true;
-                self.nodes[at as usize].any = Some(any);
-                any
+                any.get() as u32
             }
             Segment::Glob(glob) => self.glob(at, glob),
         }
     }
 
     fn name(&mut self, at: u32, name: &[u8]) -> u32 {
-        if let Some(child) = self.names.find(at, name) {
-            return child;
+        let fresh = self.nodes.len() as u32;
+        let child = self.names.find_or_add(at, name, fresh);
+        if child == fresh {
+            self.nodes.push(Node::default());
         }
-        let child = self.make();
-        self.names.add(at, name, child);
         child
     }
 
     fn glob(&mut self, at: u32, glob: &Glob) -> u32 {
         let fresh = self.nodes.len() as u32;
-        let wild = self.nodes[at as usize].wild.get_or_insert_default();
+        let place = *self.nodes[at as usize].wild.get_or_insert(Place::after(&self.wilds));
+        if place.get() == self.wilds.len() {
+            self.wilds.push(Wild::default());
+        }
+        let wild = &mut self.wilds[place.get()];
         let child = match (glob.as_suffix(), glob.as_prefix()) {
             (Some(ending @ [.., edge]), _) => wild.endings.add(ending, *edge, || fresh),
             (_, Some(beginning @ [edge, ..])) => wild.beginnings.add(beginning, *edge, || fresh),
@@ -384,11 +410,6 @@ impl Matcher {
             self.nodes.push(Node::default());
         }
         child
-    }
-
-    fn make(&mut self) -> u32 {
-        self.nodes.push(Node::default());
-        (self.nodes.len() - 1) as u32
     }
 }
 

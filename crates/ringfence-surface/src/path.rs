@@ -135,6 +135,17 @@ impl AbsPath {
         self.0.reserve(length);
     }
 
+    /// Appends names with a slash between each; one in front does not matter.
+    pub(crate) fn append(&mut self, names: &[u8]) {
+        let names = names.strip_prefix(b"/").unwrap_or(names);
+        if !names.is_empty() {
+            if !self.is_root() {
+                self.0.push(b'/');
+            }
+            self.0.extend_from_slice(names);
+        }
+    }
+
     /// Appends one component, which must hold no slash and not be empty, `.` or `..`.
     pub(crate) fn push(&mut self, name: &[u8]) {
         debug_assert!(!name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..");

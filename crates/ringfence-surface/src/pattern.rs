@@ -90,11 +90,11 @@ impl RuleError {
 
 /// A rule split into what names one place and what searches below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Split {
+pub(crate) struct Split<'t> {
     /// Starts at `/` (also through a variable or `~`).
     pub(crate) absolute: bool,
     /// The part before the first wildcard; may hold `.` and `..`, which are followed on the host.
-    pub(crate) literal: Vec<u8>,
+    pub(crate) literal: Cow<'t, [u8]>,
     /// The rest.
     pub(crate) rest: Vec<Segment>,
 }
@@ -138,7 +138,7 @@ impl PathRule {
     }
 
     /// The same, for a rule that is split already.
-    pub(crate) fn is_floating_split(&self, split: &Split) -> bool {
+    pub(crate) fn is_floating_split(&self, split: &Split<'_>) -> bool {
         // `**/.` and `**/**` search for nothing: they are the directory itself, as `**` is.
         self.text.starts_with("**/") && !split.rest.is_empty()
     }
@@ -149,11 +149,11 @@ impl PathRule {
     /// When a variable in it is unset or unusable.
     pub fn raw_path(&self, dir: &AbsPath, facts: &crate::HostFacts) -> Result<Vec<u8>, Dropped> {
         let split = self.split(&facts.environment)?;
-        Ok(if split.absolute { split.literal } else { [dir.as_bytes(), b"/", &split.literal].concat() })
+        Ok(if split.absolute { split.literal.into_owned() } else { [dir.as_bytes(), b"/", &split.literal].concat() })
     }
 
     /// Expands against a host's variables.
-    pub(crate) fn split(&self, vars: &Variables) -> Result<Split, Dropped> {
+    pub(crate) fn split(&self, vars: &Variables) -> Result<Split<'_>, Dropped> {
         if let Some(split) = plain(&self.text) {
             return Ok(split);
         }
@@ -167,27 +167,33 @@ impl PathRule {
 
 /// The split of a rule in which every byte but `*` means itself. Nearly all rules are such, and the built-in ones are split at
 /// every start. `None` where the text has to be read closely.
-fn plain(text: &str) -> Option<Split> {
+fn plain(text: &str) -> Option<Split<'_>> {
     let bytes = text.as_bytes();
-    let is_special = |byte: &u8| matches!(byte, 0 | b'$' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\');
-    if matches!(bytes.first(), None | Some(b'~')) || bytes.iter().any(is_special) {
+    if matches!(bytes, [] | [b'~', ..] | [.., b'/']) {
         return None;
     }
-    let Some(star) = bytes.iter().position(|byte| *byte == b'*') else {
-        // `.` and `..` stay: they are followed on the host.
-        let is_whole = !bytes.ends_with(b"/") && bytes.windows(2).all(|pair| pair != b"//");
-        return is_whole.then(|| Split { absolute: bytes[0] == b'/', literal: bytes.to_vec(), rest: Vec::new() });
+    // Where the component begins that holds the first `*`.
+    let (mut slash, mut cut) = (0, None);
+    for (at, byte) in bytes.iter().enumerate() {
+        match KINDS[*byte as usize] {
+            Kind::Plain => {}
+            Kind::Slash if at == slash && at > 0 => return None,
+            Kind::Slash => slash = at + 1,
+            Kind::Star => cut = cut.or(Some(slash)),
+            Kind::Special => return None,
+        }
+    }
+    // In the literal part `.` and `..` stay: they are followed on the host.
+    let Some(cut) = cut else {
+        return Some(Split { absolute: bytes[0] == b'/', literal: bytes.into(), rest: Vec::new() });
     };
-    let cut = bytes[..star].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    let (literal, below) = bytes.split_at(cut);
-    let literal = literal.strip_suffix(b"/").unwrap_or(literal);
-    if cut > 0 && (literal.is_empty() || literal.ends_with(b"/")) || literal.windows(2).any(|pair| pair == b"//") {
+    if cut == 1 {
         return None;
     }
     let mut rest = Vec::with_capacity(2);
-    for name in below.split(|byte| *byte == b'/') {
+    for name in bytes[cut..].split(|byte| *byte == b'/') {
         rest.push(match name {
-            b"" | b"." | b".." => return None,
+            b"." | b".." => return None,
             b"**" if rest.last() == Some(&Segment::Any) => return None,
             b"**" => Segment::Any,
             name if name.contains(&b'*') => Segment::Glob(Glob::stars(name)?),
@@ -195,10 +201,33 @@ fn plain(text: &str) -> Option<Split> {
         });
     }
     let is_whole = rest.last() != Some(&Segment::Any);
-    is_whole.then(|| Split { absolute: literal.first() == Some(&b'/'), literal: literal.to_vec(), rest })
+    let literal = &bytes[..cut.saturating_sub(1)];
+    is_whole.then(|| Split { absolute: bytes[0] == b'/', literal: literal.into(), rest })
 }
 
-fn split(units: &[Unit]) -> Result<Split, RuleError> {
+/// What a byte of a rule is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Slash,
+    Star,
+    Special,
+}
+
+const KINDS: [Kind; 256] = {
+    let mut kinds = [Kind::Plain; 256];
+    kinds[b'/' as usize] = Kind::Slash;
+    kinds[b'*' as usize] = Kind::Star;
+    let special = b"\0$?[]{}\\";
+    let mut at = 0;
+    while at < special.len() {
+        kinds[special[at] as usize] = Kind::Special;
+        at += 1;
+    }
+    kinds
+};
+
+fn split(units: &[Unit]) -> Result<Split<'static>, RuleError> {
     let absolute = units.first().is_some_and(|u| u.byte() == b'/');
     let mut literal = Vec::new();
     let mut rest: Vec<Segment> = Vec::new();
@@ -229,7 +258,7 @@ fn split(units: &[Unit]) -> Result<Split, RuleError> {
     if absolute && literal.is_empty() {
         literal.push(b'/');
     }
-    Ok(Split { absolute, literal, rest })
+    Ok(Split { absolute, literal: literal.into(), rest })
 }
 
 /// Where a resolved pattern begins.
@@ -313,7 +342,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let got = match PathRule::parse(text, TemplateKind::Path).map(|r| r.split(&Variables::new())) {
+        let rule = PathRule::parse(text, TemplateKind::Path);
+        let got = match rule.as_ref().map(|rule| rule.split(&Variables::new())) {
             Err(e) => format!("error: {e}"),
             Ok(Err(why)) => format!("dropped: {why}"),
             Ok(Ok(s)) => {

@@ -106,6 +106,20 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+impl RunArgs {
+    /// A command, and nothing else asked for.
+    pub(crate) fn plain(command: &[OsString]) -> Self {
+        Self {
+            policy: PolicyArgs::only(None),
+            backend: None,
+            user: None,
+            allow_shortfall: Vec::new(),
+            receipt: false,
+            command: command.to_vec(),
+        }
+    }
+}
+
 /// How a fence is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Backend {

@@ -5,18 +5,17 @@ mod names;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
-use std::hash::BuildHasherDefault;
 use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use ringfence_surface::{AbsPath, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 
 use crate::error::Failure;
 
-use names::{NameHasher, Names};
+use names::Names;
 
 /// A live host that remembers what it was asked.
 pub(crate) struct Recorder {
@@ -34,7 +33,7 @@ struct Directory {
     path: AbsPath,
     asked: Asked,
     /// What was looked at in it.
-    known: HashMap<Vec<u8>, PathFact, BuildHasherDefault<NameHasher>>,
+    known: HashMap<Vec<u8>, PathFact>,
 }
 
 /// How often names in a directory were asked for.
@@ -48,7 +47,7 @@ enum Asked {
 }
 
 /// From here on a directory is listed: that costs about as much as this many looks.
-const OFTEN: u32 = 8;
+const OFTEN: u32 = 16;
 
 /// A path of ours as the system takes it.
 pub(crate) fn os_path(path: &AbsPath) -> &Path {
@@ -189,9 +188,13 @@ impl Recorder {
 
     /// Hands the record over. What is not in it counts as missing.
     pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
-        for Directory { path, known, .. } in self.directories {
-            let there = known.into_iter().filter(|(_, fact)| *fact != PathFact::Missing);
-            facts.paths.extend(there.map(|(name, fact)| (path.child(&name), fact)));
+        for Directory { path, asked, known } in self.directories {
+            let looked = known.into_iter().filter(|(_, fact)| *fact != PathFact::Missing);
+            facts.paths.extend(looked.map(|(name, fact)| (path.child(&name), fact)));
+            if let Asked::Often(names) = asked {
+                let listed = names.asked().filter_map(|(name, kind)| Some((path.child(name), fact(kind)?)));
+                facts.paths.extend(listed);
+            }
         }
         facts.git = self.git.into_iter().filter_map(|(path, fact)| Some((path, fact?))).collect();
         facts.git_runs = self.git_runs;
@@ -206,7 +209,7 @@ impl Recorder {
                 None => {
                     let path = path.parent().unwrap_or_else(AbsPath::root);
                     self.places.insert(path.clone(), self.directories.len());
-                    self.directories.push(Directory { path, asked: Asked::Times(0), known: HashMap::default() });
+                    self.directories.push(Directory { path, asked: Asked::Times(0), known: HashMap::new() });
                     self.directories.len() - 1
                 }
             };
@@ -216,36 +219,44 @@ impl Recorder {
 }
 
 impl Directory {
-    /// Is a name known to be missing, since the directory was listed?
-    fn lacks(&mut self, name: &[u8]) -> bool {
-        match &mut self.asked {
-            Asked::Times(OFTEN) => {
-                self.asked = Names::of(os_path(&self.path)).map_or(Asked::Unlisted, Asked::Often);
-                self.lacks(name)
-            }
-            Asked::Times(times) => {
-                *times += 1;
-                false
-            }
-            Asked::Often(names) => names.lack(name),
-            Asked::Unlisted => false,
+    /// What stands there under a name.
+    fn look(&mut self, name: &[u8], path: &AbsPath) -> PathFact {
+        if let Asked::Times(OFTEN) = self.asked {
+            self.asked = Names::of(os_path(&self.path)).map_or(Asked::Unlisted, Asked::Often);
         }
+        match &mut self.asked {
+            Asked::Often(names) => match names.kind(name).map(fact) {
+                None => return PathFact::Missing,
+                Some(Some(fact)) => return fact,
+                // What a link says is not in the list.
+                Some(None) => {}
+            },
+            Asked::Times(times) => *times += 1,
+            Asked::Unlisted => {}
+        }
+        if let Some(fact) = self.known.get(name) {
+            return fact.clone();
+        }
+        let fact = look(path);
+        self.known.insert(name.to_vec(), fact.clone());
+        fact
+    }
+}
+
+/// What a listing tells, where it tells enough.
+fn fact(kind: FileType) -> Option<PathFact> {
+    match kind {
+        FileType::Directory => Some(PathFact::Directory),
+        FileType::RegularFile => Some(PathFact::File),
+        FileType::Symlink | FileType::Unknown => None,
+        _ => Some(PathFact::Special),
     }
 }
 
 impl Look for Recorder {
     fn path(&mut self, path: &AbsPath) -> PathFact {
         let (dir, Some(name)) = path.split_last() else { return PathFact::Directory };
-        let directory = self.directory(dir, path);
-        if let Some(fact) = directory.known.get(name) {
-            return fact.clone();
-        }
-        if directory.lacks(name) {
-            return PathFact::Missing;
-        }
-        let fact = look(path);
-        directory.known.insert(name.to_vec(), fact.clone());
-        fact
+        self.directory(dir, path).look(name, path)
     }
 
     fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact> {

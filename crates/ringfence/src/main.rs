@@ -27,7 +27,7 @@ use clap::Parser as _;
 const MANAGED: &str = "/etc/ringfence/managed.toml";
 
 fn main() -> ExitCode {
-    match commands::dispatch(parse(), Path::new(MANAGED)) {
+    match commands::dispatch(parse(std::env::args_os().collect()), Path::new(MANAGED)) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
@@ -41,13 +41,40 @@ struct Run {
 }
 
 /// Reads the command line. `run` starts other programs, so it is read by itself: to describe every other command first would
-/// take longer. What cannot be read that way is read, and answered, with all of them in sight.
-fn parse() -> cli::Cli {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    if words.get(1).is_some_and(|word| word == "run")
-        && let Ok(run) = Run::try_parse_from(&words[1..])
-    {
-        return cli::Cli { command: cli::Command::Run(run.args) };
+/// take longer, and without options there is nothing to read. What cannot be read that way is read, and answered, with all of
+/// them in sight.
+fn parse(words: Vec<OsString>) -> cli::Cli {
+    let run = |args| cli::Cli { command: cli::Command::Run(args) };
+    match words.as_slice() {
+        [_, name, end, command @ ..] if name == "run" && end == "--" => run(cli::RunArgs::plain(command)),
+        [_, name, ..] if name == "run" => match Run::try_parse_from(&words[1..]) {
+            Ok(Run { args }) => run(args),
+            Err(_) => cli::Cli::parse_from(words),
+        },
+        _ => cli::Cli::parse_from(words),
     }
-    cli::Cli::parse_from(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However it is read, it says the same.
+    #[test]
+    fn run_is_read_as_every_other_command_is() {
+        for line in [
+            "run -- true",
+            "run --",
+            "run",
+            "run -- a --receipt -- b",
+            "run --receipt -- a",
+            "run --ref x --ref y --env A --policy p --persona q --task t --agent claude -- a -b",
+            "run --backend bwrap --user 1:2 --allow-shortfall tree -- a",
+        ] {
+            let words: Vec<OsString> =
+                std::iter::once("ringfence").chain(line.split(' ')).map(OsString::from).collect();
+            let whole = cli::Cli::parse_from(&words);
+            assert_eq!(format!("{:?}", parse(words)), format!("{whole:?}"), "{line}");
+        }
+    }
 }

@@ -255,7 +255,9 @@ impl<'a> Cx<'a> {
         };
         grants.extend(private(curated::system::PRIVATE_WRITABLE, Effect::Write(Role::Private)));
         grants.extend(private(curated::system::PRIVATE_READABLE, Effect::Read(Role::Private)));
-        let caches = self.facts.project_cache(root).map(|path| self.real(path));
+        // Its name takes a hash, which a project without caches does not need.
+        let has_caches = packs.iter().any(|pack| !pack.caches.is_empty());
+        let caches = has_caches.then(|| self.facts.project_cache(root)).flatten().map(|path| self.real(path));
         for pack in packs {
             for row in pack.reads {
                 let source = Source::Pack { name: pack.name, reason: row.reason };

@@ -307,7 +307,7 @@ impl Taken<'_, '_> {
         };
         let at = |base: AbsPath| Pattern { rest: split.rest.clone(), ..Pattern::path(base) };
         let written =
-            if split.absolute { split.literal.clone() } else { [dir.as_bytes(), b"/", &split.literal].concat() };
+            if split.absolute { split.literal.to_vec() } else { [dir.as_bytes(), b"/", &split.literal].concat() };
         let written = AbsPath::lexical(&written)?;
         match followed {
             Some(found) if found.path != written => Ok((at(found.path), Some(at(written)))),

@@ -15,7 +15,7 @@ use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface}
 use super::receipt;
 use crate::cli::{Backend, RunArgs};
 use crate::error::Failure;
-use crate::host::{Recorder, os_path, user};
+use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out::say;
 use crate::tell::{self, Detail};
@@ -74,7 +74,12 @@ impl Ladder<'_> {
         let state = if rung.has_view() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
-        let here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        let caps = here.resolved.surface.caps();
+        if caps.memory.is_some() || caps.pids.is_some() {
+            // Only who looks for a control group needs them, and the kernel takes its time.
+            here.facts.mounts = mounts();
+        }
         let surface = &here.resolved.surface;
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);
@@ -84,16 +89,16 @@ impl Ladder<'_> {
             // Without an OS layer there is no fence, and nothing else of such a session is built yet.
             return Err(Failure::NoBackend);
         }
-        let ended = self.start(&here, &session, &state, rung)?;
+        let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
+        let ended = self.start(here, &session, &state, rung)?;
         if ended.out_of_time {
-            let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
         stopped(&ended).iter().for_each(|line| say(line));
         Ok(ended.code)
     }
 
-    fn start(&self, here: &Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
+    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let order = Order {
@@ -122,7 +127,8 @@ impl Ladder<'_> {
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
-        ready.prepared.run().map_err(|source| Failure::Start { source })
+        let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
+        prepared.run(|| drop((here, plan, found))).map_err(|source| Failure::Start { source })
     }
 
     /// Says what does not hold, and refuses where it must.

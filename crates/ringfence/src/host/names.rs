@@ -1,14 +1,13 @@
-//! The names in a directory, to know at once what is not there.
+//! What a directory holds, read at once.
 //!
 //! Most of what the built-in rules name does not exist, and hundreds of them are in one home directory. Listing it costs less
 //! than asking for each. A listing is believed only where it is all there is: on file systems of this machine that show every
 //! name and take names as they are. Elsewhere (network, FAT, automounts, folded case) a name may be found that is not listed.
 
-use std::hash::Hasher;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use rustix::fs::{FsWord, Mode, OFlags, RawDir};
+use rustix::fs::{Access, AtFlags, FileType, FsWord, Mode, OFlags, RawDir};
 
 /// More names than this are not held; asking is cheaper then.
 const MOST: usize = 4_096;
@@ -20,9 +19,23 @@ const COMPLETE: &[FsWord] = &[0x9123_683e, 0xef53, 0xf2f5_2010, 0x794c_7630, 0x0
 /// The kernel's `FS_CASEFOLD_FL`.
 const FOLDED: u32 = 0x4000_0000;
 
-/// The names of one directory, by hash: two names of one hash only cost a look.
+/// The names of one directory.
 #[derive(Debug)]
-pub(super) struct Names(Vec<u64>);
+pub(super) struct Names {
+    /// One after the other.
+    bytes: Vec<u8>,
+    /// Sorted by name.
+    list: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    start: u32,
+    length: u32,
+    kind: FileType,
+    /// Did somebody ask for it?
+    is_asked: bool,
+}
 
 impl Names {
     /// Lists a directory, where that answers for every name.
@@ -33,54 +46,44 @@ impl Names {
             return None;
         }
         // A file system without such flags (tmpfs before 6.0) has no folded directories.
-        let folded = rustix::fs::ioctl_getflags(&dir).is_ok_and(|flags| flags.bits() & FOLDED != 0);
-        if folded {
+        let is_folded = rustix::fs::ioctl_getflags(&dir).is_ok_and(|flags| flags.bits() & FOLDED != 0);
+        // Without this right nothing in it can be looked at, whatever its list says.
+        let is_open = || rustix::fs::accessat(&dir, c".", Access::EXEC_OK, AtFlags::EACCESS).is_ok();
+        if is_folded || !is_open() {
             return None;
         }
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut entries = RawDir::new(&dir, &mut buffer);
-        let mut names = Vec::with_capacity(64);
+        let (mut bytes, mut list) = (Vec::with_capacity(1024), Vec::with_capacity(64));
         while let Some(entry) = entries.next() {
-            if names.len() == MOST {
+            let entry = entry.ok()?;
+            if list.len() == MOST {
                 return None;
             }
-            names.push(hash(entry.ok()?.file_name().to_bytes()));
+            let name = entry.file_name().to_bytes();
+            let (start, length) = (bytes.len() as u32, name.len() as u32);
+            list.push(Entry { start, length, kind: entry.file_type(), is_asked: false });
+            bytes.extend_from_slice(name);
         }
-        names.sort_unstable();
-        Some(Self(names))
+        list.sort_unstable_by(|a, b| name_in(&bytes, a).cmp(name_in(&bytes, b)));
+        Some(Self { bytes, list })
     }
 
-    /// Is this name surely not there?
-    pub(super) fn lack(&self, name: &[u8]) -> bool {
-        self.0.binary_search(&hash(name)).is_err()
+    /// What stands there under this name; nothing where there is no such name.
+    pub(super) fn kind(&mut self, name: &[u8]) -> Option<FileType> {
+        let place = self.list.binary_search_by(|entry| name_in(&self.bytes, entry).cmp(name)).ok()?;
+        self.list[place].is_asked = true;
+        Some(self.list[place].kind)
     }
-}
 
-fn hash(name: &[u8]) -> u64 {
-    let mut hasher = NameHasher::default();
-    hasher.write(name);
-    hasher.finish()
-}
-
-/// FNV-1a: for names of a few bytes, which come from built-in tables and policies of bounded size, no hash costs less.
-pub(super) struct NameHasher(u64);
-
-impl Default for NameHasher {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
+    /// What was asked for and is there.
+    pub(super) fn asked(&self) -> impl Iterator<Item = (&[u8], FileType)> {
+        self.list.iter().filter(|entry| entry.is_asked).map(|entry| (name_in(&self.bytes, entry), entry.kind))
     }
 }
 
-impl Hasher for NameHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+fn name_in<'b>(bytes: &'b [u8], entry: &Entry) -> &'b [u8] {
+    &bytes[entry.start as usize..][..entry.length as usize]
 }
 
 #[cfg(test)]
@@ -88,19 +91,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_listed_is_not_lacking() {
+    fn a_listing_tells_what_is_there_and_what_is_not() {
         // A file system that lists everything, wherever tests run.
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         for name in ["a", ".ssh", "x y", "é"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        let names = Names::of(dir.path()).unwrap();
+        std::fs::create_dir(dir.path().join("dir")).unwrap();
+        std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();
+        let mut names = Names::of(dir.path()).unwrap();
         for name in ["a", ".ssh", "x y", "é"] {
-            assert!(!names.lack(name.as_bytes()), "{name}");
+            assert_eq!(names.kind(name.as_bytes()), Some(FileType::RegularFile), "{name}");
         }
-        for name in ["b", ".SSH", "x", ""] {
-            assert!(names.lack(name.as_bytes()), "{name}");
+        assert_eq!(names.kind(b"dir"), Some(FileType::Directory));
+        assert_eq!(names.kind(b"link"), Some(FileType::Symlink));
+        for name in ["b", ".SSH", "x", "", "dir/", "aa"] {
+            assert_eq!(names.kind(name.as_bytes()), None, "{name}");
         }
+        assert_eq!(names.asked().count(), 6);
     }
 
     #[test]

@@ -187,6 +187,38 @@ fn a_repository_is_begun() {
     });
 }
 
+/// Dotfiles are projects too: what an agent writes into them does not choose what is read for the next session.
+#[test]
+fn settings_that_the_agent_may_write_lead_nowhere() {
+    each(|desk| {
+        let (home, project) = (desk.home("private"), desk.project(""));
+        let (private, project) = (home.to_str().unwrap(), project.to_str().unwrap());
+        desk.write_home("private", "[user]\n\temail = private@example.com\n");
+        desk.write_home(
+            ".gitconfig",
+            &format!("[include]\n\tpath = {project}more\n[include]\n\tpath = {project}link\n"),
+        );
+        desk.write(
+            "more",
+            &format!(
+                "[user]\n\tname = Dot Ada\n[include]\n\tpath = {private}\n[core]\n\texcludesFile = {private}\n\
+                 [core]\n\tattributesFile = {project}link\n"
+            ),
+        );
+        desk.prepare("ln -s ../home/private link");
+        desk.works(&[
+            ("it may write them", "echo >> more && ln -sfn \"$(readlink link)\" link"),
+            ("what they say counts", "git config user.name | grep -qx 'Dot Ada'"),
+            ("where they lead does not", "! git config user.email && ! grep -r private@ \"$HOME\""),
+        ]);
+        desk.prepare("mv more ../home/dots && ln -s ../home/dots more && mv ../home/.gitconfig more2 && ln -s ../project/more2 ../home/.gitconfig");
+        desk.works(&[
+            ("what the user's settings are a link to cannot be written", "! echo >> more2"),
+            ("a link that the agent may write does not count", "! git config user.name"),
+        ]);
+    });
+}
+
 /// The user's own settings count, by way of includes and conditions; what is secret in them is not there.
 #[test]
 fn settings_go_along_and_secrets_stay() {

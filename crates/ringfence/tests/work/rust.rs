@@ -189,5 +189,13 @@ fn a_crate_is_copied_by_its_hash_alone() {
         assert_eq!(fs::read(desk.home(".cargo/registry/cache/private-1/secret-1.0.0.crate")).unwrap(), b"SECRET");
         let said = crate::desk::shown(&desk.inside("true"));
         assert!(said.contains("packages could not be copied"), "{said}");
+        // A cache that lies in a project is the agent's too, and what it holds may lead anywhere.
+        desk.write("go/cache/download/x/@v/v1.ziphash", "h1:x");
+        std::os::unix::fs::symlink(desk.home(".gitconfig"), desk.project("go/cache/download/x/@v/v1.zip")).unwrap();
+        desk.write("go.sum", "x v1 h1:x\n");
+        desk.write("go.mod", "module y\n");
+        let cache = desk.project("go");
+        let desk = desk.with("GOMODCACHE", cache.to_str().unwrap());
+        desk.works(&[("what a link leads to is not copied", "! grep -rq Ada \"$GOMODCACHE\"")]);
     });
 }

@@ -325,7 +325,7 @@ fn standard_input_leads_past_no_guard() {
         log.write_all(b"SECRET\n").unwrap();
         fence.own();
         let mut command = fence.ringfence();
-        command.args(["run", "--", "/bin/sh", "-c", "cat /proc/self/fd/1 >&2; echo out"]).stdout(log);
+        command.args(["run", "--", "/bin/sh", "-c", "exec 9>&1; cat /proc/$$/fd/9 >&2; echo out"]).stdout(log);
         let output = command.output().unwrap();
         assert!(!text(&output.stderr).contains("SECRET"), "{}", text(&output.stderr));
         assert_eq!(fs::read(fence.path("other/log")).unwrap(), b"SECRET\nout\n");

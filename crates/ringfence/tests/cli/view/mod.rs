@@ -48,8 +48,8 @@ struct Fence {
 
 impl Fence {
     fn new(who: Who) -> Self {
-        let ground = if is_root() { Path::new("/srv") } else { Path::new(env!("CARGO_TARGET_TMPDIR")) };
-        let world = World::open_to_all_on(ground, env!("CARGO_BIN_EXE_ringfence"));
+        let binary = env!("CARGO_BIN_EXE_ringfence");
+        let world = if is_root() { World::open_to_all_on(Path::new("/srv"), binary) } else { World::new(binary) };
         fs::set_permissions(world.path("run"), Permissions::from_mode(0o755)).unwrap();
         let fence = Self { world, who };
         fence.own();

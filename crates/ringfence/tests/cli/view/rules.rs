@@ -125,3 +125,35 @@ fn roots_inside_roots() {
         fence.works("cat top");
     });
 }
+
+/// Pipes of others cannot be written or read where only reading is granted: a read-only mount stops neither.
+#[test]
+fn pipes_in_what_is_only_readable_are_closed() {
+    each(|fence| {
+        fence.write(&[("other/docs/readme", "hello\n")]);
+        for place in ["other/docs/pipe", "project/pipe"] {
+            rustix::fs::mknodat(rustix::fs::CWD, fence.path(place), rustix::fs::FileType::Fifo, 0o666.into(), 0)
+                .unwrap();
+        }
+        fence.own();
+        fence.write(&[("project/p.toml", "version = 1\n[files]\nread = [\"../other/docs\"]\n")]);
+        let run = |script: &str| {
+            let mut command = fence.ringfence();
+            command.args(["run", "--policy", "p.toml", "--", "timeout", "5", "/bin/sh", "-c", &fence.script(script)]);
+            command.output().unwrap()
+        };
+        // Without a mask they would wait for the other side.
+        for script in ["cat $W/other/docs/pipe", "echo x > $W/other/docs/pipe"] {
+            let output = run(script);
+            let stderr = super::text(&output.stderr);
+            assert!(
+                stderr.contains("ermission denied") || stderr.contains("Read-only"),
+                "as {:?}: {script}: {:?} {stderr}",
+                fence.who,
+                output.status
+            );
+        }
+        let output = run("cat $W/other/docs/readme; echo x > pipe & cat pipe");
+        assert_eq!(super::text(&output.stdout), "hello\nx\n", "{}", super::text(&output.stderr));
+    });
+}
