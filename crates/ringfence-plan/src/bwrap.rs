@@ -145,6 +145,8 @@ impl Words {
         match path.as_bytes() {
             b"/proc" => self.add("--proc", &[b"/proc"]),
             b"/tmp" | b"/var/tmp" => self.bind("--bind", &places.tmp, path),
+            // Bubblewrap makes it for whoever starts it alone, who may be another than whoever works inside.
+            shared @ b"/dev/shm" if has_devices => self.add("--perms", &[b"1777", b"--tmpfs", shared]),
             _ if is_device && has_devices => {}
             _ if is_device => self.add("--dev", &[b"/dev"]),
             other => self.add("--tmpfs", &[other]),
@@ -188,7 +190,7 @@ mod tests {
         let text: Vec<&str> = words.iter().map(|word| std::str::from_utf8(word).unwrap()).collect();
         assert_eq!(
             text.join(" "),
-            "--unshare-all --cap-drop ALL --die-with-parent --symlink usr/bin /bin --dev /dev --proc /proc \
+            "--unshare-all --cap-drop ALL --die-with-parent --symlink usr/bin /bin --dev /dev --perms 1777 --tmpfs /dev/shm --proc /proc \
              --bind /s/tmp /tmp --ro-bind /usr /usr --bind /w /w --bind /w/.git /w/.git --bind /w /w \
              --ro-bind /s/file /w/.env --ro-bind /s/dir /w/keys --ro-bind /w/.git/hooks /w/.git/hooks \
              --remount-ro / --chdir /"

@@ -300,6 +300,47 @@ static SHARED_WITH_THE_HOST: &[SyscallRule] = &[
     absent("shmget", SHARED_IPC),
 ];
 
+const RUNS_AS_ROOT: &str = "whoever started such a program outside would run it as its owner";
+
+/// A mode with this bit, in this argument.
+const fn has_bit(arg: u8, bit: u64) -> ArgTest {
+    ArgTest { arg, mask: bit, value: bit }
+}
+
+const SET_USER: u64 = 0o4000;
+const SET_GROUP: u64 = 0o2000;
+const O_CREAT: u64 = 0x40;
+const O_TMPFILE: u64 = 0x40_0000;
+
+/// What makes a program that runs as its owner or its group. Where files that a session makes belong to somebody else than
+/// whoever works in it, these are refused too: a session in root's own project would leave programs that run as root.
+pub static SET_IDS: &[SyscallRule] = &[
+    refuse_if("chmod", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("chmod", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("creat", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("creat", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmod", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmod", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat", &[has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat", &[has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat2", &[has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat2", &[has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknod", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknod", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknodat", &[has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknodat", &[has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    // Without one of these flags the mode is whatever stood in the register.
+    refuse_if("open", &[has_bit(1, O_CREAT), has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("open", &[has_bit(1, O_CREAT), has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("open", &[has_bit(1, O_TMPFILE), has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("open", &[has_bit(1, O_TMPFILE), has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_CREAT), has_bit(3, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_CREAT), has_bit(3, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_TMPFILE), has_bit(3, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_TMPFILE), has_bit(3, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    absent("openat2", "its mode is behind a pointer; libraries fall back to openat, whose mode can be seen"),
+];
+
 /// The rules for a fence. What they do not name is allowed, up to the newest call that `ringfence-sys` knows; calls that are
 /// newer than that do not exist inside, since nobody has looked at what they do.
 pub fn syscalls(fence: Fence) -> Vec<SyscallRule> {
@@ -416,6 +457,23 @@ mod tests {
         check("socketpair", &[AF_UNIX, SOCK_DGRAM, 0], [None, None, PROTO]);
     }
 
+    /// A mode counts only where it is one: opening what exists leaves anything in its register.
+    #[test]
+    fn programs_that_run_as_their_owner() {
+        let is_refused = |name: &str, args: &[u64]| {
+            let matches =
+                |test: &ArgTest| args.get(usize::from(test.arg)).copied().unwrap_or(0) & test.mask == test.value;
+            SET_IDS.iter().any(|rule| rule.name == name && rule.when.iter().all(matches))
+        };
+        for mode in [0o4755, 0o2755, 0o6000] {
+            assert!(is_refused("chmod", &[0, mode]) && is_refused("fchmodat2", &[0, 0, mode, 0]));
+            assert!(is_refused("openat", &[0, 0, 0x41, mode]) && is_refused("openat", &[0, 0, 0x41_0002, mode]));
+            assert!(is_refused("mknodat", &[0, 0, 0o10_0000 | mode, 0]));
+            assert!(!is_refused("openat", &[0, 0, 0x1, mode]));
+        }
+        assert!(!is_refused("chmod", &[0, 0o1777]) && !is_refused("openat", &[0, 0, 0x41, 0o644]));
+    }
+
     #[test]
     fn what_programs_need_is_open() {
         for name in [
@@ -440,7 +498,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_in_order() {
-        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST] {
+        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST, SET_IDS] {
             assert!(table.is_sorted_by_key(|rule| rule.name));
         }
         for fence in FENCES {

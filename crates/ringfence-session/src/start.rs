@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 
 use ringfence_egress::Rules;
 use ringfence_plan::{
-    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, Shortfall,
-    Standing, Withheld, complement, guarded, receipt,
+    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
+    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
@@ -201,7 +201,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let group = group(order);
     let pids = pids(order, identity, group.as_ref());
-    let filter = seccomp::compile(&plan.syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
+    // What is made here belongs to somebody else than whoever makes it.
+    let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
+    let syscalls = [plan.syscalls.as_slice(), more].concat();
+    let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
         program: Program::new(words(order, &caller, identity, signing, look)?),

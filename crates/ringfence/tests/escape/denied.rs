@@ -187,6 +187,17 @@ pub(super) static TOPIC: Topic = Topic {
         )
         .files(&[File("here/vault/open/key", SECRET)])
         .policy(&[(Deny, "ROW/vault"), (Read, "ROW/vault/open")]),
+        python(
+            Line::Words("deny $out/x*/key"),
+            "a pattern denies outside the project too, in what may be read there",
+            "show(f'{OUT}/xyz/key')",
+            Sign::Secret,
+        )
+        .files(&[File("out/xyz/key", SECRET), File("out/xyz/open", "open\n")])
+        .policy(&[(Read, "$out"), (Deny, "$out/x*/key")]),
+        python(SEEN, "names in a denied directory cannot be seen", "print(os.listdir('kept'))", Sign::Says("listed"))
+            .files(&[File("here/kept/listed", "")])
+            .policy(&[(Deny, "ROW/kept")]),
         // Odd names.
         python(
             DENY_ENV,

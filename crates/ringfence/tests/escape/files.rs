@@ -2,9 +2,31 @@
 
 use super::row::Thing::{File, Link};
 use super::row::{METADATA, READABLE, SECRET, SEEN, Sign, Thing, WRITABLE, python, shell};
-use super::suite::{Topic, tests};
+use super::suite::{Backend, Topic};
 
-tests!(TOPIC);
+/// Every attack of this topic is one: without a fence it succeeds.
+#[test]
+fn without_a_fence() {
+    TOPIC.without_a_fence();
+}
+
+/// M8: nothing of another project shows, natively.
+#[test]
+fn m8_native() {
+    TOPIC.in_a_fence(Backend::Native);
+}
+
+/// M8: nothing of another project shows, by bubblewrap.
+#[test]
+fn m8_bwrap() {
+    TOPIC.in_a_fence(Backend::Bwrap);
+}
+
+/// M8: with Landlock alone names and sizes of another project show, and that is said; contents do not.
+#[test]
+fn m8_landlock() {
+    TOPIC.in_a_fence(Backend::Landlock);
+}
 
 const FILE: &[Thing] = &[File("out/file", SECRET)];
 const MINE: &[Thing] = &[File("out/file", SECRET), File("here/mine/file", "mine\n")];

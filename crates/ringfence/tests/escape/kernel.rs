@@ -1,11 +1,12 @@
 //! Ways into the kernel that no build needs, and ways to more rights.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 
-use super::ground::{Ground, is_root, of_root};
+use super::ground::{Ground, Who, is_root, of_root};
 use super::row::Thing::{Dir, File};
 use super::row::{FENCE, READABLE, Row, SECRET, Sign, python, shell};
-use super::suite::{Topic, tests};
+use super::suite::{Backend, Topic, fence, output, report_skip, tests};
 
 tests!(TOPIC);
 
@@ -35,7 +36,7 @@ pub(super) static TOPIC: Topic = Topic {
             "no key is asked for",
             "
             try:
-                call('add_key', b'user', b'evil', b'x', 1, -3)
+                call('add_key', b'user', b'evil', b'x', 1, -2)
             except OSError:
                 pass
             call('request_key', b'user', b'evil', None, 0)
@@ -55,7 +56,8 @@ pub(super) static TOPIC: Topic = Topic {
         )
         .as_root(),
         way("no page fault is held up", "call('userfaultfd', 1)"),
-        way("the kernel's log is not read", "call('syslog', 3, ctypes.create_string_buffer(4096), 4096)").as_root(),
+        way("the kernel's log is not read by a call", "call('syslog', 3, ctypes.create_string_buffer(4096), 4096)")
+            .as_root(),
         way("memory is not made executable for what is run next", "c('personality', 0x0400000)"),
         way("nobody becomes root", "os.setresuid(0, 0, 0)").as_root(),
         way(
@@ -162,4 +164,56 @@ fn with_capability(ground: &Ground, number: usize) {
         let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         rustix::fs::setxattr(&cat, "security.capability", &value, rustix::fs::XattrFlags::empty()).unwrap();
     }
+}
+
+/// Root's own project is shown as its worker's, and what the worker makes is root's. So a program that runs as its owner would run
+/// as root, for whoever starts it outside: none is made, in any way.
+#[test]
+fn no_program_of_roots_is_planted() {
+    if !is_root() {
+        report_skip("a program of root's: the tests do not run as root");
+        return;
+    }
+    let attack = "
+import ctypes, os, stat, struct
+libc = ctypes.CDLL(None, use_errno=True)
+def of(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), 'refused')
+open('chmod', 'w'), open('group', 'w'), open('fchmod', 'w'), open('fchmodat2', 'w')
+for way in (
+    lambda: os.chmod('chmod', 0o4755),
+    lambda: os.chmod('group', 0o2755),
+    lambda: os.fchmod(os.open('fchmod', os.O_RDONLY), 0o4755),
+    lambda: of(452, -100, b'fchmodat2', 0o4755, 0),
+    lambda: os.open('open', os.O_CREAT | os.O_WRONLY, 0o4755),
+    lambda: of(437, -100, b'openat2', struct.pack('QQQ', os.O_CREAT | os.O_WRONLY, 0o4755, 0), 24),
+    lambda: os.mknod('mknod', 0o4755 | stat.S_IFREG),
+    lambda: libc.linkat(os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o4755), b'', -100, b'without-a-name', 0x1000),
+    lambda: libc.linkat(-100, f\"/proc/self/fd/{os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o4755)}\".encode(), -100, b'tmpfile', 0x400),
+):
+    try:
+        way()
+    except OSError:
+        pass
+open('done', 'w')
+";
+    let planted = |before: fn(&Ground) -> Vec<String>| {
+        let ground = Ground::new(&[]);
+        let project = ground.world.path("project");
+        for path in [&project, &project.join("ringfence.toml")] {
+            std::os::unix::fs::chown(path, Some(0), Some(0)).unwrap();
+        }
+        let seen = output(&ground, &before(&ground), &["/usr/bin/python3", "-I", "-c", attack]);
+        assert!(project.join("done").exists(), "{}", seen.stderr.escape_ascii());
+        let entries = fs::read_dir(&project).unwrap().map(|entry| entry.unwrap());
+        let runs_as_root = |entry: &fs::DirEntry| {
+            let found = entry.metadata().unwrap();
+            found.mode() & 0o6000 != 0 && found.uid() == 0
+        };
+        entries.filter(runs_as_root).map(|entry| entry.file_name()).collect::<Vec<_>>()
+    };
+    let without = planted(|_| vec!["/usr/bin/env".to_owned()]);
+    assert!(without.len() >= 8, "without a fence not every way works: {without:?}");
+    assert_eq!(planted(|ground| fence(ground, Backend::Native, Who::Root)), Vec::<std::ffi::OsString>::new());
 }

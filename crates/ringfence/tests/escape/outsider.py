@@ -101,7 +101,7 @@ def key(name):
     """In the keyring of the user, for a while."""
     number = libc.syscall(wanted["numbers"]["add_key"], b"user", name.encode(), SECRET, len(SECRET), -4)
     libc.syscall(wanted["numbers"]["keyctl"], 15, number, 300)
-    return name
+    return {"name": name, "number": number}
 
 
 nonce = wanted["nonce"]
@@ -143,3 +143,5 @@ for name in ("messages", "spare_messages"):
 for name in ("queue", "spare_queue"):
     libc.mq_unlink(found[name].encode())
 libc.semctl(found["counter"], 0, 0)
+# Users have room for few keys.
+libc.syscall(wanted["numbers"]["keyctl"], 21, found["key"]["number"])

@@ -1,7 +1,7 @@
 //! What the kernel shows and takes as files.
 
 use super::row::Thing::File;
-use super::row::{FENCE, OUTSIDERS, READABLE, Row, SECRET, SEEN, Sign, python};
+use super::row::{FENCE, Line, OUTSIDERS, READABLE, Row, SECRET, SEEN, Sign, python};
 use super::suite::{Topic, tests};
 
 tests!(TOPIC);
@@ -63,6 +63,19 @@ pub(super) static TOPIC: Topic = Topic {
             OUTSIDERS,
             "what the kernel kills first is not set for a process outside",
             "write(f\"/proc/{OUTSIDER['pid']}/oom_score_adj\", text=b'500')",
+            Sign::Works,
+        ),
+        python(Line::Words("deny /proc/keys"), "keys of the user cannot be listed", "show('/proc/keys')", Sign::Works),
+        python(
+            Line::Words("deny /proc/kallsyms"),
+            "addresses of the kernel cannot be read",
+            "show('/proc/kallsyms')",
+            Sign::Works,
+        ),
+        python(
+            Line::Words("deny /proc/sys/kernel/core_pattern"),
+            "which program the kernel runs for a crash cannot be read",
+            "show('/proc/sys/kernel/core_pattern')",
             Sign::Works,
         ),
         python(

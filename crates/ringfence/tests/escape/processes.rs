@@ -117,7 +117,7 @@ pub(super) static TOPIC: Topic = Topic {
             "
             # Linked to where it can be seen, as whoever looks for it does.
             call('keyctl', 8, -4, -2)
-            found = call('keyctl', 10, -4, b'user', OUTSIDER['key'].encode(), 0)
+            found = call('keyctl', 10, -4, b'user', OUTSIDER['key']['name'].encode(), 0)
             buffer = ctypes.create_string_buffer(999)
             call('keyctl', 11, found, buffer, 999)
             print(buffer.value)

@@ -142,7 +142,7 @@ impl Topic {
             let text = format!("{opened}\nos.execv(sys.argv[2], sys.argv[2:])\n");
             let opener = ["/usr/bin/python3", "-I", "-c", &text, &orders].map(str::to_owned);
             // The user that a wrapper becomes has these open, so the wrapper comes first.
-            let at = if command[0] == SETPRIV { setpriv().len() } else { 0 };
+            let at = if command.first().is_some_and(|word| word == SETPRIV) { setpriv().len() } else { 0 };
             command.splice(at..at, opener);
         }
         let driver = ["/usr/bin/python3", "-I", "-c", include_str!("driver.py")].map(str::to_owned);
