@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod dist;
 mod packages;
 mod say;
 mod steps;
@@ -20,7 +21,8 @@ usage: cargo xtask COMMAND
 
   test             install what is missing, then check format, lints, rules, tests, docs and dependencies
   tidy             check the rules of this repository
-  bench [--quick]  measure `decide` and the fence, and fail when a figure is over its bar";
+  bench [--quick]  measure `decide` and the fence, and fail when a figure is over its bar
+  dist             build the program as one file that needs no library of the host";
 
 /// The exit code for a command line that we do not understand.
 const EXIT_USAGE: u8 = 2;
@@ -31,6 +33,7 @@ enum Chore<'w> {
     Test,
     Tidy,
     Bench(bench::Effort),
+    Dist,
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort),
     /// A helper of a benchmark, also inside the fence.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
         Some(Chore::Bench(effort)) => bench::run(&workspace_root(), effort),
+        Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort)) => bench::fence(dir.as_ref(), effort),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
@@ -68,6 +72,7 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["tidy"] => Some(Chore::Tidy),
         ["bench"] => Some(Chore::Bench(bench::Effort::Full)),
         ["bench", "--quick"] => Some(Chore::Bench(bench::Effort::Quick)),
+        ["dist"] => Some(Chore::Dist),
         ["bench-fence", dir] => Some(Chore::BenchFence(dir, bench::Effort::Full)),
         ["bench-fence", dir, "--quick"] => Some(Chore::BenchFence(dir, bench::Effort::Quick)),
         ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),

@@ -11,9 +11,11 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::rc::Rc;
 
-use ringfence_plan::{Claim, LayerName, Shortfall};
+use ringfence_plan::{Claim, Found, LayerName, Shortfall};
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Anchor, Effect, HostFacts, PATH_MAX, Rule, Segment, Sense, Source, Standing};
+use ringfence_surface::{
+    AbsPath, Anchor, Effect, HostFacts, PATH_MAX, PathFact, Rule, Segment, Sense, Source, Standing,
+};
 use rustix::fs::{Access, AtFlags, FileType, OFlags, RawDir};
 
 use crate::place::{open_beneath, open_place, relative};
@@ -48,9 +50,19 @@ impl<'s> Walk<'s> {
             if is_known_missing || roots.iter().any(|root| base.is_within(root)) {
                 continue;
             }
+            // What lies in something read-only cannot be written anyway, unless it is mounted elsewhere too.
+            let is_moot = rule.effect == Effect::Protect && self.is_read_only(base) && self.aliases.is_empty();
             if rule.pattern.rest.is_empty() {
-                self.look_at(base);
-            } else if self.visible.shows_below(base) || !self.aliases.is_empty() {
+                match facts.paths.get(base) {
+                    _ if is_moot => {}
+                    // The session's own has the same names as the host's, and nothing else of it is needed.
+                    Some(PathFact::Missing) => {}
+                    Some(fact) if self.visible.ground(base) == Some(Ground::Processes) => self.of_processes(base, fact),
+                    _ => self.look_at(base),
+                }
+            } else if (!is_moot || self.visible.is_written_below(base)) && self.visible.shows_below(base)
+                || !self.aliases.is_empty()
+            {
                 let mut left = MOST_FOR_A_RULE;
                 let found = self.expand(base.clone(), &rule.pattern.rest, &mut listings, &mut left);
                 if let Err(Cut) = found
@@ -59,6 +71,19 @@ impl<'s> Walk<'s> {
                     self.hide_found(base, WhyHidden::TooMany);
                 }
             }
+        }
+    }
+
+    fn is_read_only(&self, path: &AbsPath) -> bool {
+        matches!(self.visible.ground(path), Some(Ground::Host { is_writable: false } | Ground::Processes))
+    }
+
+    /// Guards a name among the session's processes.
+    fn of_processes(&mut self, path: &AbsPath, fact: &PathFact) {
+        let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return };
+        if let Standing::Denied(_) = self.surface.cursor(&parent).standing(name) {
+            let kind = if *fact == PathFact::Directory { Found::Directory } else { Found::File };
+            self.walked.findings.denied.push((path.clone(), kind));
         }
     }
 

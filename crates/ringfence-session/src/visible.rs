@@ -46,15 +46,22 @@ impl<'m> Visible<'m> {
         }
     }
 
+    /// Is something mounted below a place that can be written?
+    pub(crate) fn is_written_below(&self, path: &AbsPath) -> bool {
+        let is_writable = |ground: &Ground| matches!(ground, Ground::Host { is_writable: true });
+        self.mounts.iter().any(|(mount, ground)| is_writable(ground) && is_below(mount, path))
+    }
+
     /// Is something of the host's shown at a place or below it?
     pub(crate) fn shows_below(&self, path: &AbsPath) -> bool {
-        let is_below = |mount: &[u8]| {
-            mount.strip_prefix(path.as_bytes()).is_some_and(|rest| path.is_root() || rest.first() == Some(&b'/'))
-        };
         let is_shown = |ground: Option<Ground>| matches!(ground, Some(Ground::Host { .. } | Ground::Processes));
         is_shown(self.ground(path))
-            || self.mounts.iter().any(|(mount, ground)| is_shown(Some(*ground)) && is_below(mount))
+            || self.mounts.iter().any(|(mount, ground)| is_shown(Some(*ground)) && is_below(mount, path))
     }
+}
+
+fn is_below(mount: &[u8], path: &AbsPath) -> bool {
+    mount.strip_prefix(path.as_bytes()).is_some_and(|rest| path.is_root() || rest.first() == Some(&b'/'))
 }
 
 fn ground_of(op: &MountOp) -> Option<Ground> {

@@ -15,7 +15,7 @@ use rustix::fs::{FileType, OFlags};
 
 use crate::error::Failure;
 
-use names::Names;
+use names::{Names, Worth};
 
 /// A live host that remembers what it was asked.
 pub(crate) struct Recorder {
@@ -24,6 +24,8 @@ pub(crate) struct Recorder {
     places: HashMap<AbsPath, usize>,
     /// The one that was asked for last: rules come sorted.
     last: usize,
+    /// Hundreds of rules speak of what may be in a home, and few of a home's names are in rules elsewhere.
+    homes: Vec<AbsPath>,
     git: BTreeMap<AbsPath, Option<GitFact>>,
     git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
 }
@@ -31,6 +33,7 @@ pub(crate) struct Recorder {
 /// What is known of a directory.
 struct Directory {
     path: AbsPath,
+    worth: Worth,
     asked: Asked,
     /// What was looked at in it.
     known: HashMap<Vec<u8>, PathFact>,
@@ -46,8 +49,8 @@ enum Asked {
     Unlisted,
 }
 
-/// From here on a directory is listed: that costs about as much as this many looks.
-const OFTEN: u32 = 16;
+/// From here on a directory is listed, if that is worth it.
+const OFTEN: u32 = 6;
 
 /// A path of ours as the system takes it.
 pub(crate) fn os_path(path: &AbsPath) -> &Path {
@@ -181,14 +184,14 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 }
 
 impl Recorder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(homes: Vec<AbsPath>) -> Self {
         let (directories, places) = (Vec::with_capacity(64), HashMap::with_capacity(64));
-        Self { directories, places, last: 0, git: BTreeMap::new(), git_runs: BTreeMap::new() }
+        Self { directories, places, last: 0, homes, git: BTreeMap::new(), git_runs: BTreeMap::new() }
     }
 
     /// Hands the record over. What is not in it counts as missing.
     pub(crate) fn into_facts(self, mut facts: HostFacts) -> HostFacts {
-        for Directory { path, asked, known } in self.directories {
+        for Directory { path, asked, known, .. } in self.directories {
             let looked = known.into_iter().filter(|(_, fact)| *fact != PathFact::Missing);
             facts.paths.extend(looked.map(|(name, fact)| (path.child(&name), fact)));
             if let Asked::Often(names) = asked {
@@ -208,8 +211,10 @@ impl Recorder {
                 Some(place) => *place,
                 None => {
                     let path = path.parent().unwrap_or_else(AbsPath::root);
+                    let is_home = self.homes.iter().any(|home| path.is_within(home));
+                    let worth = if is_home { Worth::Always } else { Worth::InMemory };
                     self.places.insert(path.clone(), self.directories.len());
-                    self.directories.push(Directory { path, asked: Asked::Times(0), known: HashMap::new() });
+                    self.directories.push(Directory { path, worth, asked: Asked::Times(0), known: HashMap::new() });
                     self.directories.len() - 1
                 }
             };
@@ -222,7 +227,7 @@ impl Directory {
     /// What stands there under a name.
     fn look(&mut self, name: &[u8], path: &AbsPath) -> PathFact {
         if let Asked::Times(OFTEN) = self.asked {
-            self.asked = Names::of(os_path(&self.path)).map_or(Asked::Unlisted, Asked::Often);
+            self.asked = Names::of(os_path(&self.path), self.worth).map_or(Asked::Unlisted, Asked::Often);
         }
         match &mut self.asked {
             Asked::Often(names) => match names.kind(name).map(fact) {

@@ -50,7 +50,8 @@ impl<'m> Loader<'m> {
 
     /// For a directory and an environment that somebody else found out.
     pub(crate) fn with_facts(managed: &'m Path, facts: HostFacts) -> Self {
-        Self { managed, facts, look: Recorder::new() }
+        let look = Recorder::new(facts.all_homes());
+        Self { managed, facts, look }
     }
 
     pub(crate) fn facts(&self) -> &HostFacts {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Effort;
+use crate::dist;
 use crate::steps::{Failure, Outcome, cargo, must_succeed};
 
 /// Somebody without an account: no file of the machine is theirs.
@@ -27,8 +28,14 @@ impl Ground {
         Self { dir: dir.to_owned() }
     }
 
+    /// The program as it is handed out.
     pub(super) fn ringfence(&self) -> PathBuf {
         self.dir.join("bin/ringfence")
+    }
+
+    /// The program as cargo builds it by itself, with the host's libraries.
+    pub(super) fn plain(&self) -> PathBuf {
+        self.dir.join("bin/ringfence-plain")
     }
 
     /// This program, as a helper inside the fence: programs of the project can be read there.
@@ -76,13 +83,14 @@ impl Ground {
 /// Builds what is measured, lays it out, and measures as an ordinary user.
 pub(super) fn measure(root: &Path, effort: Effort) -> Result<Outcome, Failure> {
     must_succeed(&mut cargo(root, &["build", "--release", "-p", "ringfence"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let plain = dist::target_directory(root).join("release/ringfence");
+    let handed_out = dist::build(root)?;
     let is_root = is_root()?;
     let base = base(is_root);
     let place = tempfile::Builder::new().prefix("ringfence-bench-").tempdir_in(&base);
     let place = place.map_err(|cause| failed(&base, &cause))?;
     let ground = Ground::at(place.path());
-    lay_out(&ground, &target.join("release/ringfence")).map_err(|cause| failed(&ground.dir, &cause))?;
+    lay_out(&ground, &handed_out, &plain).map_err(|cause| failed(&ground.dir, &cause))?;
     if effort == Effort::Full {
         bring_toolchain(&ground)?;
     }
@@ -102,15 +110,21 @@ fn base(is_root: bool) -> PathBuf {
     home.filter(|home| home.is_dir()).unwrap_or_else(std::env::temp_dir)
 }
 
-fn lay_out(ground: &Ground, ringfence: &Path) -> io::Result<()> {
+fn lay_out(ground: &Ground, handed_out: &Path, plain: &Path) -> io::Result<()> {
     fs::set_permissions(&ground.dir, fs::Permissions::from_mode(0o755))?;
     for dir in ["bin", "scratch", "home/project"] {
         fs::create_dir_all(ground.dir.join(dir))?;
     }
-    fs::copy(ringfence, ground.ringfence())?;
+    fs::copy(handed_out, ground.ringfence())?;
+    fs::copy(plain, ground.plain())?;
     fs::copy(std::env::current_exe()?, ground.dir.join("bin/xtask"))?;
     fs::copy(std::env::current_exe()?, ground.helper())?;
-    fs::write(ground.project().join("README"), "A project to start commands in.\n")
+    fs::write(ground.project().join("README"), "A project to start commands in.\n")?;
+    // Nearly every project is a repository, in which hooks and settings are guarded.
+    match ground.command("git").args(["init", "-q"]).status()? {
+        status if status.success() => Ok(()),
+        status => Err(io::Error::other(format!("`git init` ended with {status}"))),
+    }
 }
 
 /// The compiler of whoever measures may lie in a home that nobody else may enter: its programs and libraries are linked here,

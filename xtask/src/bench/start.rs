@@ -19,15 +19,17 @@ pub(super) fn run(ground: &Ground, turns: Turns, bars: &mut Bars) -> Result<(), 
         Runner { name: "true", command: ground.command("true") },
         Runner { name: "bubblewrap", command: bwrap },
         Runner { name: "ringfence", command: ground.fenced(&[], &["true"]) },
+        Runner { name: "ringfence with the host's libraries", command: with_libraries(ground) },
         Runner { name: "ringfence --version", command: version(ground) },
+        Runner { name: "bubblewrap with a broad view", command: broad(ground) },
     ];
     let taken = in_turns(runners, turns)?;
-    let [plain, bwrap, ringfence, _] = taken.as_slice() else { return Ok(()) };
+    let [plain, bwrap, ringfence, ..] = taken.as_slice() else { return Ok(()) };
     let ratio = |of: fn(&Taken) -> f64| added(plain, ringfence, of) / added(plain, bwrap, of);
     let row = |taken: &Taken| {
         let over = |of: fn(&Taken) -> f64| ms(added(plain, taken, of));
         // bubblewrap goes away before its first process inside does, so that one's time is counted for nobody here.
-        let cpu = if taken.name == "bubblewrap" { "not counted whole".to_owned() } else { over(|t| t.cpu) };
+        let cpu = if taken.name.starts_with("bubblewrap") { "not counted whole".to_owned() } else { over(|t| t.cpu) };
         vec![taken.name.to_owned(), ms(taken.median), over(|t| t.median), over(|t| t.least), cpu]
     };
     let mut rows: Vec<Vec<String>> = taken.iter().map(row).collect();
@@ -49,6 +51,23 @@ pub(super) fn run(ground: &Ground, turns: Turns, bars: &mut Bars) -> Result<(), 
 
 fn added(plain: &Taken, taken: &Taken, of: fn(&Taken) -> f64) -> f64 {
     of(taken) - of(plain)
+}
+
+/// The program as cargo builds it by itself.
+fn with_libraries(ground: &Ground) -> Command {
+    let mut command = ground.command(ground.plain());
+    command.args(["run", "--", "true"]);
+    command
+}
+
+/// What people often write: the host read-only, the project writable, nothing masked. Another thing than our view, for
+/// comparison only.
+fn broad(ground: &Ground) -> Command {
+    let mut command = ground.command("bwrap");
+    command.args(["--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/", "--dev", "/dev"]);
+    command.args(["--proc", "/proc", "--tmpfs", "/tmp", "--bind"]).arg(ground.project()).arg(ground.project());
+    command.arg("--chdir").arg(ground.project()).arg("true");
+    command
 }
 
 /// What an exec of the program costs by itself.

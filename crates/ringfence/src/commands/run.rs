@@ -111,7 +111,7 @@ impl Ladder<'_> {
             user: self.account,
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
         };
-        let ready = prepare(&order, &mut Recorder::new()).map_err(|source| Failure::Prepare { source })?;
+        let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
             say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));

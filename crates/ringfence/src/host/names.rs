@@ -16,6 +16,19 @@ const MOST: usize = 4_096;
 /// numbers them.
 const COMPLETE: &[FsWord] = &[0x9123_683e, 0xef53, 0xf2f5_2010, 0x794c_7630, 0x0102_1994, 0x5846_5342];
 
+/// tmpfs, and the kernel's own file system of devices.
+const IN_MEMORY: FsWord = 0x0102_1994;
+
+/// When a listing is worth its time. A name costs a third of a look, and a file system in memory does not remember what it does
+/// not hold, so that looks cost more there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Worth {
+    /// In any case.
+    Always,
+    /// Where looks cost more.
+    InMemory,
+}
+
 /// The kernel's `FS_CASEFOLD_FL`.
 const FOLDED: u32 = 0x4000_0000;
 
@@ -39,10 +52,11 @@ struct Entry {
 
 impl Names {
     /// Lists a directory, where that answers for every name.
-    pub(super) fn of(dir: &Path) -> Option<Self> {
+    pub(super) fn of(dir: &Path, worth: Worth) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::open(dir, flags, Mode::empty()).ok()?;
-        if !COMPLETE.contains(&rustix::fs::fstatfs(&dir).ok()?.f_type) {
+        let kind = rustix::fs::fstatfs(&dir).ok()?.f_type;
+        if !COMPLETE.contains(&kind) || worth == Worth::InMemory && kind != IN_MEMORY {
             return None;
         }
         // A file system without such flags (tmpfs before 6.0) has no folded directories.
@@ -99,7 +113,7 @@ mod tests {
         }
         std::fs::create_dir(dir.path().join("dir")).unwrap();
         std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();
-        let mut names = Names::of(dir.path()).unwrap();
+        let mut names = Names::of(dir.path(), Worth::InMemory).unwrap();
         for name in ["a", ".ssh", "x y", "é"] {
             assert_eq!(names.kind(name.as_bytes()), Some(FileType::RegularFile), "{name}");
         }
@@ -113,8 +127,8 @@ mod tests {
 
     #[test]
     fn only_a_directory_that_shows_everything_is_listed() {
-        assert!(Names::of(Path::new("/proc")).is_none());
-        assert!(Names::of(Path::new("/no/such/directory")).is_none());
-        assert!(Names::of(Path::new("/dev/null")).is_none());
+        for path in ["/proc", "/no/such/directory", "/dev/null"] {
+            assert!(Names::of(Path::new(path), Worth::Always).is_none(), "{path}");
+        }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn asks_first(source: &Source) -> String {
 
 /// Answers about a path as the kernel would see it: links on the way are followed as far as the path exists.
 pub(super) fn about_path(surface: &Surface, cwd: &AbsPath, path: &OsStr, access: Access) -> Result<Answer, Failure> {
-    let mut live = Recorder::new();
+    let mut live = Recorder::new(Vec::new());
     let found = found(cwd, path, &mut live)?;
     // A link that is closed by its own name is closed, wherever it leads.
     let is_closed = |link: &&AbsPath| matches!(surface.decide(link, access).because, Because::Rule(rule) if rule.effect < Effect::Write(Role::WorkingDir));
@@ -169,7 +169,7 @@ fn about_port(surface: &Surface, port: u16) -> Answer {
 
 /// Answers about a unix socket of the host.
 pub(super) fn about_socket(surface: &Surface, cwd: &AbsPath, path: &OsStr) -> Result<Answer, Failure> {
-    let path = real(cwd, path, &mut Recorder::new())?;
+    let path = real(cwd, path, &mut Recorder::new(Vec::new()))?;
     Ok(match surface.decide_socket(&path) {
         Some(entry) => allowed(Asked::Connect, path.as_bytes(), format!("sockets \"{path}\""), entry),
         None => denied(
