@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -25,9 +26,13 @@ pub(crate) struct Attempt {
     pub(crate) from: u16,
 }
 
+/// How long a command runs before its attempts are watched.
+const SETTLED: Duration = Duration::from_millis(250);
+
 /// Notes every attempt that is not expected.
 pub(crate) async fn watch(socket: OwnedFd, is_expected: impl Fn(&Attempt) -> bool, refusals: Refusals) {
-    // It takes milliseconds, in which nothing is carried: the command has started by now.
+    // It takes milliseconds, in which nothing is carried and nobody can end: a command that is over at once does not pay them.
+    tokio::time::sleep(SETTLED).await;
     if ringfence_sys::net::watch(socket.as_fd()).is_err() {
         return;
     }
