@@ -303,6 +303,10 @@ impl Drop for Ground {
             // Most worlds borrow nothing.
             let _ = fs::remove_dir_all(dir);
         }
+        if !is_root() {
+            // A session that was killed and an overlay leave directories that their owner cannot list, and so not remove.
+            let _ = Command::new("/bin/chmod").args(["-R", "u+rwX"]).arg(self.world.path("")).output();
+        }
     }
 }
 
