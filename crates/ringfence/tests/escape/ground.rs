@@ -168,6 +168,7 @@ impl Ground {
             "sockets": all(|row| row.sockets),
             "datagrams": all(|row| row.datagrams),
             "numbers": numbers(),
+            "offers": self.offers(),
         });
         serde_json::from_str(&self.tell(&wanted.to_string())).unwrap()
     }
@@ -209,6 +210,16 @@ impl Ground {
 
     fn heard(&self) -> PathBuf {
         self.world.path("other/heard")
+    }
+
+    /// What the attacks want of the outsider: they say `OUTSIDER['name']`.
+    fn offers(&self) -> BTreeSet<&'static str> {
+        let texts = self.rows.iter().map(|row| match row.attack {
+            Attack::Python(text) | Attack::Shell(text) => text,
+        });
+        let names = texts.flat_map(|text| text.split("OUTSIDER['").skip(1)).filter_map(|rest| rest.split('\'').next());
+        // What is open when a command starts is a connection.
+        names.chain(["tcp4"]).collect()
     }
 
     fn tell(&self, line: &str) -> String {
@@ -291,6 +302,10 @@ impl Drop for Ground {
         for dir in self.borrowed() {
             // Most worlds borrow nothing.
             let _ = fs::remove_dir_all(dir);
+        }
+        if !is_root() {
+            // A session that was killed and an overlay leave directories that their owner cannot list, and so not remove.
+            let _ = Command::new("/bin/chmod").args(["-R", "u+rwX"]).arg(self.world.path("")).output();
         }
     }
 }

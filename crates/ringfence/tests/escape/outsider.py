@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 import threading
 
@@ -91,7 +92,8 @@ def messages():
 
 
 def named_queue(name):
-    queue = libc.mq_open(name.encode(), os.O_CREAT | os.O_RDWR, 0o600, None)
+    sizes = struct.pack("8l", 0, 8, 256, 0, 0, 0, 0, 0)
+    queue = libc.mq_open(name.encode(), os.O_CREAT | os.O_RDWR, 0o600, sizes)
     for _ in range(8):
         libc.mq_send(queue, SECRET, len(SECRET), 0)
     return name
@@ -105,29 +107,36 @@ def key(name):
 
 
 nonce = wanted["nonce"]
-found = {
-    "pid": os.getpid(),
-    "address": ctypes.addressof(memory),
-    "length": len(SECRET),
-    "scratch": ctypes.addressof(scratch),
-    "file": file,
-    "tcp4": listen(socket.AF_INET, ("127.0.0.1", 0))[1],
-    "tcp6": listen(socket.AF_INET6, ("::1", 0))[1],
-    "udp4": hear(socket.AF_INET, ("127.0.0.1", 0))[1],
-    "udp6": hear(socket.AF_INET6, ("::1", 0))[1],
-    "abstract": nonce,
-    "abstract_datagrams": "d" + nonce,
-    "memory": shared_memory(),
-    "messages": messages(),
-    "queue": named_queue("/" + nonce),
-    "spare_memory": shared_memory(),
-    "spare_messages": messages(),
-    "spare_queue": named_queue("/spare-" + nonce),
-    "counter": libc.semget(0, 1, 0o1600),
-    "key": key(nonce),
+
+
+def abstract(kind, name):
+    kind(socket.AF_UNIX, "\0" + name)
+    return name
+
+
+offers = {
+    "pid": os.getpid,
+    "address": lambda: ctypes.addressof(memory),
+    "length": lambda: len(SECRET),
+    "scratch": lambda: ctypes.addressof(scratch),
+    "file": lambda: file,
+    "tcp4": lambda: listen(socket.AF_INET, ("127.0.0.1", 0))[1],
+    "tcp6": lambda: listen(socket.AF_INET6, ("::1", 0))[1],
+    "udp4": lambda: hear(socket.AF_INET, ("127.0.0.1", 0))[1],
+    "udp6": lambda: hear(socket.AF_INET6, ("::1", 0))[1],
+    "abstract": lambda: abstract(listen, nonce),
+    "abstract_datagrams": lambda: abstract(hear, "d" + nonce),
+    "memory": shared_memory,
+    "spare_memory": shared_memory,
+    "messages": messages,
+    "spare_messages": messages,
+    "queue": lambda: named_queue("/" + nonce),
+    "spare_queue": lambda: named_queue("/spare-" + nonce),
+    "counter": lambda: libc.semget(0, 1, 0o1600),
+    "key": lambda: key(nonce),
 }
-listen(socket.AF_UNIX, "\0" + nonce)
-hear(socket.AF_UNIX, "\0d" + nonce)
+# What nobody asks for is not made: some of it is left behind if this is killed, and there is not much room for it.
+found = {name: make() for name, make in offers.items() if name in wanted["offers"]}
 for path in wanted["sockets"]:
     listen(socket.AF_UNIX, path)
 for path in wanted["datagrams"]:
@@ -136,12 +145,13 @@ print(json.dumps(found), flush=True)
 for path in sys.stdin:
     listen(socket.AF_UNIX, path.strip())
     print("listening", flush=True)
-for name in ("memory", "spare_memory"):
+for name in {"memory", "spare_memory"} & found.keys():
     libc.shmctl(found[name], 0, None)
-for name in ("messages", "spare_messages"):
+for name in {"messages", "spare_messages"} & found.keys():
     libc.msgctl(found[name], 0, None)
-for name in ("queue", "spare_queue"):
+for name in {"queue", "spare_queue"} & found.keys():
     libc.mq_unlink(found[name].encode())
-libc.semctl(found["counter"], 0, 0)
-# Users have room for few keys.
-libc.syscall(wanted["numbers"]["keyctl"], 21, found["key"]["number"])
+if "counter" in found:
+    libc.semctl(found["counter"], 0, 0)
+if "key" in found:
+    libc.syscall(wanted["numbers"]["keyctl"], 21, found["key"]["number"])
