@@ -171,7 +171,9 @@ pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Follow
 pub(crate) struct Trail {
     start: Option<AbsPath>,
     raw: Vec<u8>,
-    /// Where in the raw path each name ends, and what stands there. No link is among them.
+    /// Where the last link on the way led, and how much of the raw path that is.
+    turn: Option<(usize, Followed)>,
+    /// Where in the raw path each name after that ends, and what stands there.
     steps: Vec<(usize, PathFact)>,
 }
 
@@ -180,13 +182,17 @@ impl Trail {
     pub(crate) fn follow(&mut self, start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
         check_bytes(raw)?;
         self.back_to(start, raw);
-        let mut at = if raw.first() == Some(&b'/') { AbsPath::root() } else { start.clone() };
-        at.make_room(raw.len() + 1);
-        let (mut next, mut fact) = match self.steps.last() {
-            Some((end, fact)) => (*end, fact.clone()),
-            None => (0, PathFact::Directory),
+        let (turned, mut at, mut fact) = match &self.turn {
+            Some((end, found)) => (*end, found.path.clone(), found.fact.clone()),
+            None if raw.first() == Some(&b'/') => (0, AbsPath::root(), PathFact::Directory),
+            None => (0, start.clone(), PathFact::Directory),
         };
-        at.append(&raw[..next]);
+        at.make_room(raw.len() + 1);
+        let mut next = turned;
+        if let Some((end, known)) = self.steps.last() {
+            (next, fact) = (*end, known.clone());
+            at.append(&raw[turned..next]);
+        }
         while next < raw.len() {
             if raw[next] == b'/' {
                 next += 1;
@@ -201,28 +207,38 @@ impl Trail {
             if fact != PathFact::Missing {
                 fact = look.path(&at);
             }
-            if matches!(fact, PathFact::Link(_)) {
-                return follow(start, raw, look);
+            if let PathFact::Link(_) = fact {
+                // A link that leads nowhere is answered for the path as a whole.
+                let Ok(found) = follow(start, &raw[..end], look) else { return follow(start, raw, look) };
+                (at, fact) = (found.path.clone(), found.fact.clone());
+                self.steps.clear();
+                self.turn = Some((end, found));
+            } else {
+                self.steps.push((end, fact.clone()));
             }
-            self.steps.push((end, fact.clone()));
             self.raw.extend_from_slice(&raw[self.raw.len()..end]);
             next = end;
         }
-        Ok(Followed { path: at, links: Vec::new(), fact })
+        let links = self.turn.as_ref().map_or(Vec::new(), |(_, found)| found.links.clone());
+        Ok(Followed { path: at, links, fact })
     }
 
     /// Goes back to where this path left the last one.
     fn back_to(&mut self, start: &AbsPath, raw: &[u8]) {
         if self.start.as_ref() != Some(start) {
-            self.start = Some(start.clone());
-            self.steps.clear();
+            *self = Self { start: Some(start.clone()), ..Self::default() };
         }
         let common = self.raw.iter().zip(raw).take_while(|(before, now)| before == now).count();
         let is_on = |end: usize| end <= common && matches!(raw.get(end), None | Some(b'/'));
         while self.steps.last().is_some_and(|(end, _)| !is_on(*end)) {
             self.steps.pop();
         }
-        self.raw.truncate(self.steps.last().map_or(0, |(end, _)| *end));
+        if self.turn.as_ref().is_some_and(|(end, _)| !is_on(*end)) {
+            self.turn = None;
+            self.steps.clear();
+        }
+        let turned = self.turn.as_ref().map_or(0, |(end, _)| *end);
+        self.raw.truncate(self.steps.last().map_or(turned, |(end, _)| *end));
     }
 }
 
@@ -318,7 +334,7 @@ mod tests {
     fn check(raw: &str, expected: &str, links: usize) {
         let got = follow(&abs("/w"), raw.as_bytes(), &mut World);
         // On a trail the answer is the same, whatever was followed before.
-        for before in ["x/y", "link/x", raw, "/data/in/x", "loop/x"] {
+        for before in ["x/y", "link/x", raw, "/data/in/x", "loop/x", "link", "chain/g", "rel/in/x", "link/.."] {
             let mut trail = Trail::default();
             let _ = trail.follow(&abs("/w"), before.as_bytes(), &mut World);
             assert_eq!(trail.follow(&abs("/w"), raw.as_bytes(), &mut World), got, "{raw} after {before}");
