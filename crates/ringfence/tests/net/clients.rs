@@ -15,14 +15,14 @@ mkdir -p tiny-1.0.0/src && printf '[package]\nname = "tiny"\nversion = "1.0.0"\n
 echo 'pub const SEVEN: u8 = 7;' > tiny-1.0.0/src/lib.rs
 mkdir -p dl index/ti/ny && tar czf dl/tiny-1.0.0.crate tiny-1.0.0 && rm -r tiny-1.0.0
 sum=$(sha256sum dl/tiny-1.0.0.crate | cut -d' ' -f1)
-echo '{"dl": "https://crates.example.com/dl/{crate}-{version}.crate"}' > index/config.json
+echo '{"dl": "https://rust.example.com/dl/{crate}-{version}.crate"}' > index/config.json
 echo '{"name":"tiny","vers":"1.0.0","deps":[],"features":{},"yanked":false,"cksum":"'$sum'"}' > index/ti/ny/tiny
 
 mkdir -p package && echo '{"name": "tiny", "version": "1.0.0"}' > package/package.json && echo 'module.exports = 7' > package/index.js
 tar czf tiny-npm.tgz package && rm -r package
 sum=sha512-$(openssl dgst -sha512 -binary tiny-npm.tgz | base64 -w0)
 echo '{"name":"tiny","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"tiny","version":"1.0.0",
-"dist":{"tarball":"https://npm.example.com/tiny-npm.tgz","integrity":"'$sum'"}}}}' > tiny
+"dist":{"tarball":"https://js.example.com/tiny-npm.tgz","integrity":"'$sum'"}}}}' > tiny
 
 python3 - <<'END'
 import os, zipfile
@@ -113,7 +113,7 @@ fn k9_package_managers_reach_their_registries() {
         internet.write("cargo/src/lib.rs", "");
         internet.write(
             "cargo/.cargo/config.toml",
-            "[registries.mine]\nindex = \"sparse+https://crates.example.com/index/\"\n",
+            "[registries.mine]\nindex = \"sparse+https://rust.example.com/index/\"\n",
         );
         internet.write("go/go.mod", "module example.com/app\n\ngo 1.18\n");
         internet.write(
@@ -129,13 +129,13 @@ fn k9_package_managers_reach_their_registries() {
             ),
             (
                 "npm",
-                "mkdir npm && cd npm && npm_config_cafile=$SSL_CERT_FILE npm install --registry=https://npm.example.com/ tiny && \
+                "mkdir npm && cd npm && npm_config_cafile=$SSL_CERT_FILE npm install --registry=https://js.example.com/ tiny && \
                  test $(node -p 'require(\"tiny\")') = 7",
             ),
             (
                 "pip",
                 "/usr/bin/python3 -m venv venv && venv/bin/pip install -q --cert \"$SSL_CERT_FILE\" --disable-pip-version-check \
-                 --index-url https://pypi.example.com/simple/ tiny && venv/bin/python -c 'import tiny; assert tiny.SEVEN == 7'",
+                 --index-url https://py.example.com/simple/ tiny && venv/bin/python -c 'import tiny; assert tiny.SEVEN == 7'",
             ),
             (
                 "go, modules",
