@@ -20,6 +20,7 @@ mod refusals;
 mod relay;
 pub mod resolv;
 mod resolver;
+mod room;
 mod rules;
 mod service;
 pub mod spelling;

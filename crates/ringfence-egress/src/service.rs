@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use ringfence_surface::{AbsPath, HostTarget};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::LocalSet;
 use tokio::time::{Duration, sleep, timeout};
 
@@ -19,15 +19,14 @@ use crate::dial::{self, NoConnection};
 use crate::dns::{self, Kind, Question};
 use crate::gate::Gate;
 use crate::packets;
-use crate::pool::Pool;
+use crate::pool::{Pool, Synthetic};
 use crate::proxy::Asked;
 use crate::refusals::Refusals;
 use crate::relay::{self, Stream, relay};
 use crate::resolver::Resolver;
+use crate::room::Room;
 use crate::rules::Rules;
 
-/// Connections at once. More are refused, and said.
-const MOST_CONNECTIONS: usize = 4_096;
 /// How long an answer about a name may be kept inside. The address never changes, but a grant may end.
 const TTL: u32 = 60;
 /// Where names are asked for.
@@ -104,6 +103,9 @@ struct Shared {
     resolver: Arc<dyn Resolver>,
     refusals: Refusals,
     state: std::cell::RefCell<State>,
+    /// How many names may have listeners.
+    most_names: usize,
+    /// Connections that may still be made. More are refused, and said.
     connections: Arc<Semaphore>,
 }
 
@@ -115,14 +117,24 @@ struct State {
     ready: HashSet<String>,
 }
 
+impl State {
+    /// The addresses of a name; none where so many have one already.
+    fn address_of(&mut self, name: &str, most: usize) -> Option<Synthetic> {
+        let has_room = self.ready.len() < most || self.ready.contains(name);
+        has_room.then(|| self.pool.address_of(name)).flatten()
+    }
+}
+
 async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusals: Refusals) {
+    let room = Room::take();
     let state = State { pool: Pool::new(), listen: inside.listen, ready: HashSet::new() };
     let shared = Rc::new(Shared {
         rules,
         resolver,
         refusals,
         state: std::cell::RefCell::new(state),
-        connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+        most_names: room.names,
+        connections: Arc::new(Semaphore::new(room.connections)),
     });
     for (datagrams, listener) in inside.dns {
         tokio::task::spawn_local(answer_datagrams(Rc::clone(&shared), datagrams));
@@ -213,7 +225,7 @@ impl Shared {
         if !matches!(question.kind, Kind::A | Kind::Aaaa) {
             return question.empty();
         }
-        let given = self.state.borrow_mut().pool.address_of(name);
+        let given = self.state.borrow_mut().address_of(name, self.most_names);
         let Some(given) = given else {
             self.refusals.note(format!("name {name}"), "too many names were asked for");
             return question.failed();
@@ -227,6 +239,15 @@ impl Shared {
             }
         }
         question.answer(&[given.v4.into(), given.v6.into()], TTL)
+    }
+
+    /// The right to carry one more connection; that there is none is noted.
+    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
+        if permit.is_none() {
+            self.refusals.note("connection", "too many at once");
+        }
+        permit
     }
 
     /// Is this a packet that somebody here answers, or that stays inside by right?
@@ -274,7 +295,7 @@ async fn answer_streams(shared: Rc<Shared>, listener: OwnedFd) {
     loop {
         let Some(stream) = accepted(&listener, &shared).await else { continue };
         let shared = Rc::clone(&shared);
-        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else { continue };
+        let Some(permit) = shared.permit() else { continue };
         tokio::task::spawn_local(async move {
             let _permit = permit;
             // A name that takes longer than this to be asked for is not wanted.
@@ -312,8 +333,7 @@ async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<TcpStream> 
 async fn accept(shared: Rc<Shared>, listener: TcpListener, to: To) {
     loop {
         let Some(stream) = accepted(&listener, &shared).await else { continue };
-        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else {
-            shared.refusals.note("connection", "too many at once");
+        let Some(permit) = shared.permit() else {
             Stream::Tcp(stream).reset();
             continue;
         };
@@ -389,7 +409,13 @@ async fn to_host_port(shared: &Shared, stream: TcpStream, port: u16) {
 
 /// A program that asked us as its proxy.
 async fn asked(shared: &Shared, mut stream: TcpStream) {
-    let Ok(Ok(mut asked)) = timeout(Duration::from_secs(30), Asked::read(&mut stream)).await else { return };
+    let read = timeout(Duration::from_secs(30), Asked::read(&mut stream)).await;
+    let mut asked = match read.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(asked) => asked,
+        // Somebody only looked whether there is a proxy.
+        Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return,
+        Err(cause) => return shared.refusals.note("proxy", cause.to_string()),
+    };
     // A program that resolved the name itself means the host that the address stands for.
     let address = asked.name.parse::<IpAddr>().ok();
     let name = address.and_then(|address| shared.state.borrow().pool.name_of(address).map(str::to_owned));
@@ -416,12 +442,13 @@ async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListe
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            Err(_) => {
+            Err(cause) => {
+                shared.refusals.note(format!("socket {path}"), cause.to_string());
                 sleep(Duration::from_millis(20)).await;
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else { continue };
+        let Some(permit) = shared.permit() else { continue };
         let (shared, path) = (Rc::clone(&shared), path.clone());
         tokio::task::spawn_local(async move {
             let _permit = permit;
