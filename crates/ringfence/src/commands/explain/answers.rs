@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+use ringfence_session::names_socket;
 use ringfence_surface::curated::env::{dangerous, passes_by_default};
 use ringfence_surface::policy::EnvName;
 use ringfence_surface::{
@@ -187,6 +188,9 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
         return Err(Failure::VariableName { name: name.to_owned() });
     }
     let bytes = name.as_bytes();
+    if let Some(entry) = named_socket(surface, name) {
+        return Ok(allowed(Asked::Pass, bytes, format!("sockets \"{}\"", entry.value), entry));
+    }
     if surface.decide_variable(bytes) == Outcome::Deny {
         let rule = match dangerous(bytes) {
             Some(row) => format!("no entry of `pass` in [env] names it: {}", row.reason),
@@ -208,6 +212,15 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
             remedy: None,
         },
     })
+}
+
+/// The socket that a variable names now, if a policy does too: then it passes.
+fn named_socket<'s>(surface: &'s Surface, name: &str) -> Option<&'s Sourced<AbsPath>> {
+    let value = std::env::var_os(name)?;
+    let is_named = |entry: &Sourced<AbsPath>| {
+        names_socket(value.as_bytes(), &mut Recorder::new(), |path| *path == entry.value).is_some()
+    };
+    surface.reach().sockets.iter().find(|entry| is_named(entry))
 }
 
 fn allowed<T>(asked: Asked, target: &[u8], rule: String, entry: &Sourced<T>) -> Answer {
