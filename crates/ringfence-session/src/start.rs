@@ -349,7 +349,7 @@ fn network(order: &Order<'_>, doors: Doors) -> io::Result<Option<Network>> {
     }
     let rules = Rules {
         hosts: reach.hosts.iter().map(|entry| entry.value.clone()).collect(),
-        private: Vec::new(),
+        private: reach.private.iter().map(|entry| entry.value.clone()).collect(),
         host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
     };
     Ok(Some(Network { rules, sockets: doors.listeners, channel: ways::channel()? }))

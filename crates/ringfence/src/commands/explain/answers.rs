@@ -134,7 +134,11 @@ pub(super) fn about_host(surface: &Surface, host: &str) -> Result<Answer, Failur
     };
     let shown = target.to_string();
     Ok(match surface.decide_host(&target) {
-        Some(entry) => allowed(Asked::Reach, shown.as_bytes(), format!("allow \"{}\"", entry.value), entry),
+        Some(entry) => {
+            let private = surface.decide_private(&target);
+            let private = private.map(|entry| format!(", private \"{}\"", entry.value)).unwrap_or_default();
+            allowed(Asked::Reach, shown.as_bytes(), format!("allow \"{}\"{private}", entry.value), entry)
+        }
         None => denied(
             Asked::Reach,
             shown.as_bytes(),
