@@ -1,10 +1,12 @@
 //! Destinations that nobody answers, as the kernel sees them: the first packet of each attempt.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -49,6 +51,21 @@ pub(crate) async fn watch(socket: OwnedFd, is_expected: impl Fn(&Attempt) -> boo
         let protocol = if attempt.protocol == Protocol::Tcp { "tcp" } else { "udp" };
         refusals.note(format!("{protocol} {}", attempt.address), "the policy does not name it");
     }
+}
+
+/// Closes a packet socket in the kernel's own time.
+///
+/// Whoever closes the last descriptor of one waits for milliseconds, and a session would end that much later. So it is put into
+/// a message in the queue of a socket that is itself in that message: nobody can reach either any more, and the kernel collects
+/// them in a thread of its own. Where that cannot be done it is closed as others are.
+pub(crate) fn let_go(socket: OwnedFd) {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
+    let Ok((from, to)) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None) else { return };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [socket.as_fd(), to.as_fd()];
+    rights.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let _ = rustix::net::sendmsg(&from, &[io::IoSlice::new(b"x")], &mut rights, SendFlags::NOSIGNAL);
 }
 
 /// Reads the head of a packet.

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ringfence_surface::{AbsPath, HostTarget};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -55,6 +56,8 @@ pub struct Egress {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     refusals: Refusals,
+    /// The packet socket once more, to be let go of without waiting.
+    packets: Option<OwnedFd>,
 }
 
 impl Egress {
@@ -66,6 +69,7 @@ impl Egress {
         let refusals = Refusals::default();
         let (stop, stopped) = oneshot::channel();
         let noted = refusals.clone();
+        let packets = inside.packets.as_ref().map(OwnedFd::try_clone).transpose()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             let local = LocalSet::new();
@@ -77,7 +81,7 @@ impl Egress {
             });
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), refusals })
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, packets })
     }
 
     /// What was stopped so far.
@@ -89,6 +93,9 @@ impl Egress {
 
 impl Drop for Egress {
     fn drop(&mut self) {
+        if let Some(packets) = self.packets.take() {
+            packets::let_go(packets);
+        }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // It only ends early by a panic, which it has told.
@@ -452,11 +459,20 @@ async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListe
         let (shared, path) = (Rc::clone(&shared), path.clone());
         tokio::task::spawn_local(async move {
             let _permit = permit;
-            use std::os::unix::ffi::OsStrExt as _;
-            match UnixStream::connect(std::ffi::OsStr::from_bytes(path.as_bytes())).await {
+            match connect_unix(&path).await {
                 Ok(outside) => drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[]).await),
                 Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),
             }
         });
     }
+}
+
+/// Connects to a socket of the host. The agent may be able to put a link in its place, or in that of a directory above it: none
+/// is followed.
+async fn connect_unix(path: &AbsPath) -> io::Result<UnixStream> {
+    let below = path.as_bytes().strip_prefix(b"/").unwrap_or_default();
+    let root = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let place = rustix::fs::openat2(&root, below, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    UnixStream::connect(format!("/proc/self/fd/{}", place.as_raw_fd())).await
 }

@@ -1,7 +1,7 @@
 //! The payload's environment, built from nothing.
 //!
 //! A variable passes if the policy names it, or if a table does and it neither points at something that is not there nor holds
-//! an address with a password.
+//! an address with a password. One that names a socket that is given (`SSH_AUTH_SOCK`, `DOCKER_HOST`) passes with it.
 //! Home, temporary files and the caches of toolchains are the session's own.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use ringfence_surface::curated::system::SYSTEM;
 use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Surface, follow};
 
 use crate::beneath::read_real;
+use crate::doors::Doors;
 use crate::home::{Signing, has_password};
 
 /// Directories of programs that every system has, where the caller's PATH names none that is readable.
@@ -29,6 +30,7 @@ pub(crate) struct Own<'a> {
     /// Who works inside, where that is not the caller.
     pub(crate) user: Option<u32>,
     pub(crate) signing: Signing,
+    pub(crate) doors: &'a Doors,
 }
 
 /// Builds the environment from the caller's.
@@ -41,8 +43,15 @@ pub(crate) fn build(
 ) -> Variables {
     let mut variables: Variables = caller
         .iter()
-        .filter(|(name, _)| surface.decide_variable(name) == Outcome::Allow)
         .filter_map(|(name, value)| {
+            // Whoever looks for a socket that a policy names must find it.
+            let is_door = |path: &AbsPath| own.doors.has(path);
+            if let Some(value) = names_socket(value, look, is_door) {
+                return Some((name.clone(), value));
+            }
+            if surface.decide_variable(name) == Outcome::Deny {
+                return None;
+            }
             // What somebody named is passed as it is; what a table brings along must be of use inside, and no secret.
             let value = match value {
                 value if is_named(name, surface) => value.clone(),
@@ -104,6 +113,20 @@ fn inside(value: &[u8], surface: &Surface, look: &mut dyn Look) -> Option<Vec<u8
     let is_system = |row: &&str| AbsPath::lexical(row.as_bytes()).is_ok_and(|row| named.is_within(&row));
     let is_there = named == real || SYSTEM.iter().map(|row| row.pattern).any(|row| is_system(&row));
     Some(if is_there { value.to_vec() } else { real.as_bytes().to_vec() })
+}
+
+/// What stands before the path of a socket in the variables that name one.
+const SOCKET_PREFIXES: [&[u8]; 3] = [b"", b"unix://", b"unix:path="];
+
+/// A variable's value that names one socket, as it is right inside: there a link that leads to it does not exist.
+pub fn names_socket(value: &[u8], look: &mut dyn Look, is_named: impl Fn(&AbsPath) -> bool) -> Option<Vec<u8>> {
+    SOCKET_PREFIXES.iter().find_map(|prefix| {
+        let path = value.strip_prefix(*prefix).filter(|path| path.first() == Some(&b'/'))?;
+        // The address of a bus may say more after a comma.
+        let end = path.iter().position(|byte| *byte == b',').filter(|_| !prefix.is_empty()).unwrap_or(path.len());
+        let real = follow(&AbsPath::root(), &path[..end], look).ok()?.path;
+        is_named(&real).then(|| [*prefix, real.as_bytes(), &path[end..]].concat())
+    })
 }
 
 /// The name of an account, as the system's own list has it.

@@ -7,10 +7,12 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
+use ringfence_surface::AbsPath;
 use ringfence_sys::process::{self, Child, Namespaces};
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
@@ -135,6 +137,8 @@ pub struct Prepared {
 /// A network that leads somewhere.
 pub(crate) struct Network {
     pub(crate) rules: Rules,
+    /// Sockets with a path, and whom they stand for on the host.
+    pub(crate) sockets: Vec<(UnixListener, AbsPath)>,
     /// The first process makes sockets at one end; they are used at the other.
     pub(crate) channel: (OwnedFd, OwnedFd),
 }
@@ -191,8 +195,10 @@ impl Prepared {
             (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
         };
         let (errors_read, errors) = self.reports;
-        let (rules, ways, ways_inside) = match self.network {
-            Some(Network { rules, channel: (outside, inside) }) => (Some(rules), Some(outside), Some(inside)),
+        let (outwards, ways, ways_inside) = match self.network {
+            Some(Network { rules, sockets, channel: (outside, inside) }) => {
+                (Some((rules, sockets)), Some(outside), Some(inside))
+            }
             None => (None, None, None),
         };
         let child = {
@@ -212,8 +218,10 @@ impl Prepared {
         meanwhile();
         let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
         started(&errors_read, &self.shape, self.program_name)?;
-        let egress = match (ways, rules) {
-            (Some(ways), Some(rules)) => Some(way_out(ways, rules).map_err(prepare("the way out"))?),
+        let egress = match (ways, outwards) {
+            (Some(ways), Some((rules, sockets))) => {
+                Some(way_out(ways, rules, sockets).map_err(prepare("the way out"))?)
+            }
             _ => None,
         };
         // Nobody needs these any more, and a supervisor may wait for days.
@@ -301,7 +309,7 @@ impl Screen {
 }
 
 /// Starts to carry what goes out.
-fn way_out(control: OwnedFd, rules: Rules) -> io::Result<Egress> {
+fn way_out(control: OwnedFd, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
     let ways = Ways::take(control)?;
     let control = ways.control;
     let listen = move |address| {
@@ -312,7 +320,7 @@ fn way_out(control: OwnedFd, rules: Rules) -> io::Result<Egress> {
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         packets: ways.packets,
         listen: Box::new(listen),
-        sockets: Vec::new(),
+        sockets,
     };
     Egress::start(inside, rules, Arc::new(System::new()))
 }

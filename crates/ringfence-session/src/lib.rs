@@ -10,6 +10,7 @@ mod bwrap;
 mod cgroup;
 mod descendants;
 pub mod doctor;
+mod doors;
 mod environment;
 mod home;
 mod idmap;
@@ -34,3 +35,5 @@ mod visible;
 pub mod walk;
 mod wall;
 pub mod ways;
+
+pub use environment::names_socket;

@@ -289,9 +289,11 @@ impl Layout<'_> {
     /// A file or a socket of the session in the place of the host's.
     fn own_file(&mut self, path: &AbsPath, name: &str) -> Result<(), ScriptError> {
         let source = self.session.join(name);
-        let (from, _) = self.identify(&source)?;
+        let (from, kind) = self.identify(&source)?;
         self.parents(path);
         let to = match self.ground(path) {
+            // Whoever listens may make it anew, or end, at any time.
+            Ground::Host if kind == FileType::Socket => Target { path: relative(path), id: None, absent: Absent::Fine },
             Ground::Host => self.target(path),
             Ground::Own(_) => {
                 self.steps.push(Step::Touch { path: relative(path) });

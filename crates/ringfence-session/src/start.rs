@@ -20,6 +20,7 @@ use rustix::fs::{AtFlags, Gid, Uid};
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
+use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
@@ -77,6 +78,12 @@ pub enum PrepareError {
     /// The session's home could not be filled.
     #[error("cannot write settings into the session's home")]
     Home {
+        /// Why.
+        source: io::Error,
+    },
+    /// A socket in the place of one of the host's could not be made.
+    #[error("cannot make a socket that leads out")]
+    Socket {
         /// Why.
         source: io::Error,
     },
@@ -177,7 +184,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let copied = seed(&ground, look).map(|seeded| seeded.copied);
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
+    let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
+        .map_err(|source| PrepareError::Socket { source })?;
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    mounts.extend(doors.mounts());
     if let Identity::Other { uid, gid } = identity {
         let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
         let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
@@ -186,15 +196,19 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
-    let (guards, more) = match rung {
+    let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
     };
     walked.shortfalls.extend(more);
-    let (landlock, withheld) = match rung {
+    // Our own socket stands in the place of the host's, and is what guards it.
+    guards.denied.retain(|(path, _)| !doors.has(path));
+    guards.protected.retain(|path| !doors.has(path));
+    let (landlock, mut withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
+    withheld.extend(doors.withheld.iter().cloned());
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -207,7 +221,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
-        program: Program::new(words(order, &caller, identity, signing, look)?),
+        program: Program::new(words(order, &caller, identity, signing, &doors, look)?),
         stdio,
         landlock: wall,
         seccomp: filter.program,
@@ -252,7 +266,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
-    let network = network(order).map_err(|source| PrepareError::Pipe { source })?;
+    let network = network(order, doors).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
@@ -276,12 +290,13 @@ fn words(
     caller: &environment::Variables,
     identity: Identity,
     signing: Signing,
+    doors: &Doors,
     look: &mut dyn Look,
 ) -> Result<Words, PrepareError> {
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing };
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -329,17 +344,18 @@ fn own_hosts_file(session: &Session) -> io::Result<()> {
 }
 
 /// Whether anything is reached, and by which rules.
-fn network(order: &Order<'_>) -> io::Result<Option<Network>> {
+fn network(order: &Order<'_>, doors: Doors) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
-    if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() {
+    if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty()
+    {
         return Ok(None);
     }
     let rules = Rules {
         hosts: reach.hosts.iter().map(|entry| entry.value.clone()).collect(),
-        private: Vec::new(),
+        private: reach.private.iter().map(|entry| entry.value.clone()).collect(),
         host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
     };
-    Ok(Some(Network { rules, channel: ways::channel()? }))
+    Ok(Some(Network { rules, sockets: doors.listeners, channel: ways::channel()? }))
 }
 
 /// A control group, where limits are wanted and one is ours to make.

@@ -147,7 +147,10 @@ impl View {
                     mount_idmap(tree.as_fd(), namespace.as_fd()).map_err(|e| errno(&e))?;
                 }
                 set(&tree, *attributes, Reach::Recursive)?;
-                attach(&tree, open_target(to, ends)?.as_fd())
+                match open_target(to, ends) {
+                    Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
+                    target => attach(&tree, target?.as_fd()),
+                }
             }
             Step::Pin { to } => mask(Found::Directory, to, ends),
             Step::Mask { to, kind } => match mask(*kind, to, ends) {

@@ -434,7 +434,8 @@ impl<'s> Walk<'s> {
             kind => kind,
         };
         let standing = match here.cursor.standing(bytes) {
-            // A socket carries the authority of whoever listens; those that a policy names are not relayed yet either.
+            // A socket carries the authority of whoever listens: those that a policy names are relayed, and ours
+            // stands in their place.
             _ if kind == FileType::Socket => Guard::Deny,
             // A pipe can be written, and robbed of what another writes, on a read-only mount too.
             _ if kind == FileType::Fifo && !self.is_writable(here.path) => Guard::Deny,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 mod attacks;
+mod doors;
 mod host;
 mod nested;
 mod race;
