@@ -29,7 +29,7 @@ pub(crate) struct Attempt {
 }
 
 /// How long a command runs before its attempts are watched.
-const SETTLED: Duration = Duration::from_millis(250);
+const SETTLED: Duration = Duration::from_millis(10);
 
 /// Notes every attempt that is not expected.
 pub(crate) async fn watch(socket: OwnedFd, is_expected: impl Fn(&Attempt) -> bool, refusals: Refusals) {

@@ -222,7 +222,7 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
 fn named_socket<'s>(surface: &'s Surface, name: &str) -> Option<&'s Sourced<AbsPath>> {
     let value = std::env::var_os(name)?;
     let is_named = |entry: &Sourced<AbsPath>| {
-        names_socket(value.as_bytes(), &mut Recorder::new(), |path| *path == entry.value).is_some()
+        names_socket(value.as_bytes(), &mut Recorder::new(Vec::new()), |path| *path == entry.value).is_some()
     };
     surface.reach().sockets.iter().find(|entry| is_named(entry))
 }
