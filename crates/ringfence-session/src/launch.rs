@@ -6,6 +6,7 @@
 //! has such a process of its own; ours then only passes signals on.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,12 +196,14 @@ impl Prepared {
             Some(Network { rules, channel: (outside, inside) }) => (Some(rules), Some(outside), Some(inside)),
             None => (None, None, None),
         };
+        let listeners = rules.as_ref().map(Rules::listeners).unwrap_or_default();
         let child = {
             let first = First {
                 shape: &self.shape,
                 arguments: Arguments::find(),
                 identity: self.identity,
                 payload: &self.payload,
+                listeners: &listeners,
             };
             let seat = screen.seat();
             let ends = Ends { errors, alive, ways: ways_inside };
@@ -210,10 +213,14 @@ impl Prepared {
                 .map_err(|source| StartError::Clone { source })?
         };
         meanwhile();
+        // What the new process says about itself is told first: without it there are no sockets either.
+        let ways = ways.map(|control| Ways::take(control, &listeners));
         let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
         started(&errors_read, &self.shape, self.program_name)?;
         let egress = match (ways, rules) {
-            (Some(ways), Some(rules)) => Some(way_out(ways, rules).map_err(prepare("the way out"))?),
+            (Some(ways), Some(rules)) => {
+                Some(ways.and_then(|ways| way_out(ways, rules)).map_err(prepare("the way out"))?)
+            }
             _ => None,
         };
         // Nobody needs these any more, and a supervisor may wait for days.
@@ -301,8 +308,7 @@ impl Screen {
 }
 
 /// Starts to carry what goes out.
-fn way_out(control: OwnedFd, rules: Rules) -> io::Result<Egress> {
-    let ways = Ways::take(control)?;
+fn way_out(ways: Ways, rules: Rules) -> io::Result<Egress> {
     let control = ways.control;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
@@ -311,6 +317,7 @@ fn way_out(control: OwnedFd, rules: Rules) -> io::Result<Egress> {
     let inside = Inside {
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         packets: ways.packets,
+        first: ways.first.into_iter().collect(),
         listen: Box::new(listen),
         sockets: Vec::new(),
     };
@@ -357,6 +364,8 @@ struct First<'p> {
     arguments: Option<Arguments>,
     identity: Identity,
     payload: &'p Payload,
+    /// Where it listens from the start, for the supervisor.
+    listeners: &'p [SocketAddr],
 }
 
 impl First<'_> {
@@ -453,7 +462,7 @@ impl First<'_> {
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
         if let Some(ways) = ways {
-            ways::open(ways).map_err(|e| failed(WAYS, &e))?;
+            ways::open(ways, self.listeners).map_err(|e| failed(WAYS, &e))?;
         }
         // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
         let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
