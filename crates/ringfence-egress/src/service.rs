@@ -26,7 +26,7 @@ use crate::refusals::Refusals;
 use crate::relay::{self, Stream, relay};
 use crate::resolver::Resolver;
 use crate::room::Room;
-use crate::rules::Rules;
+use crate::rules::{BOTH_LOOPBACKS, Rules};
 
 /// How long an answer about a name may be kept inside. The address never changes, but a grant may end.
 const TTL: u32 = 60;
@@ -44,6 +44,8 @@ pub struct Inside {
     pub dns: Vec<(OwnedFd, OwnedFd)>,
     /// Sees what is tried; not bound yet.
     pub packets: Option<OwnedFd>,
+    /// Those of [`Rules::listeners`]; none where somebody listens there already.
+    pub first: Vec<(SocketAddr, Option<OwnedFd>)>,
     /// Makes further listeners.
     pub listen: Listen,
     /// Sockets with a path, and whom they stand for on the host.
@@ -150,13 +152,14 @@ async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusa
     for (listener, path) in inside.sockets {
         tokio::task::spawn_local(accept_unix(Rc::clone(&shared), listener, path));
     }
-    shared.clone().listen_for_addresses();
-    for port in shared.rules.host_ports.clone() {
-        for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
-            shared.clone().listen(SocketAddr::new(ip, port), To::HostPort(port));
-        }
+    for (address, listener) in inside.first {
+        let to = match address {
+            PROXY => To::Asked,
+            own if own.ip().is_loopback() => To::HostPort(own.port()),
+            _ => To::Dialled,
+        };
+        Rc::clone(&shared).accept_at(address, Ok(listener), to);
     }
-    shared.clone().listen(PROXY, To::Asked);
     if let Some(socket) = inside.packets {
         let seen = Rc::clone(&shared);
         let is_ours = move |to: &packets::Attempt| seen.is_expected(to);
@@ -180,30 +183,12 @@ enum To {
 }
 
 impl Shared {
-    /// Addresses that the policy spells out have no name that could be asked for first.
-    fn listen_for_addresses(self: Rc<Self>) {
-        let mut ports: HashSet<u16> = HashSet::new();
-        for pattern in &self.rules.hosts {
-            match pattern.single_address() {
-                Some(address) => {
-                    for port in pattern.ports() {
-                        Rc::clone(&self).listen(SocketAddr::new(address, *port), To::Dialled);
-                    }
-                }
-                None if pattern.is_network() => ports.extend(pattern.ports()),
-                None => {}
-            }
-        }
-        // A network cannot be listened on as such.
-        for port in ports {
-            for ip in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
-                Rc::clone(&self).listen(SocketAddr::new(ip, port), To::Dialled);
-            }
-        }
-    }
-
     fn listen(self: Rc<Self>, address: SocketAddr, to: To) {
         let made = (self.state.borrow_mut().listen)(address);
+        self.accept_at(address, made, to);
+    }
+
+    fn accept_at(self: Rc<Self>, address: SocketAddr, made: io::Result<Option<OwnedFd>>, to: To) {
         let listener = match made {
             Ok(Some(socket)) => TcpListener::from_std(socket.into()),
             Ok(None) => return self.refusals.note(format!("tcp {address}"), "somebody inside listens there already"),
@@ -238,7 +223,9 @@ impl Shared {
             return question.failed();
         };
         if self.state.borrow_mut().ready.insert(name.clone()) {
-            for port in ports {
+            let everywhere = self.rules.ports_everywhere();
+            // At the others somebody listens already, for every address.
+            for port in ports.into_iter().filter(|port| !everywhere.contains(port)) {
                 let Ok(target) = HostTarget::new(name, port) else { continue };
                 for ip in [IpAddr::V4(given.v4), IpAddr::V6(given.v6)] {
                     Rc::clone(self).listen(SocketAddr::new(ip, port), To::Host(target.clone()));
@@ -267,12 +254,13 @@ impl Shared {
         }
         let port = to.address.port();
         let is_tcp = to.protocol == packets::Protocol::Tcp;
+        is_tcp && self.meant(address, port).is_some_and(|target| self.rules.admits(&target))
+    }
+
+    /// Whom an address means: the host that it was given to, or itself.
+    fn meant(&self, address: IpAddr, port: u16) -> Option<HostTarget> {
         let name = self.state.borrow().pool.name_of(address).map(str::to_owned);
-        let target = match name {
-            Some(name) => HostTarget::new(&name, port),
-            None => HostTarget::new(&address.to_string(), port),
-        };
-        is_tcp && target.is_ok_and(|target| self.rules.admits(&target))
+        HostTarget::new(&name.unwrap_or_else(|| address.to_string()), port).ok()
     }
 }
 
@@ -361,7 +349,7 @@ async fn carry(shared: &Shared, stream: TcpStream, to: To) {
         To::Asked => return asked(shared, stream).await,
         To::Dialled => {
             let dialled = stream.local_addr().map(|address| (address.ip().to_canonical(), address.port()));
-            match dialled.ok().and_then(|(ip, port)| HostTarget::new(&ip.to_string(), port).ok()) {
+            match dialled.ok().and_then(|(ip, port)| shared.meant(ip, port)) {
                 Some(target) if shared.rules.admits(&target) => target,
                 Some(target) => {
                     shared.refusals.note(format!("tcp {target}"), "the policy does not name it");
@@ -401,8 +389,7 @@ async fn finish(shared: &Shared, inside: &Stream, outside: &Stream, target: &Hos
 
 async fn to_host_port(shared: &Shared, stream: TcpStream, port: u16) {
     let inside = Stream::Tcp(stream);
-    let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-    match dial::connect(&own, port).await {
+    match dial::connect(&BOTH_LOOPBACKS, port).await {
         Ok(outside) => {
             let _ = outside.set_nodelay(true);
             relay(&inside, &Stream::Tcp(outside), None, &[]).await;

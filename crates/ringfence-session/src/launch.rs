@@ -6,6 +6,7 @@
 //! has such a process of its own; ours then only passes signals on.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -201,12 +202,14 @@ impl Prepared {
             }
             None => (None, None, None),
         };
+        let listeners = outwards.as_ref().map(|(rules, _)| rules.listeners()).unwrap_or_default();
         let child = {
             let first = First {
                 shape: &self.shape,
                 arguments: Arguments::find(),
                 identity: self.identity,
                 payload: &self.payload,
+                listeners: &listeners,
             };
             let seat = screen.seat();
             let ends = Ends { errors, alive, ways: ways_inside };
@@ -216,11 +219,13 @@ impl Prepared {
                 .map_err(|source| StartError::Clone { source })?
         };
         meanwhile();
+        // What the new process says about itself is told first: without it there are no sockets either.
+        let ways = ways.map(|control| Ways::take(control, &listeners));
         let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
         started(&errors_read, &self.shape, self.program_name)?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, sockets))) => {
-                Some(way_out(ways, rules, sockets).map_err(prepare("the way out"))?)
+                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(prepare("the way out"))?)
             }
             _ => None,
         };
@@ -309,8 +314,7 @@ impl Screen {
 }
 
 /// Starts to carry what goes out.
-fn way_out(control: OwnedFd, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
-    let ways = Ways::take(control)?;
+fn way_out(ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
     let control = ways.control;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
@@ -319,6 +323,7 @@ fn way_out(control: OwnedFd, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>
     let inside = Inside {
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         packets: ways.packets,
+        first: ways.first.into_iter().collect(),
         listen: Box::new(listen),
         sockets,
     };
@@ -365,6 +370,8 @@ struct First<'p> {
     arguments: Option<Arguments>,
     identity: Identity,
     payload: &'p Payload,
+    /// Where it listens from the start, for the supervisor.
+    listeners: &'p [SocketAddr],
 }
 
 impl First<'_> {
@@ -461,7 +468,7 @@ impl First<'_> {
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
         if let Some(ways) = ways {
-            ways::open(ways).map_err(|e| failed(WAYS, &e))?;
+            ways::open(ways, self.listeners).map_err(|e| failed(WAYS, &e))?;
         }
         // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
         let mask = rustix::process::umask(Mode::from_raw_mode(0o022));

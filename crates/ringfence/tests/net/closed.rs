@@ -1,6 +1,8 @@
 //! K9, A8: whatever the policy does not name is not reached, by any protocol, and fails at once.
 
-use crate::internet::each;
+use std::process::Stdio;
+
+use crate::internet::{Who, each, ended, shown, with};
 
 #[test]
 fn k9_what_is_not_listed_is_not_reached() {
@@ -95,5 +97,34 @@ import socket
 s = socket.socket(socket.AF_UNIX); s.connect(\"\\0ringfence-test\"); assert s.recv(99)'",
             ),
         ]);
+    });
+}
+
+/// The very first thing that a program does may be to connect: whoever is listed is there by then.
+#[test]
+fn a8_listed_ports_are_there_from_the_first_moment() {
+    with(Who::Ordinary, |internet| {
+        for _ in 0..5 {
+            let script = "exec 3<>/dev/tcp/127.0.0.1/5432 && read -r line <&3 && test \"$line\" = 'secret of the host'";
+            let mut command = internet.fence(&["run", "--", "bash", "-c", script]);
+            let output = ended(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+            assert!(output.status.success(), "{}", shown(&output));
+        }
+    });
+}
+
+/// A network in the policy takes its port for every address, and names are still told apart from it.
+#[test]
+fn k9_networks_and_names_share_a_port() {
+    with(Who::Ordinary, |internet| {
+        let policy = "version = 1\n[network]\nallow = [\"93.184.0.0/16:80\", \"site.example.com\"]\n";
+        internet.write("networks.toml", policy);
+        let script = "curl -sSf http://93.184.216.34/hello && curl -sSf http://site.example.com/hello && \
+                      ! curl -sSf http://10.1.2.3/hello && ! curl -sSf 'http://[2606:2800:220:1::34]/hello'";
+        let mut command = internet.fence(&["run", "--policy", "networks.toml", "--", "bash", "-euc", script]);
+        let output = ended(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let said = shown(&output);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("stopped: tcp 10.1.2.3:80") && !said.contains("listens there already"), "{said}");
     });
 }
