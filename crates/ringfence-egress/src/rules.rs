@@ -2,6 +2,8 @@
 
 use ringfence_surface::{HostPattern, HostTarget};
 
+use crate::inject::{Credential, PLAIN, SECURE};
+
 /// What a session may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
@@ -11,6 +13,8 @@ pub struct Rules {
     pub private: Vec<HostPattern>,
     /// Ports of the host's own loopback.
     pub host_ports: Vec<u16>,
+    /// What is added to requests on the way out.
+    pub credentials: Vec<Credential>,
 }
 
 impl Rules {
@@ -22,6 +26,11 @@ impl Rules {
         ports.sort_unstable();
         ports.dedup();
         ports.retain(|port| admitted(*port));
+        // Whoever is to be given a credential is spoken to plainly inside.
+        if self.credential_of(name).is_some() && !ports.contains(&PLAIN) {
+            ports.insert(0, PLAIN);
+            ports.sort_unstable();
+        }
         ports
     }
 
@@ -29,6 +38,13 @@ impl Rules {
     #[must_use]
     pub fn admits(&self, target: &HostTarget) -> bool {
         self.hosts.iter().any(|pattern| pattern.matches(target))
+    }
+
+    /// What is added to requests for a host, if it may be reached by TLS.
+    #[must_use]
+    pub fn credential_of(&self, name: &str) -> Option<&Credential> {
+        let secure = HostTarget::new(name, SECURE).ok().filter(|target| self.admits(target))?;
+        self.credentials.iter().find(|credential| credential.host() == secure.name())
     }
 
     /// May its name lead to a private address?
