@@ -13,6 +13,7 @@ mod gate;
 pub mod guard;
 pub mod hello;
 pub mod http;
+mod inject;
 mod packets;
 pub mod pool;
 mod proxy;
@@ -25,6 +26,7 @@ mod rules;
 mod service;
 pub mod spelling;
 
+pub use inject::Credential;
 pub use refusals::{Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ringfence_surface::{HostPattern, HostTarget};
 
+use crate::inject::{Credential, PLAIN, SECURE};
 use crate::service::PROXY;
 
 /// This machine, for itself.
@@ -19,6 +20,8 @@ pub struct Rules {
     pub private: Vec<HostPattern>,
     /// Ports of the host's own loopback.
     pub host_ports: Vec<u16>,
+    /// What is added to requests on the way out.
+    pub credentials: Vec<Credential>,
 }
 
 impl Rules {
@@ -30,6 +33,11 @@ impl Rules {
         ports.sort_unstable();
         ports.dedup();
         ports.retain(|port| admitted(*port));
+        // Whoever is to be given a credential is spoken to plainly inside.
+        if self.credential_of(name).is_some() && !ports.contains(&PLAIN) {
+            ports.insert(0, PLAIN);
+            ports.sort_unstable();
+        }
         ports
     }
 
@@ -66,6 +74,13 @@ impl Rules {
     #[must_use]
     pub fn admits(&self, target: &HostTarget) -> bool {
         self.hosts.iter().any(|pattern| pattern.matches(target))
+    }
+
+    /// What is added to requests for a host, if it may be reached by TLS.
+    #[must_use]
+    pub fn credential_of(&self, name: &str) -> Option<&Credential> {
+        let secure = HostTarget::new(name, SECURE).ok().filter(|target| self.admits(target))?;
+        self.credentials.iter().find(|credential| credential.host() == secure.name())
     }
 
     /// May its name lead to a private address?

@@ -19,6 +19,7 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::dial::{self, NoConnection};
 use crate::dns::{self, Kind, Question};
 use crate::gate::Gate;
+use crate::inject::{self, Outward};
 use crate::packets;
 use crate::pool::{Pool, Synthetic};
 use crate::proxy::Asked;
@@ -116,6 +117,7 @@ struct Shared {
     most_names: usize,
     /// Connections that may still be made. More are refused, and said.
     connections: Arc<Semaphore>,
+    outward: Outward,
 }
 
 /// What changes.
@@ -144,6 +146,7 @@ async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusa
         state: std::cell::RefCell::new(state),
         most_names: room.names,
         connections: Arc::new(Semaphore::new(room.connections)),
+        outward: Outward::new(),
     });
     for (datagrams, listener) in inside.dns {
         tokio::task::spawn_local(answer_datagrams(Rc::clone(&shared), datagrams));
@@ -359,6 +362,9 @@ async fn carry(shared: &Shared, stream: TcpStream, to: To) {
             }
         }
     };
+    if injects(shared, &target) {
+        return inject(shared, stream, &target, &[]).await;
+    }
     let inside = Stream::Tcp(stream);
     match reach(shared, &target).await {
         Ok(outside) => finish(shared, &inside, &outside, &target, &[]).await,
@@ -377,6 +383,28 @@ async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnect
     })?;
     let _ = stream.set_nodelay(true);
     Ok(Stream::Tcp(stream))
+}
+
+/// Is this where a program speaks plainly because a credential is added outside?
+fn injects(shared: &Shared, target: &HostTarget) -> bool {
+    target.port() == inject::PLAIN && shared.rules.credential_of(target.name()).is_some()
+}
+
+/// Carries requests with a credential, over TLS.
+async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, first: &[u8]) {
+    let Some(credential) = shared.rules.credential_of(target.name()) else { return };
+    let Ok(secure) = HostTarget::new(target.name(), inject::SECURE) else { return };
+    let Ok(Stream::Tcp(outside)) = reach(shared, &secure).await else { return Stream::Tcp(stream).reset() };
+    let outside = match shared.outward.secure(outside, secure.name()).await {
+        Ok(outside) => outside,
+        Err(cause) => {
+            shared.refusals.note(format!("tls {secure}"), cause.to_string());
+            return Stream::Tcp(stream).reset();
+        }
+    };
+    if let Err(why) = inject::carry(stream, outside, credential, first).await {
+        shared.refusals.note(format!("tcp {target}"), why.to_string());
+    }
 }
 
 async fn finish(shared: &Shared, inside: &Stream, outside: &Stream, target: &HostTarget, first: &[u8]) {
@@ -421,6 +449,12 @@ async fn asked(shared: &Shared, mut stream: TcpStream) {
         let _ = stream.write_all(&asked.refusal()).await;
         return;
     };
+    if injects(shared, &target) {
+        if stream.write_all(&asked.success()).await.is_ok() {
+            inject(shared, stream, &target, &asked.rest()).await;
+        }
+        return;
+    }
     let outside = match reach(shared, &target).await {
         Ok(outside) => outside,
         Err(_) => return drop(stream.write_all(&asked.unreachable()).await),

@@ -354,6 +354,7 @@ fn network(order: &Order<'_>, doors: Doors) -> io::Result<Option<Network>> {
         hosts: reach.hosts.iter().map(|entry| entry.value.clone()).collect(),
         private: reach.private.iter().map(|entry| entry.value.clone()).collect(),
         host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
+        credentials: Vec::new(),
     };
     Ok(Some(Network { rules, sockets: doors.listeners, channel: ways::channel()? }))
 }
