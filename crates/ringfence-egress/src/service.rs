@@ -41,8 +41,8 @@ pub type Listen = Box<dyn FnMut(SocketAddr) -> io::Result<Option<OwnedFd>> + Sen
 pub struct Inside {
     /// Where names are asked for: UDP and TCP of each family.
     pub dns: Vec<(OwnedFd, OwnedFd)>,
-    /// Sees what is tried; not bound yet.
-    pub packets: Option<OwnedFd>,
+    /// See what is tried, each one protocol of one family.
+    pub arrivals: Vec<OwnedFd>,
     /// Those of [`Rules::listeners`]; none where somebody listens there already.
     pub first: Vec<(SocketAddr, Option<OwnedFd>)>,
     /// Makes further listeners.
@@ -153,7 +153,7 @@ async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusa
         };
         Rc::clone(&shared).accept_at(address, Ok(listener), to);
     }
-    if let Some(socket) = inside.packets {
+    for socket in inside.arrivals {
         let seen = Rc::clone(&shared);
         let is_ours = move |to: &packets::Attempt| seen.is_expected(to);
         let refusals = shared.refusals.clone();
