@@ -43,8 +43,8 @@ pub type Listen = Box<dyn FnMut(SocketAddr) -> io::Result<Option<OwnedFd>> + Sen
 pub struct Inside {
     /// Where names are asked for: UDP and TCP of each family.
     pub dns: Vec<(OwnedFd, OwnedFd)>,
-    /// Sees what is tried; not bound yet.
-    pub packets: Option<OwnedFd>,
+    /// See what is tried, each one protocol of one family.
+    pub arrivals: Vec<OwnedFd>,
     /// Those of [`Rules::listeners`]; none where somebody listens there already.
     pub first: Vec<(SocketAddr, Option<OwnedFd>)>,
     /// Makes further listeners.
@@ -59,8 +59,6 @@ pub struct Egress {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     refusals: Refusals,
-    /// The packet socket once more, to be let go of without waiting.
-    packets: Option<OwnedFd>,
 }
 
 impl Egress {
@@ -72,7 +70,6 @@ impl Egress {
         let refusals = Refusals::default();
         let (stop, stopped) = oneshot::channel();
         let noted = refusals.clone();
-        let packets = inside.packets.as_ref().map(OwnedFd::try_clone).transpose()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             let local = LocalSet::new();
@@ -84,7 +81,7 @@ impl Egress {
             });
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, packets })
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals })
     }
 
     /// What was stopped so far.
@@ -96,9 +93,6 @@ impl Egress {
 
 impl Drop for Egress {
     fn drop(&mut self) {
-        if let Some(packets) = self.packets.take() {
-            packets::let_go(packets);
-        }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // It only ends early by a panic, which it has told.
@@ -163,7 +157,7 @@ async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusa
         };
         Rc::clone(&shared).accept_at(address, Ok(listener), to);
     }
-    if let Some(socket) = inside.packets {
+    for socket in inside.arrivals {
         let seen = Rc::clone(&shared);
         let is_ours = move |to: &packets::Attempt| seen.is_expected(to);
         let refusals = shared.refusals.clone();

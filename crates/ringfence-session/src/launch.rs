@@ -322,7 +322,7 @@ fn way_out(ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> i
     };
     let inside = Inside {
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
-        packets: ways.packets,
+        arrivals: ways.arrivals,
         first: ways.first.into_iter().collect(),
         listen: Box::new(listen),
         sockets,

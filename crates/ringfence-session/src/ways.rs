@@ -9,7 +9,8 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use ringfence_sys::{net, process};
+use ringfence_sys::net::{self, Arriving};
+use ringfence_sys::process;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -23,8 +24,8 @@ pub struct Ways {
     pub control: OwnedFd,
     /// Where names are asked for, of each family that the kernel has.
     pub dns: Vec<Dns>,
-    /// Sees which destinations are tried; it is not bound yet.
-    pub packets: Option<OwnedFd>,
+    /// See which destinations are tried, each one protocol of one family.
+    pub arrivals: Vec<OwnedFd>,
     /// The listeners that were asked for from the start; none where one could not be made.
     pub first: Vec<(SocketAddr, Option<OwnedFd>)>,
 }
@@ -45,8 +46,8 @@ pub(crate) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 const DNS_PORT: u16 = 53;
-/// Two for each family, and the one that sees packets.
-const MOST_SOCKETS: usize = 5;
+/// For each family two for names, and two that see what is tried.
+const MOST_SOCKETS: usize = 8;
 /// Families, in the order in which they are tried.
 const EVERYWHERE: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 
@@ -60,14 +61,17 @@ pub(crate) fn open(control: &OwnedFd, first: &[SocketAddr]) -> io::Result<()> {
     for (family, at) in EVERYWHERE.into_iter().zip([0, 2]) {
         let address = SocketAddr::new(family, DNS_PORT);
         match (net::datagrams(address), net::listener(address)) {
-            (Ok(datagrams), Ok(listener)) => (made[at], made[at + 1]) = (Some(datagrams), Some(listener)),
+            (Ok(datagrams), Ok(listener)) => {
+                (made[at], made[at + 1]) = (Some(datagrams), Some(listener));
+                // Without these nothing is reported, and nothing less refused.
+                made[at + 4] = net::arrivals(family, Arriving::Tcp).ok();
+                made[at + 5] = net::arrivals(family, Arriving::Udp).ok();
+            }
             // A kernel without IPv6.
             (Err(cause), _) if family.is_ipv6() && cause.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => {}
             (Err(cause), _) | (_, Err(cause)) => return Err(cause),
         }
     }
-    // Without it nothing is reported, and nothing less refused.
-    made[4] = net::packets().ok();
     let present = made.each_ref().map(|socket| u8::from(socket.is_some()));
     let mut fds = [control.as_fd(); MOST_SOCKETS];
     let mut count = 0;
@@ -140,10 +144,10 @@ impl Ways {
                 dns.push(Dns { datagrams, listener });
             }
         }
-        let packets = next(4);
+        let arrivals = (4..MOST_SOCKETS).filter_map(&mut next).collect();
         let first = first.iter().map(|address| Ok((*address, receive_listener(control.as_fd())?)));
         let first = first.collect::<io::Result<_>>()?;
-        Ok(Self { control, dns, packets, first })
+        Ok(Self { control, dns, arrivals, first })
     }
 }
 

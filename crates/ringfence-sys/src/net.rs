@@ -79,40 +79,47 @@ pub fn datagrams(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A packet socket that sees nothing yet: binding it takes milliseconds, which nobody should wait for. Allocates nothing.
+/// A socket that sees every packet of a protocol, TCP or UDP, that arrives at any address of a family. Of TCP it is the first of
+/// each connection. IPv6 extension headers are not followed; who uses them is not seen. Allocates nothing.
+///
+/// A packet socket would see more, but closing one takes the kernel ten milliseconds and more.
 ///
 /// # Errors
 /// `EPERM` without the right to see packets.
-pub fn packets() -> io::Result<OwnedFd> {
-    let socket = socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK, 0)?;
-    let filter = libc::sock_fprog { len: ATTEMPTS.len() as u16, filter: ATTEMPTS.as_ptr().cast_mut() };
-    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
-    // SAFETY: the kernel reads one sock_fprog and the program it leads to, neither of which it changes.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const filter).cast(),
-            length,
-        )
+pub fn arrivals(family: IpAddr, protocol: Arriving) -> io::Result<OwnedFd> {
+    let number = match protocol {
+        Arriving::Tcp => libc::IPPROTO_TCP,
+        Arriving::Udp => libc::IPPROTO_UDP,
     };
-    if done == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+    let family_number = if family.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let socket = socket(family_number, libc::SOCK_RAW | libc::SOCK_NONBLOCK, number)?;
+    match family {
+        IpAddr::V4(_) => set(&socket, libc::IPPROTO_IP, libc::IP_PKTINFO)?,
+        IpAddr::V6(_) => set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)?,
+    }
+    match (protocol, family) {
+        (Arriving::Udp, _) => {}
+        (Arriving::Tcp, IpAddr::V4(_)) => attach(&socket, &FIRST_OF_V4)?,
+        (Arriving::Tcp, IpAddr::V6(_)) => attach(&socket, &FIRST_OF_V6)?,
+    }
+    Ok(socket)
 }
 
-/// Lets a packet socket see what happens on the loopback. Takes milliseconds.
-///
-/// # Errors
-/// What the kernel says.
-pub fn watch(packets: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: sockaddr_ll is plain data, for which zero is a value.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = 1;
-    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the kernel reads one sockaddr_ll, which outlives the call.
-    let done = unsafe { libc::bind(packets.as_raw_fd(), (&raw const address).cast(), length) };
+/// What arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arriving {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+fn attach(socket: &OwnedFd, program: &'static [libc::sock_filter]) -> io::Result<()> {
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    let (option, filter) = (libc::SO_ATTACH_FILTER, (&raw const filter).cast());
+    // SAFETY: the kernel reads one sock_fprog and the program it leads to, neither of which it changes.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, filter, length) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -126,33 +133,19 @@ const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
-/// Lets through the first packet of a TCP connection and every UDP packet, once: a packet on the loopback is seen going out and
-/// coming in. IPv6 extension headers are not followed; who uses them is not reported.
-static ATTEMPTS: [libc::sock_filter; 19] = [
-    // SKF_AD_OFF + SKF_AD_PKTTYPE: 4 is outgoing.
-    op(LOAD_BYTE, 0, 0, 0xffff_f004),
-    op(IS, 16, 0, 4),
-    op(LOAD_BYTE, 0, 0, 0),
-    op(AND, 0, 0, 0xf0),
-    op(IS, 0, 6, 0x40),
-    // IPv4: its protocol; of TCP the flags, after a header of variable length.
-    op(LOAD_BYTE, 0, 0, 9),
-    op(IS, 10, 0, 17),
-    op(IS, 0, 10, 6),
+/// SYN without ACK. The header of IPv4 comes first, and has a variable length.
+static FIRST_OF_V4: [libc::sock_filter; 6] = [
     op(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0),
     op(LOAD_BYTE_AFTER_HEADER, 0, 0, 13),
-    op(libc::BPF_JMP | libc::BPF_JA, 0, 0, 4),
-    // IPv6: the next header; of TCP the flags.
-    op(LOAD_BYTE, 0, 0, 6),
-    op(IS, 4, 0, 17),
-    op(IS, 0, 4, 6),
-    op(LOAD_BYTE, 0, 0, 53),
-    // SYN without ACK.
     op(AND, 0, 0, 0x12),
     op(IS, 0, 1, 0x02),
     op(RETURN, 0, 0, 96),
     op(RETURN, 0, 0, 0),
 ];
+
+/// The same where no header comes first.
+static FIRST_OF_V6: [libc::sock_filter; 5] =
+    [op(LOAD_BYTE, 0, 0, 13), op(AND, 0, 0, 0x12), op(IS, 0, 1, 0x02), op(RETURN, 0, 0, 96), op(RETURN, 0, 0, 0)];
 
 /// The addresses of this machine's own interfaces; none where the kernel does not tell.
 pub fn own_addresses() -> Vec<IpAddr> {
