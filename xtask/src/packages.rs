@@ -32,6 +32,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "gcc", sign: Sign::File("/usr/bin/gcc"), why: WORK },
     Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" },
     Package { name: "golang-go", sign: Sign::File("/usr/bin/go"), why: WORK },
+    Package { name: "iproute2", sign: Sign::Program("ip"), why: "tests make networks of their own" },
     Package { name: "less", sign: Sign::File("/usr/bin/less"), why: WORK },
     Package { name: "libc6-dev", sign: Sign::File("/usr/include/stdio.h"), why: WORK },
     Package { name: "make", sign: Sign::File("/usr/bin/make"), why: WORK },

@@ -241,6 +241,10 @@ pub(super) fn keys_in_the_wrong_file(layer: &Layer) -> Vec<Diagnostic> {
         if let Some(extends) = file.extends.iter().flatten().next() {
             refuse(Some(extends.place.clone()), "extends", ceiling);
         }
+        let inject = file.network.as_ref().and_then(|network| network.inject.as_ref()?.values().next());
+        if let Some(inject) = inject {
+            refuse(Some(inject.header.place.clone()), "network.inject", ceiling);
+        }
         for (key, present) in
             [("persona", file.persona.is_some()), ("task", file.task.is_some()), ("agent", file.agent.is_some())]
         {
