@@ -19,7 +19,7 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::dial::{self, NoConnection};
 use crate::dns::{self, Kind, Question};
 use crate::gate::Gate;
-use crate::inject::{self, Outward};
+use crate::inject::{self, NotInjected, Outward};
 use crate::packets;
 use crate::pool::Pool;
 use crate::proxy::Asked;
@@ -248,7 +248,7 @@ impl Shared {
             Some(name) => HostTarget::new(&name, port),
             None => HostTarget::new(&address.to_string(), port),
         };
-        is_tcp && target.is_ok_and(|target| self.rules.admits(&target))
+        is_tcp && target.is_ok_and(|target| self.rules.admits(&target) || injects(self, &target))
     }
 }
 
@@ -388,8 +388,9 @@ async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, first: 
             return Stream::Tcp(stream).reset();
         }
     };
-    if let Err(why) = inject::carry(stream, outside, credential, first).await {
-        shared.refusals.note(format!("tcp {target}"), why.to_string());
+    // A connection that breaks is not one that was stopped.
+    if let Err(NotInjected::Refused(why)) = inject::carry(stream, outside, credential, first).await {
+        shared.refusals.note(format!("tcp {target}"), why);
     }
 }
 
@@ -423,7 +424,8 @@ async fn asked(shared: &Shared, mut stream: TcpStream) {
     let address = asked.name.parse::<IpAddr>().ok();
     let name = address.and_then(|address| shared.state.borrow().pool.name_of(address).map(str::to_owned));
     asked.name = name.unwrap_or(asked.name);
-    let target = HostTarget::new(&asked.name, asked.port).ok().filter(|target| shared.rules.admits(target));
+    let may_be_asked = |target: &HostTarget| shared.rules.admits(target) || injects(shared, target);
+    let target = HostTarget::new(&asked.name, asked.port).ok().filter(may_be_asked);
     let Some(target) = target else {
         shared.refusals.note(format!("proxy {}:{}", asked.name, asked.port), "the policy does not name it");
         // Whoever does not read the answer learns it from the end.
@@ -451,12 +453,16 @@ async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListe
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            Err(_) => {
+            Err(cause) => {
+                shared.refusals.note("accept", cause.to_string());
                 sleep(Duration::from_millis(20)).await;
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else { continue };
+        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else {
+            shared.refusals.note(format!("socket {path}"), "too many connections at once");
+            continue;
+        };
         let (shared, path) = (Rc::clone(&shared), path.clone());
         tokio::task::spawn_local(async move {
             let _permit = permit;

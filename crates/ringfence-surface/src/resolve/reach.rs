@@ -5,7 +5,7 @@ use crate::curated::groups::{Group, group};
 use crate::curated::packs::Pack;
 use crate::host::{HostPattern, HostTarget};
 use crate::path::AbsPath;
-use crate::policy::{HostRule, Inject};
+use crate::policy::{EnvName, HostRule, Inject};
 use crate::report::Dropped;
 use crate::source::Source;
 use crate::surface::{Injection, Reach, Sourced};
@@ -37,6 +37,11 @@ impl<T> Entry<T> {
 }
 
 impl Asked {
+    /// Is a variable's value added on the way out?
+    pub(super) fn injects(&self, name: &EnvName) -> bool {
+        self.inject.iter().any(|entry| entry.value.variable == *name)
+    }
+
     pub(super) fn finish(self) -> Reach {
         Reach {
             hosts: finish(self.hosts),

@@ -473,6 +473,8 @@ fn credentials_stay_outside() {
     let injected = answers.0.surface.decide_injected(b"API_KEY").unwrap();
     assert_eq!(injected.value.to_string(), "x-api-key for api.example.com from API_KEY");
     assert_eq!(answers.0.surface.decide_variable(b"API_KEY"), Outcome::Deny);
+    let said = &answers.0.diagnostics;
+    assert!(said.iter().any(|d| d.message.contains("API_KEY is not passed")), "{said:?}");
     // A project's own word comes after the user's.
     let both = Host::new().user(&inject("user")).project(&inject("project")).resolve();
     let headers: Vec<&str> = both.0.surface.reach().inject.iter().map(|entry| entry.value.header.as_str()).collect();

@@ -9,7 +9,7 @@ use super::{Fence, each, text};
 /// In two halves: the program that looks for it inside must not hold it itself.
 const SECRET: [&str; 2] = ["sk-real-", "SECRET-4711"];
 
-const POLICY: &str = "[network]\nallow = [\"api.example.com\", \"other.example.com\"]\n\
+const POLICY: &str = "[network]\nallow = [\"api.example.com:443\", \"other.example.com\"]\n\
      [env]\npass = [\"API_KEY\", \"COPY\"]\n\
      [network.inject.\"api.example.com\"]\nheader = \"x-api-key\"\nfrom_env = \"API_KEY\"\nprefix = \"Key \"\n";
 
@@ -145,5 +145,17 @@ fn no_other_host_gets_the_credential() {
         let (said, seen) = run(fence, "evil.example.com", &fetch("http://api.example.com/v1", "api.example.com"));
         assert!(said.contains("failed") && seen.is_empty(), "{said}{seen}");
         assert!(!said.contains(&SECRET.concat()), "{said}");
+    });
+}
+
+/// A tool that insists on a proxy gets the same.
+#[test]
+fn a_proxy_adds_the_credential_too() {
+    each(|fence| {
+        let script = "http_proxy=http://198.18.0.2:1080 /usr/bin/python3 -c '\
+             import urllib.request as u; print(u.urlopen(\"http://api.example.com/proxied\").read())'";
+        let (said, seen) = run(fence, "api.example.com", script);
+        assert_eq!(seen, format!("443 api.example.com /proxied ['Key {}']\n", SECRET.concat()), "{said}");
+        assert!(!said.contains(&SECRET.concat()) && !said.contains("ringfence: stopped"), "{said}");
     });
 }

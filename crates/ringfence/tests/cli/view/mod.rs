@@ -7,6 +7,7 @@ mod doors;
 mod host;
 mod inject;
 mod nested;
+mod private;
 mod race;
 mod rules;
 mod session;
