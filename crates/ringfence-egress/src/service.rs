@@ -19,7 +19,7 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::dial::{self, NoConnection};
 use crate::dns::{self, Kind, Question};
 use crate::gate::Gate;
-use crate::inject::{self, Outward};
+use crate::inject::{self, NotInjected, Outward};
 use crate::packets;
 use crate::pool::{Pool, Synthetic};
 use crate::proxy::Asked;
@@ -251,7 +251,7 @@ impl Shared {
         }
         let port = to.address.port();
         let is_tcp = to.protocol == packets::Protocol::Tcp;
-        is_tcp && self.meant(address, port).is_some_and(|target| self.rules.admits(&target))
+        is_tcp && self.meant(address, port).is_some_and(|target| self.rules.admits(&target) || injects(self, &target))
     }
 
     /// Whom an address means: the host that it was given to, or itself.
@@ -396,8 +396,9 @@ async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, first: 
             return Stream::Tcp(stream).reset();
         }
     };
-    if let Err(why) = inject::carry(stream, outside, credential, first).await {
-        shared.refusals.note(format!("tcp {target}"), why.to_string());
+    // A connection that breaks is not one that was stopped.
+    if let Err(NotInjected::Refused(why)) = inject::carry(stream, outside, credential, first).await {
+        shared.refusals.note(format!("tcp {target}"), why);
     }
 }
 
@@ -436,7 +437,8 @@ async fn asked(shared: &Shared, mut stream: TcpStream) {
     let address = asked.name.parse::<IpAddr>().ok();
     let name = address.and_then(|address| shared.state.borrow().pool.name_of(address).map(str::to_owned));
     asked.name = name.unwrap_or(asked.name);
-    let target = HostTarget::new(&asked.name, asked.port).ok().filter(|target| shared.rules.admits(target));
+    let may_be_asked = |target: &HostTarget| shared.rules.admits(target) || injects(shared, target);
+    let target = HostTarget::new(&asked.name, asked.port).ok().filter(may_be_asked);
     let Some(target) = target else {
         shared.refusals.note(format!("proxy {}:{}", asked.name, asked.port), "the policy does not name it");
         // Whoever does not read the answer learns it from the end.

@@ -14,6 +14,7 @@ use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Sur
 use crate::beneath::read_real;
 use crate::doors::Doors;
 use crate::home::{Signing, has_password};
+use crate::secrets::Secrets;
 
 /// Directories of programs that every system has, where the caller's PATH names none that is readable.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -31,6 +32,7 @@ pub(crate) struct Own<'a> {
     pub(crate) user: Option<u32>,
     pub(crate) signing: Signing,
     pub(crate) doors: &'a Doors,
+    pub(crate) secrets: &'a Secrets,
 }
 
 /// Builds the environment from the caller's.
@@ -86,6 +88,7 @@ pub(crate) fn build(
     for (name, value) in toolchains(caller, surface, facts, look) {
         variables.insert(name, value);
     }
+    own.secrets.hide(&mut variables);
     variables
 }
 

@@ -24,6 +24,7 @@ mod place;
 pub mod probe;
 mod remove;
 mod script;
+mod secrets;
 mod seed;
 mod standard;
 pub mod start;

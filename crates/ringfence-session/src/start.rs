@@ -29,6 +29,7 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::script::{self, ScriptError};
+use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
 use crate::store::Session;
@@ -179,6 +180,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
+    let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
     let copied = seed(&ground, look).map(|seeded| seeded.copied);
@@ -208,7 +210,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
-    withheld.extend(doors.withheld.iter().cloned());
+    withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -221,7 +223,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
-        program: Program::new(words(order, &caller, identity, signing, &doors, look)?),
+        program: Program::new(words(order, &caller, identity, signing, (&doors, &secrets), look)?),
         stdio,
         landlock: wall,
         seccomp: filter.program,
@@ -266,7 +268,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
-    let network = network(order, doors).map_err(|source| PrepareError::Pipe { source })?;
+    let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
@@ -290,13 +292,13 @@ fn words(
     caller: &environment::Variables,
     identity: Identity,
     signing: Signing,
-    doors: &Doors,
+    (doors, secrets): (&Doors, &Secrets),
     look: &mut dyn Look,
 ) -> Result<Words, PrepareError> {
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors };
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -344,7 +346,7 @@ fn own_hosts_file(session: &Session) -> io::Result<()> {
 }
 
 /// Whether anything is reached, and by which rules.
-fn network(order: &Order<'_>, doors: Doors) -> io::Result<Option<Network>> {
+fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
     if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty()
     {
@@ -354,7 +356,7 @@ fn network(order: &Order<'_>, doors: Doors) -> io::Result<Option<Network>> {
         hosts: reach.hosts.iter().map(|entry| entry.value.clone()).collect(),
         private: reach.private.iter().map(|entry| entry.value.clone()).collect(),
         host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
-        credentials: Vec::new(),
+        credentials: secrets.credentials,
     };
     Ok(Some(Network { rules, sockets: doors.listeners, channel: ways::channel()? }))
 }

@@ -11,7 +11,7 @@ use crate::matcher::{Covering, Hit};
 use crate::path::AbsPath;
 use crate::pattern::Anchor;
 use crate::policy::View;
-use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Stage, Surface};
+use crate::surface::{Effect, Injection, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Stage, Surface};
 
 /// What is to be done with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -139,8 +139,17 @@ impl Surface {
         self.parts.reach.sockets.iter().find(|entry| entry.value == *path)
     }
 
+    /// Does this variable hold a secret that is added to requests on the way out? The entry that says so.
+    pub fn decide_injected(&self, name: &[u8]) -> Option<&Sourced<Injection>> {
+        self.parts.reach.inject.iter().find(|entry| entry.value.variable.as_str().as_bytes() == name)
+    }
+
     /// Is this variable passed on?
     pub fn decide_variable(&self, name: &[u8]) -> Outcome {
+        // What is added outside does not come in, whoever names it.
+        if self.decide_injected(name).is_some() {
+            return Outcome::Deny;
+        }
         let named = self.parts.env.iter().any(|entry| entry.value.means(name));
         if named || curated::env::passes_by_default(name).is_some() { Outcome::Allow } else { Outcome::Deny }
     }

@@ -38,6 +38,6 @@ pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
 pub use report::{Dropped, Omission};
 pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, resolve};
 pub use source::Source;
-pub use surface::{Caps, Effect, Governance, Reach, Role, Rule, Sense, Sourced, Surface};
+pub use surface::{Caps, Effect, Governance, Injection, Reach, Role, Rule, Sense, Sourced, Surface};
 pub use template::{PATH_VARIABLES, SOCKET_VARIABLES, TemplateError, TemplateKind};
 pub use tighten::{SubPolicy, Widens};

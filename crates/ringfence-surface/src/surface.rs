@@ -128,6 +128,27 @@ pub struct Reach {
     pub host_ports: Vec<Sourced<u16>>,
     /// Unix sockets.
     pub sockets: Vec<Sourced<AbsPath>>,
+    /// What is added to requests on the way out.
+    pub inject: Vec<Sourced<Injection>>,
+}
+
+/// A header that is added to the requests for one host on the way out. The secret itself is not known here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Injection {
+    /// The host, in lower case.
+    pub host: String,
+    /// The header, in lower case.
+    pub header: String,
+    /// The variable of the caller that holds the secret.
+    pub variable: EnvName,
+    /// What stands before the secret.
+    pub prefix: String,
+}
+
+impl std::fmt::Display for Injection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} for {} from {}", self.header, self.host, self.variable.as_str())
+    }
 }
 
 /// Limits on resources; what is `None` is not limited.

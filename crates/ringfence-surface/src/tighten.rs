@@ -200,9 +200,10 @@ impl Surface {
             None => reach.sockets.clone(),
             Some(asked) => subset(asked, |path| self.decide_socket(path).is_some(), "socket")?,
         };
-        // It says something of those hosts only that are left.
+        // These say something of those hosts only that are left.
         let private = reach.private.clone();
-        Ok(Reach { hosts, private, host_ports, sockets })
+        let inject = reach.inject.clone();
+        Ok(Reach { hosts, private, host_ports, sockets, inject })
     }
 
     fn narrowed_env(&self, call: &SubPolicy) -> Result<Vec<Sourced<EnvName>>, Widens> {

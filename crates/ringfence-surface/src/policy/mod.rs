@@ -4,6 +4,7 @@
 //! packs and groups. What depends on a machine is left to `resolve`.
 
 mod amounts;
+mod inject;
 pub(crate) mod node;
 mod scalars;
 pub mod shape;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use crate::text::Format;
 use crate::text::{Diagnostic, Place, PolicyText, Spanned, short};
 pub use amounts::{Bytes, Pids, SizeError, TimeError, Wall};
+pub use inject::{HeaderName, HeaderText, Inject};
 pub use scalars::{
     AllowRule, DenyRule, EnvName, Extension, HostRule, Mode, MountMode, PlaceRule, Port, Sense, SocketRule,
     SurfaceMode, Tier, Version, View,
@@ -110,6 +112,8 @@ table! {
         host_ports: Rules<Port>,
         /// Unix sockets, by path.
         sockets: Rules<SocketRule>,
+        /// Headers that are added to the requests for a host on the way out, by host.
+        inject: Option<BTreeMap<String, Inject>>,
     }
 }
 
@@ -226,6 +230,7 @@ impl PolicyFile {
         if let Some(file) = &file {
             file.check_names(&mut said);
             file.check_agents(&mut said);
+            file.network.iter().for_each(|network| network.check_inject(&mut said));
         }
         finish(file, said)
     }

@@ -3,12 +3,12 @@
 use super::{Cx, Layer, Level, Reading, source_of};
 use crate::curated::groups::{Group, group};
 use crate::curated::packs::Pack;
-use crate::host::HostPattern;
+use crate::host::{HostPattern, HostTarget};
 use crate::path::AbsPath;
-use crate::policy::HostRule;
+use crate::policy::{EnvName, HostRule, Inject};
 use crate::report::Dropped;
 use crate::source::Source;
-use crate::surface::{Reach, Sourced};
+use crate::surface::{Injection, Reach, Sourced};
 use crate::text::{Diagnostic, Spanned};
 
 /// An entry and whether an untrusted project asked for it.
@@ -27,6 +27,7 @@ pub(super) struct Asked {
     private: Vec<Entry<HostPattern>>,
     host_ports: Vec<Entry<u16>>,
     pub(super) sockets: Vec<Entry<AbsPath>>,
+    inject: Vec<Entry<Injection>>,
 }
 
 impl<T> Entry<T> {
@@ -36,12 +37,18 @@ impl<T> Entry<T> {
 }
 
 impl Asked {
+    /// Is a variable's value added on the way out?
+    pub(super) fn injects(&self, name: &EnvName) -> bool {
+        self.inject.iter().any(|entry| entry.value.variable == *name)
+    }
+
     pub(super) fn finish(self) -> Reach {
         Reach {
             hosts: finish(self.hosts),
             private: finish(self.private),
             host_ports: finish(self.host_ports),
             sockets: finish(self.sockets),
+            inject: last_of_each_host(self.inject),
         }
     }
 }
@@ -65,13 +72,20 @@ fn provider(agent: &str) -> Option<&'static Group> {
 
 impl Cx<'_> {
     pub(super) fn reach(&mut self, reading: Reading, packs: &[&'static Pack]) -> Result<Asked, Diagnostic> {
-        let mut asked = Asked { hosts: Vec::new(), private: Vec::new(), host_ports: Vec::new(), sockets: Vec::new() };
+        let mut asked = Asked {
+            hosts: Vec::new(),
+            private: Vec::new(),
+            host_ports: Vec::new(),
+            sockets: Vec::new(),
+            inject: Vec::new(),
+        };
         let mut project_speaks = false;
         for layer in self.layers(reading) {
             let Some(network) = &layer.file.network else { continue };
             project_speaks |= network.allow.is_some() && layer.level != Level::User;
             asked.hosts.extend(network.allow.iter().flatten().flat_map(|rule| entries(rule, "")));
             asked.private.extend(network.private.iter().flatten().flat_map(|rule| entries(rule, "private ")));
+            asked.inject.extend(network.inject.iter().flatten().filter_map(injection));
             for port in network.host_ports.iter().flatten() {
                 let (value, text) = (port.value.0, port.value.0.to_string());
                 asked.host_ports.push(Entry { value, text, source: source_of(port) });
@@ -120,6 +134,8 @@ impl Cx<'_> {
         self.keep_hosts(&mut asked.hosts, &limit, untrusted);
         let private: Vec<HostPattern> = baseline.private.iter().map(|e| e.value.clone()).collect();
         self.keep_hosts(&mut asked.private, &private, untrusted);
+        let inject: Vec<Injection> = baseline.inject.iter().map(|e| e.value.clone()).collect();
+        self.keep(&mut asked.inject, &inject, untrusted);
         let ports: Vec<u16> = baseline.host_ports.iter().map(|e| e.value).collect();
         self.keep(&mut asked.host_ports, &ports, untrusted);
         let sockets: Vec<AbsPath> = baseline.sockets.iter().map(|e| e.value.clone()).collect();
@@ -151,13 +167,23 @@ impl Cx<'_> {
         }
     }
 
-    /// A host that is not reached leads nowhere, private or not: most likely a slip.
-    pub(super) fn warn_of_private(&mut self, asked: &Asked) {
+    /// A host that is not reached leads nowhere, private or with a credential or not: most likely a slip.
+    pub(super) fn warn_of_unreached(&mut self, asked: &Asked) {
         for entry in &asked.private {
             let meets = |host: &Entry<HostPattern>| host.value.covers(&entry.value) || entry.value.covers(&host.value);
             if !asked.hosts.iter().any(meets) {
                 let message = format!("{} has no effect: no entry of `allow` reaches such a host", entry.text);
                 let help = format!("add \"{}\" to `allow` in [network]", entry.value);
+                self.said.push(Diagnostic::warning(entry.source.place().cloned(), message).help(help));
+            }
+        }
+        for entry in &asked.inject {
+            let secure = HostTarget::new(&entry.value.host, 443).ok();
+            let is_reached = |target: HostTarget| asked.hosts.iter().any(|host| host.value.matches(&target));
+            if !secure.is_some_and(is_reached) {
+                let message =
+                    format!("{} has no effect: no entry of `allow` reaches port 443 of that host", entry.text);
+                let help = format!("add \"{}:443\" to `allow` in [network]", entry.value.host);
                 self.said.push(Diagnostic::warning(entry.source.place().cloned(), message).help(help));
             }
         }
@@ -202,6 +228,27 @@ fn hosts_of(rule: &HostRule) -> Vec<HostPattern> {
         HostRule::Host(pattern) => vec![pattern.clone()],
         HostRule::Group(group) => patterns(group),
     }
+}
+
+/// The name was checked when the file was read.
+fn injection((host, inject): (&String, &Inject)) -> Option<Entry<Injection>> {
+    let value = Injection {
+        host: HostTarget::new(host, 443).ok()?.name().to_owned(),
+        header: inject.header.value.as_str().to_owned(),
+        variable: inject.from_env.value.clone(),
+        prefix: inject.prefix.as_ref().map(|prefix| prefix.value.as_str().to_owned()).unwrap_or_default(),
+    };
+    Some(Entry { text: format!("inject {value}"), value, source: source_of(&inject.header) })
+}
+
+/// A later file speaks in the place of an earlier one.
+fn last_of_each_host(entries: Vec<Entry<Injection>>) -> Vec<Sourced<Injection>> {
+    let mut kept: Vec<Sourced<Injection>> = Vec::new();
+    for Entry { value, source, .. } in entries {
+        kept.retain(|other| other.value.host != value.host);
+        kept.push(Sourced { value, source });
+    }
+    kept
 }
 
 /// The hosts of a rule. `word` tells the lists apart when an entry takes no part.

@@ -1,5 +1,6 @@
 //! The values of which there is one: view, tier, governance, limits; and the variables that pass.
 
+use super::reach::Asked;
 use super::{Collected, Cx, Layer, Level, source_of};
 use crate::curated::{self, Row};
 use crate::policy::{AllowRule, DenyRule, EnvName, Limits, PolicyFile, Rules, Tier, View};
@@ -170,8 +171,13 @@ impl Cx<'_> {
     }
 
     /// A variable that carries a secret or runs code is passed when somebody names it, and somebody should know.
-    pub(super) fn warn_of_variables(&mut self, settings: &Settings) {
+    pub(super) fn warn_of_variables(&mut self, settings: &Settings, reach: &Asked) {
         for entry in settings.env.iter().filter(|entry| entry.source.is_written()) {
+            if reach.injects(&entry.value) {
+                let message = format!("{} is not passed: `inject` keeps its value outside", entry.value.as_str());
+                self.said.push(Diagnostic::warning(entry.source.place().cloned(), message));
+                continue;
+            }
             if let Some(row) = curated::env::dangerous(entry.value.as_str().as_bytes()) {
                 let message = format!("{} is passed to the agent: {}", entry.value.as_str(), row.reason);
                 self.said.push(Diagnostic::warning(entry.source.place().cloned(), message));
@@ -240,6 +246,10 @@ pub(super) fn keys_in_the_wrong_file(layer: &Layer) -> Vec<Diagnostic> {
         let ceiling = "the managed file is a ceiling: it limits and denies, it grants nothing";
         if let Some(extends) = file.extends.iter().flatten().next() {
             refuse(Some(extends.place.clone()), "extends", ceiling);
+        }
+        let inject = file.network.as_ref().and_then(|network| network.inject.as_ref()?.values().next());
+        if let Some(inject) = inject {
+            refuse(Some(inject.header.place.clone()), "network.inject", ceiling);
         }
         for (key, present) in
             [("persona", file.persona.is_some()), ("task", file.task.is_some()), ("agent", file.agent.is_some())]

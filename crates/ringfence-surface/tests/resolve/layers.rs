@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use ringfence_surface::policy::{EnvName, Tier, View};
-use ringfence_surface::{Effect, HostTarget, Level, Role};
+use ringfence_surface::{Effect, HostTarget, Level, Outcome, Role};
 
 #[test]
 fn an_untrusted_project_only_narrows() {
@@ -458,4 +458,34 @@ fn private_hosts_that_are_not_allowed_are_warned_of() {
     assert!(warns("[network]\nallow = [\"db.example.com:5432\"]\nprivate = [\"db.example.com\"]\n"));
     assert!(!warns("[network]\nallow = [\"*.example.com\"]\nprivate = [\"db.example.com\"]\n"));
     assert!(!warns("[network]\nallow = [\"db.example.com:443\"]\nprivate = [\"db.example.com\"]\n"));
+}
+
+/// A credential is named by a file that is trusted, and its variable does not pass, whoever names it.
+#[test]
+fn credentials_stay_outside() {
+    let inject = |header: &str| {
+        format!(
+            "[network]\nallow = [\"api.example.com\"]\n[env]\npass = [\"API_KEY\"]\n\
+             [network.inject.\"API.example.com.\"]\nheader = \"{header}\"\nfrom_env = \"API_KEY\"\n"
+        )
+    };
+    let answers = Host::new().project(&inject("X-Api-Key")).resolve();
+    let injected = answers.0.surface.decide_injected(b"API_KEY").unwrap();
+    assert_eq!(injected.value.to_string(), "x-api-key for api.example.com from API_KEY");
+    assert_eq!(answers.0.surface.decide_variable(b"API_KEY"), Outcome::Deny);
+    let said = &answers.0.diagnostics;
+    assert!(said.iter().any(|d| d.message.contains("API_KEY is not passed")), "{said:?}");
+    // A project's own word comes after the user's.
+    let both = Host::new().user(&inject("user")).project(&inject("project")).resolve();
+    let headers: Vec<&str> = both.0.surface.reach().inject.iter().map(|entry| entry.value.header.as_str()).collect();
+    assert_eq!(headers, ["project"]);
+    let both = Host::new().user(&inject("user")).untrusted(&inject("project")).resolve();
+    let headers: Vec<&str> = both.0.surface.reach().inject.iter().map(|entry| entry.value.header.as_str()).collect();
+    assert_eq!(headers, ["user"]);
+    assert!(both.omitted().iter().any(|o| o.contains("inject project for") && o.contains("not trusted")));
+    let untrusted = Host::new().untrusted(&inject("x-api-key")).resolve();
+    assert!(untrusted.0.surface.reach().inject.is_empty());
+    let unreached = "[network]\nallow = [\"api.example.com:80\"]\n[network.inject.\"api.example.com\"]\nheader = \"x\"\nfrom_env = \"K\"\n";
+    let said = Host::new().project(unreached).resolve().0.diagnostics;
+    assert!(said.iter().any(|d| d.message.contains("reaches port 443")), "{said:?}");
 }

@@ -21,6 +21,7 @@ pub(crate) struct WirePlan {
     private: Vec<WireValue<String>>,
     host_ports: Vec<WireValue<u16>>,
     sockets: Vec<WireValue<Bytes>>,
+    inject: Vec<WireValue<String>>,
     env: Vec<WireValue<String>>,
     limits: WireLimits,
     mounts: Vec<WireMount>,
@@ -93,6 +94,7 @@ impl WirePlan {
             private: reach.private.iter().map(|e| value(e.value.to_string(), &e.source)).collect(),
             host_ports: reach.host_ports.iter().map(|e| value(e.value, &e.source)).collect(),
             sockets: reach.sockets.iter().map(|e| value(Bytes::new(e.value.as_bytes()), &e.source)).collect(),
+            inject: reach.inject.iter().map(|e| value(e.value.to_string(), &e.source)).collect(),
             env: surface.env().iter().map(|e| value(e.value.as_str().to_owned(), &e.source)).collect(),
             limits: WireLimits {
                 memory_bytes: caps.memory.as_ref().map(|cap| cap.value),

@@ -195,6 +195,11 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
     if let Some(entry) = named_socket(surface, name) {
         return Ok(allowed(Asked::Pass, bytes, format!("sockets \"{}\"", entry.value), entry));
     }
+    if let Some(entry) = surface.decide_injected(bytes) {
+        let rule = format!("its value stays outside, a placeholder is passed: inject {}", entry.value);
+        let remedy = format!("speak to http://{} inside; the header is added on the way out", entry.value.host);
+        return Ok(denied(Asked::Pass, bytes, rule, remedy));
+    }
     if surface.decide_variable(bytes) == Outcome::Deny {
         let rule = match dangerous(bytes) {
             Some(row) => format!("no entry of `pass` in [env] names it: {}", row.reason),

@@ -114,6 +114,7 @@ impl Words<'_> {
         lines.extend(reach.private.iter().map(private));
         lines.extend(reach.host_ports.iter().map(|port| format!("  loopback port {}  ({})", port.value, port.source)));
         lines.extend(reach.sockets.iter().map(|entry| format!("  socket {}  ({})", entry.value, entry.source)));
+        lines.extend(reach.inject.iter().map(|entry| format!("  inject {}  ({})", entry.value, entry.source)));
         if lines.len() == 1 {
             lines.push("  nothing".to_owned());
         }

@@ -5,7 +5,9 @@
 mod attacks;
 mod doors;
 mod host;
+mod inject;
 mod nested;
+mod private;
 mod race;
 mod rules;
 mod session;
@@ -113,8 +115,19 @@ impl Fence {
 
     /// Runs a script with the rights over its own mounts, then ringfence with `arguments` as whoever works, in that view.
     fn after_mounting(&self, script: &str, arguments: &[&str]) -> Output {
+        self.after(if is_root() { &["-m", "--"] } else { &["-Urm", "--"] }, script, arguments)
+    }
+
+    /// The same with a network of its own. What the script starts ends with it.
+    fn in_a_network(&self, script: &str, arguments: &[&str]) -> Output {
+        let flags: &[&str] = if is_root() { &["-mn"] } else { &["-Urmn"] };
+        let ends = ["-pf", "--kill-child", "--mount-proc", "--"];
+        self.after(&[flags, &ends].concat(), script, arguments)
+    }
+
+    fn after(&self, namespaces: &[&str], script: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new("unshare");
-        command.args(if is_root() { ["-m", "--"] } else { ["-Urm", "--"] });
+        command.args(namespaces);
         let script = self.script(&format!("set -e; {script}; exec \"$@\""));
         command.args(["/bin/sh", "-c", &script, "sh"]);
         if self.who == Who::Nobody {
