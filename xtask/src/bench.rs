@@ -6,6 +6,7 @@ pub(crate) mod calls;
 mod clock;
 mod ground;
 mod many;
+pub(crate) mod net;
 mod start;
 pub(crate) mod work;
 
@@ -70,6 +71,7 @@ fn in_order(ground: &ground::Ground, effort: Effort) -> Result<String, Failure> 
     };
     let mut bars = bars::Bars::new(effort);
     start::run(ground, effort, start, &mut bars)?;
+    net::run(ground, effort, start, &mut bars)?;
     many::rules(ground, rules, &mut bars)?;
     many::memory(ground, &mut bars)?;
     many::at_once(ground, &mut bars)?;

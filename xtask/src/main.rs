@@ -40,6 +40,8 @@ enum Chore<'w> {
     BenchTimes(&'w str, &'w str),
     /// Another.
     BenchCalls(&'w str),
+    /// And another.
+    BenchNet(&'w str),
     Help,
 }
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Some(Chore::BenchFence(dir, effort)) => bench::fence(dir.as_ref(), effort),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
+        Some(Chore::BenchNet(port)) => bench::helped(bench::net::helper(port)),
         Some(Chore::Help) => {
             say::result(USAGE);
             ExitCode::SUCCESS
@@ -77,6 +80,7 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["bench-fence", dir, "--quick"] => Some(Chore::BenchFence(dir, bench::Effort::Quick)),
         ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),
         ["bench-calls", file] => Some(Chore::BenchCalls(file)),
+        ["bench-net", port] => Some(Chore::BenchNet(port)),
         ["help" | "--help" | "-h"] => Some(Chore::Help),
         _ => None,
     }

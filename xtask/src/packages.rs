@@ -29,15 +29,19 @@ struct Package {
 const PACKAGES: &[Package] = &[
     Package { name: "bubblewrap", sign: Sign::File("/usr/bin/bwrap"), why: "one way to build a fence is made of it" },
     Package { name: "ca-certificates", sign: Sign::File("/etc/ssl/certs/ca-certificates.crt"), why: WORK },
+    Package { name: "curl", sign: Sign::File("/usr/bin/curl"), why: NET },
     Package { name: "gcc", sign: Sign::File("/usr/bin/gcc"), why: WORK },
     Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" },
     Package { name: "golang-go", sign: Sign::File("/usr/bin/go"), why: WORK },
+    Package { name: "iproute2", sign: Sign::File("/usr/sbin/ip"), why: NET },
     Package { name: "less", sign: Sign::File("/usr/bin/less"), why: WORK },
     Package { name: "libc6-dev", sign: Sign::File("/usr/include/stdio.h"), why: WORK },
     Package { name: "make", sign: Sign::File("/usr/bin/make"), why: WORK },
     Package { name: "netbase", sign: Sign::File("/etc/services"), why: WORK },
     Package { name: "nodejs", sign: Sign::File("/usr/bin/node"), why: WORK },
     Package { name: "npm", sign: Sign::File("/usr/bin/npm"), why: WORK },
+    Package { name: "openssh-client", sign: Sign::File("/usr/bin/ssh-agent"), why: WORK },
+    Package { name: "openssl", sign: Sign::File("/usr/bin/openssl"), why: NET },
     Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
     Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },
     Package { name: "python3-venv", sign: Sign::Module("ensurepip"), why: WORK },
@@ -48,6 +52,9 @@ const PACKAGES: &[Package] = &[
     Package { name: "vim", sign: Sign::File("/usr/bin/vim"), why: WORK },
     Package { name: "zip", sign: Sign::File("/usr/bin/zip"), why: WORK },
 ];
+
+/// A little internet of network namespaces, and a client that everybody has.
+const NET: &str = "the tests of the way out build an internet with it";
 
 /// What developers use all day has to work inside, so the tests use it.
 const WORK: &str = "the tests of ordinary work inside the fence use it";

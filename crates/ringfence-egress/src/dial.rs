@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::guard::{self, Refused};
+use crate::guard::{self, OptIn};
 use crate::resolver::Resolver;
 use crate::rules::Rules;
 
@@ -20,7 +20,7 @@ const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub enum NoConnection {
+pub(crate) enum NoConnection {
     /// Its name leads where it must not.
     #[error("its address {address} is {why}")]
     Guarded {
@@ -42,25 +42,21 @@ pub(crate) async fn addresses(
     target: &HostTarget,
     rules: &Rules,
     resolver: &dyn Resolver,
-    own: &[IpAddr],
 ) -> Result<Vec<IpAddr>, NoConnection> {
     // An address that the policy spells out is what it says.
-    if let Some(address) = target.address() {
-        return match guard::refusal(address, own) {
-            Some(Refused::Never(why)) => Err(NoConnection::Guarded { address, why }),
-            Some(Refused::Private(_)) | None => Ok(vec![address]),
-        };
-    }
-    let found = resolver.resolve(target.name()).await?;
+    let (found, opt_in) = match target.address() {
+        Some(address) => (vec![address], OptIn::Literal),
+        None if rules.may_be_private(target) => (resolver.resolve(target.name()).await?, OptIn::PrivateName),
+        None => (resolver.resolve(target.name()).await?, OptIn::Silent),
+    };
+    // Asked for anew: a machine that moves to another network has other addresses.
+    let own = ringfence_sys::net::own_addresses();
     let mut refused = None;
     let mut dialled = Vec::new();
     for address in found {
-        match guard::refusal(address, own) {
-            None => dialled.push(address),
-            Some(Refused::Private(_)) if rules.may_be_private(target) && !address.to_canonical().is_loopback() => {
-                dialled.push(address);
-            }
-            Some(Refused::Private(why) | Refused::Never(why)) => refused = Some((address, why)),
+        match guard::refusal(address, &own) {
+            Some(why) if !why.yields_to(opt_in) => refused = Some((address, why.reason())),
+            _ => dialled.push(address),
         }
     }
     match (dialled.is_empty(), refused) {

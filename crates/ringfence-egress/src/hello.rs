@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::cursor::Cursor;
 use crate::spelling;
 
-/// Bytes of records within which the message has to end. Real ones are below 4 KiB, or 20 with large certificates of theirs.
+/// Bytes of records within which the message has to end. Real ones stay below 4 KiB.
 pub const MAX_BYTES: usize = 64 * 1024;
 
 /// The longest record without encryption.
@@ -16,6 +16,8 @@ const MAX_RECORD: usize = 1 << 14;
 
 const RECORD_HANDSHAKE: u8 = 22;
 const MESSAGE_CLIENT_HELLO: u8 = 1;
+/// The kind of a handshake message and its length.
+const MESSAGE_HEADER: usize = 4;
 const EXTENSION_SERVER_NAME: u16 = 0;
 const NAME_TYPE_HOST: u8 = 0;
 const EXTENSION_ENCRYPTED_HELLO: u16 = 0xfe0d;
@@ -43,43 +45,67 @@ pub enum Hello {
 /// Reads the start of what a client sends, which may be any number of bytes.
 #[must_use]
 pub fn client_hello(bytes: &[u8]) -> Hello {
-    match bytes {
-        [] => Hello::NeedMore,
-        [RECORD_HANDSHAKE, ..] => match assemble(bytes) {
-            Ok(Some(message)) => read_hello(&message).unwrap_or_else(Hello::Malformed),
-            Ok(None) => Hello::NeedMore,
-            Err(why) => Hello::Malformed(why),
-        },
-        // SSL 2: a length with its highest bit set, then the same message in another form. It can carry a client into TLS.
-        [0x80..=0xff, _, MESSAGE_CLIENT_HELLO, 0 | 2 | 3, ..] => Hello::Malformed("an SSL 2 hello"),
-        [0x80..=0xff] | [0x80..=0xff, _] | [0x80..=0xff, _, MESSAGE_CLIENT_HELLO] => Hello::NeedMore,
-        _ => Hello::NotTls,
-    }
+    HelloReader::new().read(bytes)
 }
 
-/// The first handshake message out of its records; `None` until it is whole.
-fn assemble(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
-    let is_cut = bytes.len() > MAX_BYTES;
-    let mut records = Cursor::new(bytes.get(..MAX_BYTES).unwrap_or(bytes));
-    let mut message: Vec<u8> = Vec::new();
-    while let Some(length) = record_length(&mut records)? {
-        let fragment = records.take(length.min(records.left())).unwrap_or_default();
-        message.extend(fragment);
-        let missing = length - fragment.len();
-        if let Some(expected) = message_length(&message)? {
-            // A client has nothing more to say before the server has answered.
-            if message.len() + missing > expected {
-                return Err("more than one message in the first record");
-            }
-            if message.len() == expected {
-                return Ok(Some(message.split_off(4)));
-            }
-        }
-        if missing > 0 {
-            break;
+/// Reads a hello while it arrives. A client that sends it byte by byte does not make it be read as often.
+#[derive(Clone, Debug)]
+pub struct HelloReader {
+    /// Where the first record starts that is not yet whole.
+    at: usize,
+    /// The handshake so far, out of the records before it.
+    message: Vec<u8>,
+}
+
+impl HelloReader {
+    /// At the start of a connection.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it says nothing about where it starts")]
+    pub fn new() -> Self {
+        Self { at: 0, message: Vec::new() }
+    }
+
+    /// As [`client_hello`]; `bytes` are all that have arrived on the connection.
+    pub fn read(&mut self, bytes: &[u8]) -> Hello {
+        match bytes {
+            [] => Hello::NeedMore,
+            [RECORD_HANDSHAKE, ..] => match self.assemble(bytes) {
+                Ok(true) => {
+                    read_hello(self.message.get(MESSAGE_HEADER..).unwrap_or_default()).unwrap_or_else(Hello::Malformed)
+                }
+                Ok(false) => Hello::NeedMore,
+                Err(why) => Hello::Malformed(why),
+            },
+            // SSL 2: a length with its highest bit set, then the same message in another form. It can lead into TLS.
+            [0x80..=0xff, _, MESSAGE_CLIENT_HELLO, 0 | 2 | 3, ..] => Hello::Malformed("an SSL 2 hello"),
+            [0x80..=0xff] | [0x80..=0xff, _] | [0x80..=0xff, _, MESSAGE_CLIENT_HELLO] => Hello::NeedMore,
+            _ => Hello::NotTls,
         }
     }
-    if is_cut || bytes.len() == MAX_BYTES { Err("a hello that does not end") } else { Ok(None) }
+
+    /// Takes the whole records that have arrived; true when the message is whole.
+    fn assemble(&mut self, bytes: &[u8]) -> Result<bool, &'static str> {
+        let within = bytes.get(..MAX_BYTES).unwrap_or(bytes);
+        let mut records = Cursor::new(within.get(self.at..).unwrap_or_default());
+        while let Some(length) = record_length(&mut records)? {
+            let fragment = records.take(length.min(records.left())).unwrap_or_default();
+            if let Some(expected) = message_length(&self.message, fragment)? {
+                // A client has nothing more to say before the server has answered.
+                if self.message.len() + length > expected {
+                    return Err("more than one message in the first record");
+                }
+            }
+            if fragment.len() < length {
+                break;
+            }
+            self.message.extend(fragment);
+            self.at = within.len() - records.left();
+            if message_length(&self.message, &[])? == Some(self.message.len()) {
+                return Ok(true);
+            }
+        }
+        if bytes.len() >= MAX_BYTES { Err("a hello that does not end") } else { Ok(false) }
+    }
 }
 
 /// The length of the next record; `None` until its header is whole.
@@ -102,14 +128,18 @@ fn record_length(records: &mut Cursor<'_>) -> Result<Option<usize>, &'static str
     Ok(Some(length))
 }
 
-/// The length of a handshake message with its header, once that is there.
-fn message_length(message: &[u8]) -> Result<Option<usize>, &'static str> {
-    if message.first().is_some_and(|kind| *kind != MESSAGE_CLIENT_HELLO) {
+/// The length of a handshake message with its header, once that is there; the message may go on in `more`.
+fn message_length(message: &[u8], more: &[u8]) -> Result<Option<usize>, &'static str> {
+    let mut start = message.iter().chain(more).copied();
+    if start.clone().next().is_some_and(|kind| kind != MESSAGE_CLIENT_HELLO) {
         return Err("a handshake that does not start with a hello");
     }
-    let [_, high, middle, low, ..] = message else { return Ok(None) };
-    let length = usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])).unwrap_or(usize::MAX);
-    if length > MAX_BYTES { Err("a hello that does not end") } else { Ok(Some(length + 4)) }
+    let (Some(_), Some(high), Some(middle), Some(low)) = (start.next(), start.next(), start.next(), start.next())
+    else {
+        return Ok(None);
+    };
+    let length = usize::try_from(u32::from_be_bytes([0, high, middle, low])).unwrap_or(usize::MAX);
+    if length > MAX_BYTES { Err("a hello that does not end") } else { Ok(Some(length + MESSAGE_HEADER)) }
 }
 
 /// The message after its header.
@@ -411,6 +441,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_hello_that_trickles_is_read_once() {
+        for size in [1, 2, 7, 100] {
+            let whole = records(&message(&[usual(), vec![sni(b"github.com")]].concat()), size);
+            let mut reader = HelloReader::new();
+            for length in 0..whole.len() {
+                assert_eq!(reader.read(&whole[..length]), Hello::NeedMore);
+            }
+            assert_eq!(reader.read(&whole), name("github.com"));
+        }
+        let endless = records(&message(&[extension(21, &[0; 20_000])]), 1);
+        let mut reader = HelloReader::new();
+        let said =
+            (1..).map(|length| (length, reader.read(&endless[..length]))).find(|(_, said)| *said != Hello::NeedMore);
+        assert_eq!(said, Some((MAX_BYTES, Hello::Malformed("a hello that does not end"))));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
@@ -448,9 +495,12 @@ mod tests {
                     break;
                 }
             }
-            prop_assert_eq!(client_hello(&whole), Hello::Name(host));
+            prop_assert_eq!(client_hello(&whole), Hello::Name(host.clone()));
             let beginning = &whole[..seen.min(whole.len() - 1)];
             prop_assert_eq!(client_hello(beginning), Hello::NeedMore);
+            let mut reader = HelloReader::new();
+            prop_assert_eq!(reader.read(beginning), Hello::NeedMore);
+            prop_assert_eq!(reader.read(&whole), Hello::Name(host));
         }
     }
 }

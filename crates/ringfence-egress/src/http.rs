@@ -5,9 +5,11 @@
 
 mod body;
 mod look;
+mod reader;
 mod rewrite;
 
 pub use body::{Body, BodyScan};
+pub use reader::HeadReader;
 pub use rewrite::{is_header_value, rewrite};
 
 use crate::spelling::{self, Authority};
@@ -68,13 +70,28 @@ pub struct Head {
     pub host: Option<Authority>,
     /// The version is HTTP/1.1 rather than HTTP/1.0.
     pub is_1_1: bool,
-    /// The client offers to speak another protocol after the answer.
-    pub is_upgrade: bool,
+    /// What the client offers to speak after the answer.
+    pub upgrade: Upgrade,
     /// What follows the head.
     pub length: Body,
     /// How many bytes the head has, with its empty line.
     pub end: usize,
 }
+
+/// Another protocol that a client offers in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// None: what follows is HTTP/1.
+    None,
+    /// HTTP/2, in which further requests cannot be checked. Java's client offers it with every plain request; without the
+    /// fields of [`HTTP2_OFFER`] the request is as good.
+    Http2,
+    /// Something else, such as WebSocket. If the server agrees, the connection is no longer HTTP.
+    Other,
+}
+
+/// The header fields that make up the offer to go on in HTTP/2.
+pub const HTTP2_OFFER: &[&str] = &["Connection", "HTTP2-Settings", "Upgrade"];
 
 /// How a target is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,13 +106,14 @@ pub enum Form {
     Asterisk,
 }
 
-/// The host of the request that starts here. The bytes may go on after its head.
+/// The host of the request that starts here. The bytes may go on after its head. An offer to go on in HTTP/2 is refused.
 #[must_use]
 pub fn request_host(bytes: &[u8]) -> Request {
     match parse_head(bytes) {
         HeadResult::NeedMore => Request::NeedMore,
         HeadResult::NotHttp => Request::NotHttp,
         HeadResult::Malformed(why) => Request::Malformed(why),
+        HeadResult::Head(head) if head.upgrade == Upgrade::Http2 => Request::Malformed(HTTP2),
         HeadResult::Head(head) => match head.host {
             Some(Authority { name, port }) => Request::Host { name, port },
             None => Request::NoHost,
@@ -103,7 +121,7 @@ pub fn request_host(bytes: &[u8]) -> Request {
     }
 }
 
-/// The head of the request that starts here. The bytes may go on after it.
+/// The head of the request that starts here. The bytes may go on after it. Whoever gets them bit by bit asks a [`HeadReader`].
 #[must_use]
 pub fn parse_head(bytes: &[u8]) -> HeadResult {
     match look::first_look(bytes) {
@@ -119,13 +137,14 @@ pub fn parse_head(bytes: &[u8]) -> HeadResult {
 }
 
 const ENDLESS: &str = "a head that does not end";
+const HTTP2: &str = "http/2 without TLS";
 
 fn read_head(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
     let mut lines = Lines { bytes: bytes.get(..MAX_HEAD).unwrap_or(bytes), at: 0 };
     let Some(line) = lines.next()? else { return Ok(None) };
     let (method, target, is_1_1) = request_line(line)?;
     let form = form_of(&method, &target)?;
-    let mut fields = Fields::default();
+    let mut fields = Fields { host: None, length: None, is_chunked: false, upgrade: Upgrade::None };
     loop {
         match lines.next()? {
             None => return Ok(None),
@@ -135,8 +154,8 @@ fn read_head(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
     }
     let length = fields.body(&form, is_1_1)?;
     let host = asked_host(&form, fields.host, is_1_1)?;
-    let is_upgrade = fields.is_upgrade;
-    Ok(Some(Head { method, target, form, host, is_1_1, is_upgrade, length, end: lines.at }))
+    let upgrade = fields.upgrade;
+    Ok(Some(Head { method, target, form, host, is_1_1, upgrade, length, end: lines.at }))
 }
 
 /// The lines of a head, each without its end.
@@ -177,7 +196,7 @@ fn request_line(line: &[u8]) -> Result<(String, String, bool), &'static str> {
     };
     // It starts a connection of many requests, each with its own host in a form that is not read here.
     if version == "HTTP/2.0" {
-        return Err("http/2 without TLS");
+        return Err(HTTP2);
     }
     let is_1_1 = match version {
         "HTTP/1.0" => false,
@@ -218,12 +237,11 @@ fn split_absolute(target: &str) -> Option<(&str, &str)> {
 }
 
 /// The header fields that say whom a request is for and where it ends.
-#[derive(Default)]
 struct Fields {
     host: Option<Authority>,
     length: Option<u64>,
     is_chunked: bool,
-    is_upgrade: bool,
+    upgrade: Upgrade,
 }
 
 impl Fields {
@@ -246,10 +264,12 @@ impl Fields {
             self.is_chunked = true;
         } else if name.eq_ignore_ascii_case(b"upgrade") {
             let mut protocols = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-            if protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"h2c")) {
-                return Err("http/2 without TLS");
+            let is_http2 = protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"h2c"));
+            if is_http2 || self.upgrade == Upgrade::Http2 {
+                self.upgrade = Upgrade::Http2;
+            } else {
+                self.upgrade = Upgrade::Other;
             }
-            self.is_upgrade = true;
         }
         Ok(())
     }

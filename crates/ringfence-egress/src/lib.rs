@@ -6,11 +6,28 @@
 #![forbid(unsafe_code)]
 
 mod cursor;
+mod dial;
 pub mod dns;
 pub mod front;
+mod gate;
 pub mod guard;
 pub mod hello;
 pub mod http;
+mod inject;
+mod packets;
 pub mod pool;
+mod proxy;
+mod refusals;
+mod relay;
 pub mod resolv;
+mod resolver;
+mod room;
+mod rules;
+mod service;
 pub mod spelling;
+
+pub use inject::Credential;
+pub use refusals::{Refusal, Refusals};
+pub use resolver::{Addresses, Resolver, System};
+pub use rules::Rules;
+pub use service::{Egress, Inside, Listen, PROXY};

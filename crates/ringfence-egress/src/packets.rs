@@ -1,9 +1,14 @@
 //! Destinations that nobody answers, as the kernel sees them: the first packet of each attempt.
 
+use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
 
-use tokio::io::unix::AsyncFd;
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
 
 use crate::refusals::Refusals;
 
@@ -19,25 +24,48 @@ pub(crate) enum Protocol {
 pub(crate) struct Attempt {
     pub(crate) protocol: Protocol,
     pub(crate) address: SocketAddr,
+    /// The port it comes from.
+    pub(crate) from: u16,
 }
+
+/// How long a command runs before its attempts are watched.
+const SETTLED: Duration = Duration::from_millis(10);
 
 /// Notes every attempt that is not expected.
 pub(crate) async fn watch(socket: OwnedFd, is_expected: impl Fn(&Attempt) -> bool, refusals: Refusals) {
-    // It takes milliseconds, in which nothing is carried: the command has started by now.
+    // It takes milliseconds, in which nothing is carried and nobody can end: a command that is over at once does not pay them.
+    tokio::time::sleep(SETTLED).await;
     if ringfence_sys::net::watch(socket.as_fd()).is_err() {
         return;
     }
-    let Ok(socket) = AsyncFd::new(socket) else { return };
+    // For the runtime it is a socket that gives datagrams, like others.
+    let Ok(socket) = UdpSocket::from_std(socket.into()) else { return };
     let mut buffer = [0; 128];
     loop {
-        let Ok(mut ready) = socket.readable().await else { return };
-        while let Ok(length) = rustix::io::read(socket.get_ref(), &mut buffer) {
-            let Some(attempt) = parse(&buffer[..length]).filter(|attempt| !is_expected(attempt)) else { continue };
-            let protocol = if attempt.protocol == Protocol::Tcp { "tcp" } else { "udp" };
-            refusals.note(format!("{protocol} {}", attempt.address), "the policy does not name it");
+        if socket.readable().await.is_err() {
+            return;
         }
-        ready.clear_ready();
+        let read = || rustix::io::read(&socket, &mut buffer).map_err(io::Error::from);
+        let Ok(length) = socket.try_io(Interest::READABLE, read) else { continue };
+        let Some(attempt) = parse(&buffer[..length]).filter(|attempt| !is_expected(attempt)) else { continue };
+        let protocol = if attempt.protocol == Protocol::Tcp { "tcp" } else { "udp" };
+        refusals.note(format!("{protocol} {}", attempt.address), "the policy does not name it");
     }
+}
+
+/// Closes a packet socket in the kernel's own time.
+///
+/// Whoever closes the last descriptor of one waits for milliseconds, and a session would end that much later. So it is put into
+/// a message in the queue of a socket that is itself in that message: nobody can reach either any more, and the kernel collects
+/// them in a thread of its own. Where that cannot be done it is closed as others are.
+pub(crate) fn let_go(socket: OwnedFd) {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
+    let Ok((from, to)) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None) else { return };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [socket.as_fd(), to.as_fd()];
+    rights.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let _ = rustix::net::sendmsg(&from, &[io::IoSlice::new(b"x")], &mut rights, SendFlags::NOSIGNAL);
 }
 
 /// Reads the head of a packet.
@@ -58,8 +86,9 @@ fn parse(packet: &[u8]) -> Option<Attempt> {
         17 => Protocol::Udp,
         _ => return None,
     };
-    let port = packet.get(transport + 2..transport + 4)?.first_chunk::<2>()?;
-    Some(Attempt { protocol, address: SocketAddr::new(address, u16::from_be_bytes(*port)) })
+    let [a, b, c, d] = *packet.get(transport..transport + 4)?.first_chunk::<4>()?;
+    let (from, port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    Some(Attempt { protocol, address: SocketAddr::new(address, port), from })
 }
 
 #[cfg(test)]

@@ -96,17 +96,23 @@ pub(crate) enum Ended {
     Refused(String),
 }
 
-/// Carries bytes until both directions have ended. What `inside` says first goes through the gate, if there is one.
-pub(crate) async fn relay(inside: &Stream, outside: &Stream, gate: Option<Gate>) -> Ended {
+/// Carries bytes until both directions have ended. What `inside` says goes through the gate, if there is one; `first` was read
+/// from it already.
+pub(crate) async fn relay(inside: &Stream, outside: &Stream, gate: Option<Gate>, first: &[u8]) -> Ended {
     let moved = RefCell::new(Moved { at: Instant::now(), ended: 0 });
     let out = async {
         let begun = match gate {
-            Some(gate) => through(gate, inside, outside, &moved).await,
-            None => Ok(None),
+            Some(gate) => through(gate, first, inside, outside, &moved).await,
+            None => write_all(outside, first).await.map(|()| Looked::Free),
         };
         match begun {
-            Ok(Some(why)) => Err(Ended::Refused(why)),
-            Ok(None) => pump(inside, outside, &moved).await.map_err(|_| Ended::Done),
+            Ok(Looked::Refused(why)) => Err(Ended::Refused(why)),
+            Ok(Looked::End) => {
+                outside.finish();
+                moved.borrow_mut().ended += 1;
+                Ok(())
+            }
+            Ok(Looked::Free) => pump(inside, outside, &moved).await.map_err(|_| Ended::Done),
             Err(_) => Err(Ended::Done),
         }
     };
@@ -146,45 +152,65 @@ async fn idle(moved: &RefCell<Moved>) {
     }
 }
 
-/// Reads until the gate has decided, and sends what it lets through. `Some` is why it does not.
+/// How looking ended.
+enum Looked {
+    /// What follows needs no look.
+    Free,
+    /// Nothing follows.
+    End,
+    /// It meant another host.
+    Refused(String),
+}
+
+/// Reads and sends what the gate lets through, for as long as it wants to look.
 async fn through(
     mut gate: Gate,
+    first: &[u8],
     inside: &Stream,
     outside: &Stream,
     moved: &RefCell<Moved>,
-) -> io::Result<Option<String>> {
+) -> io::Result<Looked> {
     let mut deadline = None;
+    let mut passage = (!first.is_empty()).then(|| gate.look(first));
     loop {
-        match deadline {
-            None => inside.readable().await?,
-            Some(deadline) => {
-                let left = deadline - Instant::now();
-                if timeout(left, inside.readable()).await.is_err() {
-                    return Ok(Some("it did not say in time which host it means".to_owned()));
-                }
-            }
-        }
-        let passage = BUFFER.with_borrow_mut(|buffer| {
-            buffer.resize(AT_ONCE, 0);
-            match inside.try_read(&mut buffer[..SLOWLY]) {
-                Ok(0) if gate.is_undecided() => Ok(Some(Passage::Refused("it ended in the middle of its greeting".into()))),
-                Ok(0) => Ok(Some(Passage::Through(Vec::new()))),
-                Ok(length) => Ok(Some(gate.look(&buffer[..length]))),
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => Ok(None),
-                Err(cause) => Err(cause),
-            }
-        })?;
-        match passage {
+        match passage.take() {
             None => {}
-            Some(Passage::Held) => {
-                deadline.get_or_insert_with(|| Instant::now() + FIRST_WORDS);
-            }
-            Some(Passage::Refused(why)) => return Ok(Some(why)),
-            Some(Passage::Through(bytes)) => {
+            Some(Passage::Refused(why)) => return Ok(Looked::Refused(why)),
+            Some(Passage::Free(bytes)) => {
                 write_all(outside, &bytes).await?;
                 moved.borrow_mut().at = Instant::now();
-                return Ok(None);
+                return Ok(Looked::Free);
             }
+            Some(Passage::Looking(bytes)) => {
+                write_all(outside, &bytes).await?;
+                moved.borrow_mut().at = Instant::now();
+                // What was begun must be ended in time; between requests there is no hurry.
+                deadline = if !gate.is_in_the_middle() {
+                    None
+                } else {
+                    deadline.or_else(|| Instant::now().checked_add(FIRST_WORDS))
+                };
+            }
+        }
+        match deadline {
+            None => inside.readable().await?,
+            Some(deadline) => match timeout(deadline - Instant::now(), inside.readable()).await {
+                Ok(ready) => ready?,
+                Err(_) => return Ok(Looked::Refused("it did not say in time which host it means".to_owned())),
+            },
+        }
+        let read = BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(AT_ONCE, 0);
+            inside.try_read(&mut buffer[..SLOWLY]).map(|length| (length, gate.look(&buffer[..length])))
+        });
+        match read {
+            Ok((0, _)) if gate.is_in_the_middle() => {
+                return Ok(Looked::Refused("it ended in the middle of what it said".to_owned()));
+            }
+            Ok((0, _)) => return Ok(Looked::End),
+            Ok((_, looked)) => passage = Some(looked),
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
+            Err(cause) => return Err(cause),
         }
     }
 }

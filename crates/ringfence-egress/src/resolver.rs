@@ -122,8 +122,7 @@ async fn ask(servers: &ResolvConf, name: &str, kind: Kind) -> io::Result<Reply> 
 async fn ask_one(server: SocketAddr, name: &str, kind: Kind) -> io::Result<Reply> {
     let id = random_id()?;
     let query = dns::query(id, name, kind).ok_or(io::ErrorKind::InvalidInput)?;
-    let here: IpAddr =
-        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let here: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     // A port of its own for each question, and only this server's datagrams.
     let socket = UdpSocket::bind((here, 0)).await?;
     socket.connect(server).await?;

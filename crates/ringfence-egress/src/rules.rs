@@ -1,6 +1,15 @@
 //! Who may be reached.
 
+use std::collections::{BTreeSet, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use ringfence_surface::{HostPattern, HostTarget};
+
+use crate::inject::{Credential, PLAIN, SECURE};
+use crate::service::PROXY;
+
+/// This machine, for itself.
+pub(crate) const BOTH_LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// What a session may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +20,8 @@ pub struct Rules {
     pub private: Vec<HostPattern>,
     /// Ports of the host's own loopback.
     pub host_ports: Vec<u16>,
+    /// What is added to requests on the way out.
+    pub credentials: Vec<Credential>,
 }
 
 impl Rules {
@@ -22,13 +33,54 @@ impl Rules {
         ports.sort_unstable();
         ports.dedup();
         ports.retain(|port| admitted(*port));
+        // Whoever is to be given a credential is spoken to plainly inside.
+        if self.credential_of(name).is_some() && !ports.contains(&PLAIN) {
+            ports.insert(0, PLAIN);
+            ports.sort_unstable();
+        }
         ports
+    }
+
+    /// Where somebody has to listen before any program runs: no name is asked for first. An unspecified address stands for
+    /// all of its family, since a network cannot be listened on as such.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<SocketAddr> {
+        let mut listeners = vec![PROXY];
+        for port in &self.host_ports {
+            listeners.extend(BOTH_LOOPBACKS.map(|ip| SocketAddr::new(ip, *port)));
+        }
+        let everywhere = self.ports_everywhere();
+        for pattern in &self.hosts {
+            let address = pattern.single_address().into_iter();
+            let ports = || pattern.ports().iter().filter(|port| !everywhere.contains(port));
+            listeners.extend(address.flat_map(|ip| ports().map(move |port| SocketAddr::new(ip, *port))));
+        }
+        for port in everywhere {
+            let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+            listeners.extend(all.map(|ip| SocketAddr::new(ip, port)));
+        }
+        let mut seen = HashSet::new();
+        listeners.retain(|address| seen.insert(*address));
+        listeners
+    }
+
+    /// The ports of networks: whatever address is dialled at one of these arrives.
+    pub(crate) fn ports_everywhere(&self) -> BTreeSet<u16> {
+        let networks = self.hosts.iter().filter(|pattern| pattern.is_network() && pattern.single_address().is_none());
+        networks.flat_map(HostPattern::ports).copied().collect()
     }
 
     /// May this be reached?
     #[must_use]
     pub fn admits(&self, target: &HostTarget) -> bool {
         self.hosts.iter().any(|pattern| pattern.matches(target))
+    }
+
+    /// What is added to requests for a host, if it may be reached by TLS.
+    #[must_use]
+    pub fn credential_of(&self, name: &str) -> Option<&Credential> {
+        let secure = HostTarget::new(name, SECURE).ok().filter(|target| self.admits(target))?;
+        self.credentials.iter().find(|credential| credential.host() == secure.name())
     }
 
     /// May its name lead to a private address?

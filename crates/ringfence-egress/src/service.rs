@@ -3,34 +3,36 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ringfence_surface::{AbsPath, HostTarget};
-use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, oneshot};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
+use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::LocalSet;
 use tokio::time::{Duration, sleep, timeout};
 
 use crate::dial::{self, NoConnection};
 use crate::dns::{self, Kind, Question};
-use crate::front::{self, Front};
 use crate::gate::Gate;
+use crate::inject::{self, Outward};
 use crate::packets;
-use crate::pool::Pool;
+use crate::pool::{Pool, Synthetic};
+use crate::proxy::Asked;
 use crate::refusals::Refusals;
 use crate::relay::{self, Stream, relay};
 use crate::resolver::Resolver;
-use crate::rules::Rules;
+use crate::room::Room;
+use crate::rules::{BOTH_LOOPBACKS, Rules};
 
-/// Connections at once. More are refused, and said.
-const MOST_CONNECTIONS: usize = 4_096;
 /// How long an answer about a name may be kept inside. The address never changes, but a grant may end.
 const TTL: u32 = 60;
+/// Where names are asked for.
+const DNS: u16 = 53;
 /// Where proxies are asked for, by tools that insist on one: an address that no name ever gets.
 pub const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 1080);
 
@@ -43,18 +45,12 @@ pub struct Inside {
     pub dns: Vec<(OwnedFd, OwnedFd)>,
     /// Sees what is tried; not bound yet.
     pub packets: Option<OwnedFd>,
+    /// Those of [`Rules::listeners`]; none where somebody listens there already.
+    pub first: Vec<(SocketAddr, Option<OwnedFd>)>,
     /// Makes further listeners.
     pub listen: Listen,
     /// Sockets with a path, and whom they stand for on the host.
     pub sockets: Vec<(std::os::unix::net::UnixListener, AbsPath)>,
-}
-
-/// What is known of the outside.
-pub struct Outside {
-    /// Knows addresses.
-    pub resolver: Arc<dyn Resolver>,
-    /// The addresses of this host's own interfaces.
-    pub own: Vec<IpAddr>,
 }
 
 /// A running way out. It ends with the value.
@@ -63,6 +59,8 @@ pub struct Egress {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     refusals: Refusals,
+    /// The packet socket once more, to be let go of without waiting.
+    packets: Option<OwnedFd>,
 }
 
 impl Egress {
@@ -70,22 +68,23 @@ impl Egress {
     ///
     /// # Errors
     /// When there is no thread or no descriptor left.
-    pub fn start(inside: Inside, rules: Rules, outside: Outside) -> io::Result<Self> {
+    pub fn start(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>) -> io::Result<Self> {
         let refusals = Refusals::default();
         let (stop, stopped) = oneshot::channel();
         let noted = refusals.clone();
+        let packets = inside.packets.as_ref().map(OwnedFd::try_clone).transpose()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
                 tokio::select! {
-                    () = serve(inside, rules, outside, noted) => {}
+                    () = serve(inside, rules, resolver, noted) => {}
                     _ = stopped => {}
                 }
             });
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), refusals })
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, packets })
     }
 
     /// What was stopped so far.
@@ -97,6 +96,9 @@ impl Egress {
 
 impl Drop for Egress {
     fn drop(&mut self) {
+        if let Some(packets) = self.packets.take() {
+            packets::let_go(packets);
+        }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // It only ends early by a panic, which it has told.
@@ -108,10 +110,14 @@ impl Drop for Egress {
 /// What every task shares.
 struct Shared {
     rules: Rules,
-    outside: Outside,
+    resolver: Arc<dyn Resolver>,
     refusals: Refusals,
     state: std::cell::RefCell<State>,
+    /// How many names may have listeners.
+    most_names: usize,
+    /// Connections that may still be made. More are refused, and said.
     connections: Arc<Semaphore>,
+    outward: Outward,
 }
 
 /// What changes.
@@ -122,14 +128,25 @@ struct State {
     ready: HashSet<String>,
 }
 
-async fn serve(inside: Inside, rules: Rules, outside: Outside, refusals: Refusals) {
+impl State {
+    /// The addresses of a name; none where so many have one already.
+    fn address_of(&mut self, name: &str, most: usize) -> Option<Synthetic> {
+        let has_room = self.ready.len() < most || self.ready.contains(name);
+        has_room.then(|| self.pool.address_of(name)).flatten()
+    }
+}
+
+async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusals: Refusals) {
+    let room = Room::take();
     let state = State { pool: Pool::new(), listen: inside.listen, ready: HashSet::new() };
     let shared = Rc::new(Shared {
         rules,
-        outside,
+        resolver,
         refusals,
         state: std::cell::RefCell::new(state),
-        connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+        most_names: room.names,
+        connections: Arc::new(Semaphore::new(room.connections)),
+        outward: Outward::new(),
     });
     for (datagrams, listener) in inside.dns {
         tokio::task::spawn_local(answer_datagrams(Rc::clone(&shared), datagrams));
@@ -138,13 +155,14 @@ async fn serve(inside: Inside, rules: Rules, outside: Outside, refusals: Refusal
     for (listener, path) in inside.sockets {
         tokio::task::spawn_local(accept_unix(Rc::clone(&shared), listener, path));
     }
-    shared.clone().listen_for_addresses();
-    for port in shared.rules.host_ports.clone() {
-        for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
-            shared.clone().listen(SocketAddr::new(ip, port), To::HostPort(port));
-        }
+    for (address, listener) in inside.first {
+        let to = match address {
+            PROXY => To::Asked,
+            own if own.ip().is_loopback() => To::HostPort(own.port()),
+            _ => To::Dialled,
+        };
+        Rc::clone(&shared).accept_at(address, Ok(listener), to);
     }
-    shared.clone().listen(PROXY, To::Asked);
     if let Some(socket) = inside.packets {
         let seen = Rc::clone(&shared);
         let is_ours = move |to: &packets::Attempt| seen.is_expected(to);
@@ -168,30 +186,12 @@ enum To {
 }
 
 impl Shared {
-    /// Addresses that the policy spells out have no name that could be asked for first.
-    fn listen_for_addresses(self: Rc<Self>) {
-        let mut ports = HashSet::new();
-        for pattern in &self.rules.hosts {
-            match pattern.single_address() {
-                Some(address) => {
-                    for port in pattern.ports() {
-                        Rc::clone(&self).listen(SocketAddr::new(address, *port), To::Dialled);
-                    }
-                }
-                None if pattern.is_network() => ports.extend(pattern.ports()),
-                None => {}
-            }
-        }
-        // A network cannot be listened on as such.
-        for port in ports {
-            for ip in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
-                Rc::clone(&self).listen(SocketAddr::new(ip, *port), To::Dialled);
-            }
-        }
-    }
-
     fn listen(self: Rc<Self>, address: SocketAddr, to: To) {
         let made = (self.state.borrow_mut().listen)(address);
+        self.accept_at(address, made, to);
+    }
+
+    fn accept_at(self: Rc<Self>, address: SocketAddr, made: io::Result<Option<OwnedFd>>, to: To) {
         let listener = match made {
             Ok(Some(socket)) => TcpListener::from_std(socket.into()),
             Ok(None) => return self.refusals.note(format!("tcp {address}"), "somebody inside listens there already"),
@@ -220,13 +220,15 @@ impl Shared {
         if !matches!(question.kind, Kind::A | Kind::Aaaa) {
             return question.empty();
         }
-        let given = self.state.borrow_mut().pool.address_of(name);
+        let given = self.state.borrow_mut().address_of(name, self.most_names);
         let Some(given) = given else {
             self.refusals.note(format!("name {name}"), "too many names were asked for");
             return question.failed();
         };
         if self.state.borrow_mut().ready.insert(name.clone()) {
-            for port in ports {
+            let everywhere = self.rules.ports_everywhere();
+            // At the others somebody listens already, for every address.
+            for port in ports.into_iter().filter(|port| !everywhere.contains(port)) {
                 let Ok(target) = HostTarget::new(name, port) else { continue };
                 for ip in [IpAddr::V4(given.v4), IpAddr::V6(given.v6)] {
                     Rc::clone(self).listen(SocketAddr::new(ip, port), To::Host(target.clone()));
@@ -236,45 +238,53 @@ impl Shared {
         question.answer(&[given.v4.into(), given.v6.into()], TTL)
     }
 
+    /// The right to carry one more connection; that there is none is noted.
+    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
+        if permit.is_none() {
+            self.refusals.note("connection", "too many at once");
+        }
+        permit
+    }
+
     /// Is this a packet that somebody here answers, or that stays inside by right?
     fn is_expected(&self, to: &packets::Attempt) -> bool {
         let address = to.address.ip().to_canonical();
-        if address.is_loopback() || to.address.port() == 53 || to.address == PROXY {
+        // Questions about names, and our answers to them.
+        let is_dns = to.address.port() == DNS || to.protocol == packets::Protocol::Udp && to.from == DNS;
+        if address.is_loopback() || is_dns || to.address == PROXY {
             return true;
         }
         let port = to.address.port();
         let is_tcp = to.protocol == packets::Protocol::Tcp;
+        is_tcp && self.meant(address, port).is_some_and(|target| self.rules.admits(&target))
+    }
+
+    /// Whom an address means: the host that it was given to, or itself.
+    fn meant(&self, address: IpAddr, port: u16) -> Option<HostTarget> {
         let name = self.state.borrow().pool.name_of(address).map(str::to_owned);
-        let target = match name {
-            Some(name) => HostTarget::new(&name, port),
-            None => HostTarget::new(&address.to_string(), port),
-        };
-        is_tcp && target.is_ok_and(|target| self.rules.admits(&target))
+        HostTarget::new(&name.unwrap_or_else(|| address.to_string()), port).ok()
     }
 }
 
 async fn answer_datagrams(shared: Rc<Shared>, socket: OwnedFd) {
-    let Ok(socket) = AsyncFd::new(socket) else { return };
+    let Ok(socket) = UdpSocket::from_std(socket.into()) else { return };
     let mut buffer = [0; 4096];
     loop {
-        let Ok(mut ready) = socket.readable().await else { return };
-        loop {
-            let datagram = match ringfence_sys::net::receive(socket.as_fd(), &mut buffer) {
-                Ok(datagram) => datagram,
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => break,
-                // One that cannot be answered is not.
-                Err(_) => continue,
-            };
-            let reply = match dns::parse_query(&buffer[..datagram.length]) {
-                Ok(question) => Some(shared.answer(&question)),
-                Err(bad) => bad.reply,
-            };
-            if let Some(reply) = reply {
-                // Whoever asked and does not take the answer asks again.
-                let _ = ringfence_sys::net::answer(socket.as_fd(), &reply, datagram);
-            }
+        if socket.readable().await.is_err() {
+            return;
         }
-        ready.clear_ready();
+        let receive = || ringfence_sys::net::receive(socket.as_fd(), &mut buffer);
+        // One that cannot be read is not answered.
+        let Ok(datagram) = socket.try_io(Interest::READABLE, receive) else { continue };
+        let reply = match dns::parse_query(&buffer[..datagram.length]) {
+            Ok(question) => Some(shared.answer(&question)),
+            Err(bad) => bad.reply,
+        };
+        if let Some(reply) = reply {
+            // Whoever asked and does not take the answer asks again.
+            let _ = ringfence_sys::net::answer(socket.as_fd(), &reply, datagram);
+        }
     }
 }
 
@@ -283,7 +293,7 @@ async fn answer_streams(shared: Rc<Shared>, listener: OwnedFd) {
     loop {
         let Some(stream) = accepted(&listener, &shared).await else { continue };
         let shared = Rc::clone(&shared);
-        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else { continue };
+        let Some(permit) = shared.permit() else { continue };
         tokio::task::spawn_local(async move {
             let _permit = permit;
             // A name that takes longer than this to be asked for is not wanted.
@@ -321,8 +331,7 @@ async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<TcpStream> 
 async fn accept(shared: Rc<Shared>, listener: TcpListener, to: To) {
     loop {
         let Some(stream) = accepted(&listener, &shared).await else { continue };
-        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else {
-            shared.refusals.note("connection", "too many at once");
+        let Some(permit) = shared.permit() else {
             Stream::Tcp(stream).reset();
             continue;
         };
@@ -343,7 +352,7 @@ async fn carry(shared: &Shared, stream: TcpStream, to: To) {
         To::Asked => return asked(shared, stream).await,
         To::Dialled => {
             let dialled = stream.local_addr().map(|address| (address.ip().to_canonical(), address.port()));
-            match dialled.ok().and_then(|(ip, port)| HostTarget::new(&ip.to_string(), port).ok()) {
+            match dialled.ok().and_then(|(ip, port)| shared.meant(ip, port)) {
                 Some(target) if shared.rules.admits(&target) => target,
                 Some(target) => {
                     shared.refusals.note(format!("tcp {target}"), "the policy does not name it");
@@ -353,9 +362,12 @@ async fn carry(shared: &Shared, stream: TcpStream, to: To) {
             }
         }
     };
+    if injects(shared, &target) {
+        return inject(shared, stream, &target, &[]).await;
+    }
     let inside = Stream::Tcp(stream);
     match reach(shared, &target).await {
-        Ok(outside) => finish(shared, &inside, &outside, &target).await,
+        Ok(outside) => finish(shared, &inside, &outside, &target, &[]).await,
         Err(_) => inside.reset(),
     }
 }
@@ -363,8 +375,7 @@ async fn carry(shared: &Shared, stream: TcpStream, to: To) {
 /// Connects to a host, and notes why not.
 async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnection> {
     let connected = async {
-        let resolver = shared.outside.resolver.as_ref();
-        let addresses = dial::addresses(target, &shared.rules, resolver, &shared.outside.own).await?;
+        let addresses = dial::addresses(target, &shared.rules, shared.resolver.as_ref()).await?;
         Ok(dial::connect(&addresses, target.port()).await?)
     };
     let stream = connected.await.inspect_err(|why: &NoConnection| {
@@ -374,21 +385,42 @@ async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnect
     Ok(Stream::Tcp(stream))
 }
 
-async fn finish(shared: &Shared, inside: &Stream, outside: &Stream, target: &HostTarget) {
+/// Is this where a program speaks plainly because a credential is added outside?
+fn injects(shared: &Shared, target: &HostTarget) -> bool {
+    target.port() == inject::PLAIN && shared.rules.credential_of(target.name()).is_some()
+}
+
+/// Carries requests with a credential, over TLS.
+async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, first: &[u8]) {
+    let Some(credential) = shared.rules.credential_of(target.name()) else { return };
+    let Ok(secure) = HostTarget::new(target.name(), inject::SECURE) else { return };
+    let Ok(Stream::Tcp(outside)) = reach(shared, &secure).await else { return Stream::Tcp(stream).reset() };
+    let outside = match shared.outward.secure(outside, secure.name()).await {
+        Ok(outside) => outside,
+        Err(cause) => {
+            shared.refusals.note(format!("tls {secure}"), cause.to_string());
+            return Stream::Tcp(stream).reset();
+        }
+    };
+    if let Err(why) = inject::carry(stream, outside, credential, first).await {
+        shared.refusals.note(format!("tcp {target}"), why.to_string());
+    }
+}
+
+async fn finish(shared: &Shared, inside: &Stream, outside: &Stream, target: &HostTarget, first: &[u8]) {
     // An address has no name that could be compared.
     let gate = target.address().is_none().then(|| Gate::new(target.name(), target.port()));
-    if let relay::Ended::Refused(why) = relay(inside, outside, gate).await {
+    if let relay::Ended::Refused(why) = relay(inside, outside, gate, first).await {
         shared.refusals.note(format!("tcp {target}"), why);
     }
 }
 
 async fn to_host_port(shared: &Shared, stream: TcpStream, port: u16) {
     let inside = Stream::Tcp(stream);
-    let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-    match dial::connect(&own, port).await {
+    match dial::connect(&BOTH_LOOPBACKS, port).await {
         Ok(outside) => {
             let _ = outside.set_nodelay(true);
-            relay(&inside, &Stream::Tcp(outside), None).await;
+            relay(&inside, &Stream::Tcp(outside), None, &[]).await;
         }
         Err(cause) => {
             shared.refusals.note(format!("port {port} of the host"), cause.to_string());
@@ -399,32 +431,36 @@ async fn to_host_port(shared: &Shared, stream: TcpStream, port: u16) {
 
 /// A program that asked us as its proxy.
 async fn asked(shared: &Shared, mut stream: TcpStream) {
-    let front = match timeout(Duration::from_secs(30), Front::read(&mut stream)).await {
-        Ok(Ok(front)) => front,
-        Ok(Err(_)) | Err(_) => return Stream::Tcp(stream).reset(),
+    let read = timeout(Duration::from_secs(30), Asked::read(&mut stream)).await;
+    let mut asked = match read.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(asked) => asked,
+        // Somebody only looked whether there is a proxy.
+        Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return,
+        Err(cause) => return shared.refusals.note("proxy", cause.to_string()),
     };
-    let target = HostTarget::new(&front.name, front.port).ok().filter(|target| shared.rules.admits(target));
+    // A program that resolved the name itself means the host that the address stands for.
+    let address = asked.name.parse::<IpAddr>().ok();
+    let name = address.and_then(|address| shared.state.borrow().pool.name_of(address).map(str::to_owned));
+    asked.name = name.unwrap_or(asked.name);
+    let target = HostTarget::new(&asked.name, asked.port).ok().filter(|target| shared.rules.admits(target));
     let Some(target) = target else {
-        shared.refusals.note(format!("proxy {}:{}", front.name, front.port), "the policy does not name it");
-        let _ = stream.write_all(&front.refusal()).await;
+        shared.refusals.note(format!("proxy {}:{}", asked.name, asked.port), "the policy does not name it");
+        // Whoever does not read the answer learns it from the end.
+        let _ = stream.write_all(&asked.refusal()).await;
         return;
     };
-    match reach(shared, &target).await {
-        Ok(outside) => {
-            if stream.write_all(&front.success()).await.is_err() {
-                return;
-            }
-            let inside = Stream::Tcp(stream);
-            finish_asked(shared, &inside, &outside, &target, front).await;
+    if injects(shared, &target) {
+        if stream.write_all(&asked.success()).await.is_ok() {
+            inject(shared, stream, &target, &asked.rest()).await;
         }
-        Err(_) => drop(stream.write_all(&front.unreachable()).await),
+        return;
     }
-}
-
-async fn finish_asked(shared: &Shared, inside: &Stream, outside: &Stream, target: &HostTarget, front: front::Front) {
-    let gate = target.address().is_none().then(|| Gate::new(target.name(), target.port()));
-    if let relay::Ended::Refused(why) = relay::relay_after(inside, outside, gate, front.rest()).await {
-        shared.refusals.note(format!("proxy {target}"), why);
+    let outside = match reach(shared, &target).await {
+        Ok(outside) => outside,
+        Err(_) => return drop(stream.write_all(&asked.unreachable()).await),
+    };
+    if stream.write_all(&asked.success()).await.is_ok() {
+        finish(shared, &Stream::Tcp(stream), &outside, &target, &asked.rest()).await;
     }
 }
 
@@ -434,20 +470,30 @@ async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListe
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            Err(_) => {
+            Err(cause) => {
+                shared.refusals.note(format!("socket {path}"), cause.to_string());
                 sleep(Duration::from_millis(20)).await;
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else { continue };
+        let Some(permit) = shared.permit() else { continue };
         let (shared, path) = (Rc::clone(&shared), path.clone());
         tokio::task::spawn_local(async move {
             let _permit = permit;
-            use std::os::unix::ffi::OsStrExt as _;
-            match UnixStream::connect(std::ffi::OsStr::from_bytes(path.as_bytes())).await {
-                Ok(outside) => drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None).await),
+            match connect_unix(&path).await {
+                Ok(outside) => drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[]).await),
                 Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),
             }
         });
     }
+}
+
+/// Connects to a socket of the host. The agent may be able to put a link in its place, or in that of a directory above it: none
+/// is followed.
+async fn connect_unix(path: &AbsPath) -> io::Result<UnixStream> {
+    let below = path.as_bytes().strip_prefix(b"/").unwrap_or_default();
+    let root = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let place = rustix::fs::openat2(&root, below, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    UnixStream::connect(format!("/proc/self/fd/{}", place.as_raw_fd())).await
 }

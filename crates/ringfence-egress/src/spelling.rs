@@ -176,6 +176,7 @@ mod tests {
         refused(b"a..b", "a host name with an empty label");
         refused("a".repeat(64).as_bytes(), "a host name with a label that is too long");
         refused("a.".repeat(128).as_bytes(), "a host name that is too long");
+        refused(format!("{}aa", "a.".repeat(126)).as_bytes(), "a host name that is too long");
     }
 
     #[test]

@@ -12,6 +12,8 @@ const MOST_WORDS: usize = 9_000;
 /// Files of the session that the mounts are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
+    /// Its directory.
+    pub session: AbsPath,
     /// The session's own temporary directory.
     pub tmp: AbsPath,
     /// An empty file that nobody may read.
@@ -130,6 +132,7 @@ impl Words {
             MountOp::Link { path, target } => self.add("--symlink", &[target, path.as_bytes()]),
             MountOp::Mask { path, kind: Found::File } => self.bind("--ro-bind", &places.mask_file, path),
             MountOp::Mask { path, kind: Found::Directory } => self.bind("--ro-bind", &places.mask_directory, path),
+            MountOp::Own { path, name } => self.bind("--ro-bind", &places.session.join(name), path),
             MountOp::Hollow { path } => self.add("--perms", &[b"0111", b"--tmpfs", path.as_bytes()]),
             MountOp::Private { path, .. } => self.private(path, places),
         }
@@ -142,6 +145,8 @@ impl Words {
         match path.as_bytes() {
             b"/proc" => self.add("--proc", &[b"/proc"]),
             b"/tmp" | b"/var/tmp" => self.bind("--bind", &places.tmp, path),
+            // Bubblewrap makes it for whoever starts it alone, who may be another than whoever works inside.
+            shared @ b"/dev/shm" if has_devices => self.add("--perms", &[b"1777", b"--tmpfs", shared]),
             _ if is_device && has_devices => {}
             _ if is_device => self.add("--dev", &[b"/dev"]),
             other => self.add("--tmpfs", &[other]),
@@ -160,7 +165,7 @@ mod tests {
     }
 
     fn places() -> Places {
-        Places { tmp: abs("/s/tmp"), mask_file: abs("/s/file"), mask_directory: abs("/s/dir") }
+        Places { session: abs("/s"), tmp: abs("/s/tmp"), mask_file: abs("/s/file"), mask_directory: abs("/s/dir") }
     }
 
     #[test]
@@ -185,7 +190,7 @@ mod tests {
         let text: Vec<&str> = words.iter().map(|word| std::str::from_utf8(word).unwrap()).collect();
         assert_eq!(
             text.join(" "),
-            "--unshare-all --cap-drop ALL --die-with-parent --symlink usr/bin /bin --dev /dev --proc /proc \
+            "--unshare-all --cap-drop ALL --die-with-parent --symlink usr/bin /bin --dev /dev --perms 1777 --tmpfs /dev/shm --proc /proc \
              --bind /s/tmp /tmp --ro-bind /usr /usr --bind /w /w --bind /w/.git /w/.git --bind /w /w \
              --ro-bind /s/file /w/.env --ro-bind /s/dir /w/keys --ro-bind /w/.git/hooks /w/.git/hooks \
              --remount-ro / --chdir /"

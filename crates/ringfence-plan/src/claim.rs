@@ -5,10 +5,14 @@ use std::fmt;
 /// One thing the Surface asks of whoever enforces it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Claim {
-    /// Nothing but the Surface can be read.
+    /// Nothing but the Surface can be read: no content and no list of names.
     NothingElseIsReadable,
-    /// Nothing but the Surface can be written.
+    /// Nothing but the Surface can be seen: that a name exists, how large it is, who else runs.
+    NothingElseIsSeen,
+    /// Nothing but the Surface can be written: no content and no name.
     NothingElseIsWritable,
+    /// Mode, owner, times and attributes of everything else stay as they are, and of what is denied or protected.
+    MetadataStays,
     /// These paths can neither be read nor written.
     Denied {
         /// The rule's pattern.
@@ -32,6 +36,14 @@ pub enum Claim {
     },
     /// Behind the first wall stands a second that holds if the first is wrong.
     SecondWall,
+    /// Nothing inside changes the fence, or the kernel that holds it.
+    FenceStays,
+    /// No process outside is signalled, traced or shared memory with.
+    OutsidersOutOfReach,
+    /// No unix socket of the host that is there at the start is reached.
+    NoHostSockets,
+    /// No unix socket that the host makes later is reached.
+    NoLaterSockets,
     /// No host can be reached but these.
     OnlyTheseHosts {
         /// In their own spelling.
@@ -62,7 +74,9 @@ impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingElseIsReadable => f.write_str("nothing else is readable"),
+            Self::NothingElseIsSeen => f.write_str("nothing else can be seen"),
             Self::NothingElseIsWritable => f.write_str("nothing else is writable"),
+            Self::MetadataStays => f.write_str("no metadata elsewhere can be changed"),
             Self::Denied { pattern } => write!(f, "deny {pattern}"),
             Self::Protected { pattern } => write!(f, "protect {pattern}"),
             Self::DeniedLater => f.write_str("deny names that appear later"),
@@ -70,6 +84,10 @@ impl fmt::Display for Claim {
             Self::HeldWhenReplaced => f.write_str("guards stay when a file is replaced outside"),
             Self::OneName { path } => write!(f, "no other name of {path}"),
             Self::SecondWall => f.write_str("a second wall behind the first"),
+            Self::FenceStays => f.write_str("the fence cannot be changed from inside"),
+            Self::OutsidersOutOfReach => f.write_str("no process outside is reached"),
+            Self::NoHostSockets => f.write_str("no unix socket of the host is reached"),
+            Self::NoLaterSockets => f.write_str("no unix socket that the host makes later is reached"),
             Self::OnlyTheseHosts { hosts } if hosts.is_empty() => f.write_str("no network"),
             Self::OnlyTheseHosts { hosts } => write!(f, "no network but {}", hosts.join(", ")),
             Self::CleanEnvironment => f.write_str("only named variables"),
@@ -86,11 +104,17 @@ impl Claim {
     pub fn key(&self) -> &'static str {
         match self {
             Self::NothingElseIsReadable => "readable",
+            Self::NothingElseIsSeen => "seen",
             Self::NothingElseIsWritable => "writable",
+            Self::MetadataStays => "metadata",
             Self::DeniedLater => "denied-later",
             Self::ProtectedLater => "protected-later",
             Self::HeldWhenReplaced => "replaced",
             Self::SecondWall => "second-wall",
+            Self::FenceStays => "fence",
+            Self::OutsidersOutOfReach => "outsiders",
+            Self::NoHostSockets => "sockets",
+            Self::NoLaterSockets => "sockets-later",
             Self::OnlyTheseHosts { .. } => "network",
             Self::CleanEnvironment => "environment",
             Self::TreeEndsWithSession => "tree",

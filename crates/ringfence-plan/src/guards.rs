@@ -121,6 +121,7 @@ mod tests {
             MountOp::Cover { path } => format!("cover {path}"),
             MountOp::Mask { path, .. } => format!("mask {path}"),
             MountOp::Freeze { path } => format!("freeze {path}"),
+            MountOp::Own { path, .. } => format!("own {path}"),
             MountOp::Hollow { path } => format!("hollow {path}"),
             MountOp::Link { path, .. } => format!("link {path}"),
             MountOp::Private { path, .. } => format!("private {path}"),

@@ -92,7 +92,7 @@ pub struct LandlockPlan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fares {
     /// The claims about paths that this domain holds by itself: their contents, and their names. That metadata is outside is
-    /// said once, at the claim that nothing else is writable.
+    /// said once, at the claim about it.
     pub carried: Vec<Claim>,
     /// The claims about files and the network that it does not hold. Claims of other kinds are not this layer's.
     pub shortfalls: Vec<Shortfall>,
@@ -172,29 +172,29 @@ const LEFT_TO_THE_VIEW: &str = "files are left to the view, since other sandboxe
 
 /// The claims that speak of everything.
 fn whole_claims(surface: &Surface, ground: Ground, fares: &mut Fares) {
-    let mut short = |claim, reason| fares.shortfalls.push(shortfall(claim, reason));
+    let mut judge = |claim, short: Option<&str>| match short {
+        Some(reason) => fares.shortfalls.push(shortfall(claim, reason)),
+        None => fares.carried.push(claim),
+    };
     if surface.view() == View::Surface {
-        short(
-            Claim::NothingElseIsReadable,
-            match ground {
-                Ground::View => "reads are admitted everywhere in the view: the view says what there is",
-                Ground::NestedView => LEFT_TO_THE_VIEW,
-                Ground::Host => "names, sizes and links can be seen everywhere; contents are closed",
-            },
-        );
+        let in_the_view = "reads are admitted everywhere in the view: the view says what there is";
+        let (read, seen) = match ground {
+            Ground::View => (Some(in_the_view), in_the_view),
+            Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
+            Ground::Host => (None, "names, sizes, links and processes can be seen everywhere"),
+        };
+        judge(Claim::NothingElseIsReadable, read);
+        judge(Claim::NothingElseIsSeen, Some(seen));
     }
-    short(
-        Claim::NothingElseIsWritable,
-        match ground {
-            Ground::NestedView => LEFT_TO_THE_VIEW,
-            _ => "mode, owner, times and attributes can be changed anywhere; contents and names are closed",
-        },
-    );
+    let (written, metadata) = match ground {
+        Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
+        Ground::View | Ground::Host => (None, "mode, owner, times and attributes can be changed anywhere"),
+    };
+    judge(Claim::NothingElseIsWritable, written);
+    judge(Claim::MetadataStays, Some(metadata));
     let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
-    short(
-        Claim::OnlyTheseHosts { hosts },
-        "it knows ports, not hosts; UDP, multipath TCP and unix sockets by path are outside of it",
-    );
+    let network = "it knows ports, not hosts; UDP, multipath TCP and unix sockets by path are outside of it";
+    judge(Claim::OnlyTheseHosts { hosts }, Some(network));
 }
 
 /// The claims that speak of single paths.
@@ -360,13 +360,16 @@ mod tests {
     fn what_it_cannot_say_is_said() {
         let view = judged(POLICY, Ground::View);
         assert!(short(&view, "nothing else is readable").is_some());
-        assert!(short(&view, "nothing else is writable").is_some_and(|why| why.contains("mode, owner")));
+        assert!(carries(&view, "nothing else is writable"));
+        assert!(short(&view, "no metadata elsewhere can be changed").is_some_and(|why| why.contains("mode, owner")));
         assert!(short(&view, "no network").is_some_and(|why| why.contains("unix sockets by path")));
         assert!(short(&view, "deny /srv/keys").is_some());
         assert!(short(&view, "protect /home/u/proj/infra").is_some());
         assert!(short(&view, "protect **/.envrc").is_some());
         assert!(carries(&view, "protect /srv/www"));
         let host = judged(POLICY, Ground::Host);
+        assert!(carries(&host, "nothing else is readable") && carries(&host, "nothing else is writable"));
+        assert!(short(&host, "nothing else can be seen").is_some_and(|why| why.contains("names, sizes")));
         assert!(carries(&host, "deny /home/u/proj/secret"));
         assert!(short(&host, "protect /home/u/proj/infra").is_some());
         assert!(carries(&host, "deny /srv/keys"));

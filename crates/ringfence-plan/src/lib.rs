@@ -27,7 +27,7 @@ pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Sco
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt};
 pub use rung::Rung;
-pub use seccomp::{ArgTest, Errno, Fence, SyscallAction, SyscallRule, syscalls};
+pub use seccomp::{ArgTest, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
 
 /// What would be enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]

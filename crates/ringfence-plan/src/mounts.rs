@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look as _, PathFact, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look as _, PathFact, Role, Rule, Sense, Surface};
 
 /// What a mount permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +65,13 @@ pub enum MountOp {
         /// Where.
         path: AbsPath,
     },
+    /// Something of the session's own, read-only, in the place of the host's.
+    Own {
+        /// Where.
+        path: AbsPath,
+        /// What it is called in the session's directory.
+        name: String,
+    },
     /// A directory that may not be read, made of nothing: in it exists only what is mounted there afterwards.
     Hollow {
         /// Where.
@@ -92,6 +99,7 @@ impl MountOp {
             | Self::Cover { path }
             | Self::Mask { path, .. }
             | Self::Freeze { path }
+            | Self::Own { path, .. }
             | Self::Hollow { path } => path,
         }
     }
@@ -174,8 +182,37 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
             mounts.entry(link.destination().clone()).or_insert(link);
         }
     }
-    let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts)).cloned().collect();
+    exceptions(surface, facts, &mut mounts, &mut skipped);
+    let needed: Vec<MountOp> = mounts.values().filter(|op| !is_contained(op, &mounts, surface)).cloned().collect();
     (needed, skipped)
+}
+
+/// What an exception opens inside something denied or protected is bound by itself: what lies around it is closed as a whole.
+fn exceptions(
+    surface: &Surface,
+    facts: &HostFacts,
+    mounts: &mut BTreeMap<AbsPath, MountOp>,
+    skipped: &mut Vec<Skipped>,
+) {
+    let is_exception = |rule: &&Rule| rule.sense == Sense::Exception && rule.source.is_written();
+    for rule in surface.rules().iter().filter(is_exception) {
+        let Some(base) = rule.pattern.base() else { continue };
+        let Some(path) = rule.pattern.as_path() else {
+            // Below something that is closed no name is looked at.
+            let access = if rule.effect == Effect::Protect { Access::Write } else { Access::Read };
+            if matches!(surface.decide(base, access).because, Because::Rule(_))
+                && !surface.decide(base, access).is_allowed()
+            {
+                skipped.push(skip(rule, Why::Pattern));
+            }
+            continue;
+        };
+        let may = |access| surface.decide(path, access).is_allowed();
+        if may(Access::Read) && (&mut &*facts).path(path) != PathFact::Missing {
+            let access = if may(Access::Write) { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
+            add(mounts, MountOp::Bind { path: path.clone(), access, role: Role::Read });
+        }
+    }
 }
 
 /// The broad view: everything the host has, read-only, but its devices and where its services listen.
@@ -193,12 +230,21 @@ fn whole_host(facts: &HostFacts, mounts: &mut BTreeMap<AbsPath, MountOp>, skippe
     }
 }
 
-/// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`.
-fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>) -> bool {
-    let MountOp::Bind { path, access, .. } = op else { return false };
-    let above = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir));
+/// A directory that is bound shows everything below it: `/usr/bin` needs no mount of its own below `/usr`, unless something
+/// in between is closed.
+fn is_contained(op: &MountOp, mounts: &BTreeMap<AbsPath, MountOp>, surface: &Surface) -> bool {
+    let MountOp::Bind { path, access, role } = op else { return false };
+    let Some(outer) = path.ancestors().skip(1).find_map(|dir| mounts.get(&dir)) else { return false };
+    // Where the whole host is shown, somebody who works in root's place may find no way to a toolchain in root's home; a mount
+    // of its own can be given one.
+    if outer.destination().is_root() && *role != Role::System {
+        return false;
+    }
+    let asked = if *access == MountAccess::ReadWrite { Access::Write } else { Access::Read };
+    let mut between = path.ancestors().skip(1).take_while(|dir| dir != outer.destination());
     // A read-only part of something writable is writable: that is what the Surface says.
-    matches!(above, Some(MountOp::Bind { access: outer, .. }) if outer >= access)
+    matches!(outer, MountOp::Bind { access: outer, .. } if outer >= access)
+        && between.all(|dir| surface.decide(&dir, asked).is_allowed())
 }
 
 /// Two rules for one place: the one that permits more wins, since the Surface allows both.
@@ -229,4 +275,116 @@ fn top_level_link(rule: &Rule, facts: &HostFacts) -> Option<MountOp> {
 
 fn skip(rule: &Rule, why: Why) -> Skipped {
     Skipped { pattern: rule.pattern.to_string(), source: rule.source.to_string(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_surface::policy::PolicyFile;
+    use ringfence_surface::text::PolicyText;
+    use ringfence_surface::{Inputs, Layer, Level, Request, Trust, Via, resolve};
+
+    use super::*;
+
+    fn abs(text: &str) -> AbsPath {
+        AbsPath::lexical(text.as_bytes()).unwrap()
+    }
+
+    /// The mounts of a session in `/home/u/proj` with this policy, one line each, but for what every session has.
+    #[track_caller]
+    fn check(policy: &str, expected: &[&str]) {
+        let dirs = "/home /home/u /home/u/proj /home/u/proj/private /home/u/proj/private/open /home/u/proj/infra \
+                    /home/u/proj/infra/state /home/u/.local/state /home/u/docs /run /usr /etc";
+        let path = "/home/u/proj/ringfence.toml";
+        let text = PolicyText::new(path.as_bytes(), format!("version = 1\n{policy}").into_bytes()).unwrap();
+        let file = PolicyFile::parse(&text).unwrap();
+        let mut paths: BTreeMap<AbsPath, PathFact> =
+            dirs.split_whitespace().map(|dir| (abs(dir), PathFact::Directory)).collect();
+        paths.insert(abs(path), PathFact::File);
+        paths.insert(abs("/var"), PathFact::Directory);
+        paths.insert(abs("/var/run"), PathFact::Link(b"/run".to_vec()));
+        let facts = HostFacts {
+            environment: [(b"HOME".to_vec(), b"/home/u".to_vec())].into(),
+            cwd: abs("/home/u/proj"),
+            homes: vec![abs("/home/u")],
+            paths,
+            git: BTreeMap::new(),
+            git_runs: BTreeMap::new(),
+            mounts: Vec::new(),
+            kernel: "6.18".into(),
+            session: Some(abs("/home/u/.local/state/ringfence/sessions/1")),
+        };
+        let level = Level::Project(Trust::Trusted);
+        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
+        let surface = resolve(&inputs, &facts, &mut &facts).unwrap().surface;
+        let (mounts, skipped) = compile(&surface, &facts);
+        let is_ours = |path: &AbsPath| {
+            path.as_bytes().starts_with(b"/dev/") || ["/tmp", "/var/tmp", "/proc"].contains(&path.to_string().as_str())
+        };
+        let shown = mounts.iter().filter(|op| !is_ours(op.destination())).map(|op| match op {
+            MountOp::Bind { path, access: MountAccess::ReadOnly, .. } => format!("ro {path}"),
+            MountOp::Bind { path, access: MountAccess::ReadWrite, .. } => format!("rw {path}"),
+            other => format!(
+                "{} {}",
+                if matches!(other, MountOp::Hollow { .. }) { "hollow" } else { "private" },
+                other.destination()
+            ),
+        });
+        let left_out = skipped.iter().filter(|skipped| skipped.why != Why::Missing);
+        let shown: Vec<String> =
+            shown.chain(left_out.map(|skipped| format!("not {}: {}", skipped.pattern, skipped.why.words()))).collect();
+        assert_eq!(shown, expected, "{policy}");
+    }
+
+    const SESSION: [&str; 2] =
+        ["rw /home/u/.local/state/ringfence/sessions/1/home", "rw /home/u/.local/state/ringfence/sessions/1/tmp"];
+
+    #[test]
+    fn the_surface_alone() {
+        check(
+            "[files]\nread = [\"../docs\"]\n",
+            &["ro /etc", SESSION[0], SESSION[1], "ro /home/u/docs", "rw /home/u/proj", "ro /usr"],
+        );
+    }
+
+    #[test]
+    fn the_whole_host() {
+        let sockets = "not /run: hidden: it holds sockets of the host, and read-only files do not stop a connection";
+        check(
+            "[files]\nview = \"host\"\n",
+            &["ro /", "private /dev", SESSION[0], SESSION[1], "rw /home/u/proj", "hollow /run", sockets],
+        );
+    }
+
+    #[test]
+    fn what_a_rule_takes_away_is_not_bound() {
+        check(
+            "[files]\ndeny = [\"../docs\"]\nread = [\"../docs\"]\nprotect = [\".\"]\n",
+            &[
+                "ro /etc",
+                SESSION[0],
+                SESSION[1],
+                "ro /home/u/proj",
+                "ro /usr",
+                "not /home/u/docs: another rule denies it",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_an_exception_opens_is_bound_by_itself() {
+        check(
+            "[files]\ndeny = [\"private\", \"!private/open\", \"!private/*.md\"]\nprotect = [\"infra\", \"!infra/state\"]\n",
+            &[
+                "ro /etc",
+                SESSION[0],
+                SESSION[1],
+                "rw /home/u/proj",
+                "rw /home/u/proj/infra/state",
+                "rw /home/u/proj/private/open",
+                "ro /usr",
+                "not /home/u/proj/private/*.md: a mount names one place, this is a pattern",
+            ],
+        );
+    }
 }

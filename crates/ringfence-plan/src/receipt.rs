@@ -63,7 +63,7 @@ pub struct Standing<'a> {
     pub memory: Result<LayerName, &'static str>,
     /// Who holds the limit on processes, or why nobody does.
     pub pids: Result<LayerName, &'static str>,
-    /// What whoever builds the fence found out beside these.
+    /// What whoever builds the fence found out: these claims are not held, whatever would hold them otherwise.
     pub found: &'a [Shortfall],
     /// What this fence does not give although the Surface does.
     pub withheld: &'a [Withheld],
@@ -86,7 +86,8 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
     let mut judge = |claim: Claim| {
-        let kept = kept(&claim, standing, domain.as_ref());
+        let found = standing.found.iter().find(|short| short.claim == claim);
+        let kept = found.map_or_else(|| kept(&claim, standing, domain.as_ref()), |short| Kept::Not(short.clone()));
         if wanted == Lines::All || matches!(kept, Kept::Not(_)) {
             lines.push(ReceiptLine { claim, kept });
         }
@@ -97,8 +98,11 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     }
     if is_fenced(surface) {
         standing.linked.iter().map(|path| Claim::OneName { path: path.to_string() }).for_each(&mut judge);
-        let found = standing.found.iter().map(|short| (short.claim.clone(), Kept::Not(short.clone())));
-        lines.extend(found.map(|(claim, kept)| ReceiptLine { claim, kept }));
+        for short in standing.found {
+            if !lines.iter().any(|line| line.claim == short.claim) {
+                lines.push(ReceiptLine { claim: short.claim.clone(), kept: Kept::Not(short.clone()) });
+            }
+        }
     }
     Receipt { rung: standing.rung, lines, withheld: standing.withheld.to_vec() }
 }
@@ -119,9 +123,9 @@ fn whole_claims(surface: &Surface) -> Vec<Claim> {
         return claims;
     }
     if surface.view() == View::Surface {
-        claims.push(Claim::NothingElseIsReadable);
+        claims.extend([Claim::NothingElseIsReadable, Claim::NothingElseIsSeen]);
     }
-    claims.extend([Claim::NothingElseIsWritable, Claim::SecondWall]);
+    claims.extend([Claim::NothingElseIsWritable, Claim::MetadataStays, Claim::SecondWall, Claim::FenceStays]);
     let has = |wanted: &[Effect]| {
         surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
     };
@@ -130,8 +134,8 @@ fn whole_claims(surface: &Surface) -> Vec<Claim> {
     claims.extend(protects.then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
     let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
-    claims.push(Claim::OnlyTheseHosts { hosts });
-    claims.push(Claim::TreeEndsWithSession);
+    claims.extend([Claim::OnlyTheseHosts { hosts }, Claim::NoHostSockets, Claim::NoLaterSockets]);
+    claims.extend([Claim::OutsidersOutOfReach, Claim::TreeEndsWithSession]);
     let caps = surface.caps();
     claims.extend(caps.memory.as_ref().map(|cap| Claim::Memory { bytes: cap.value }));
     claims.extend(caps.pids.as_ref().map(|cap| Claim::Processes { count: cap.value }));
@@ -159,7 +163,9 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
     match claim {
         Claim::CleanEnvironment => Kept::By(vec![LayerName::Environment]),
         Claim::NothingElseIsReadable
+        | Claim::NothingElseIsSeen
         | Claim::NothingElseIsWritable
+        | Claim::MetadataStays
         | Claim::Denied { .. }
         | Claim::Protected { .. } => by_walls(claim, standing.rung, domain),
         Claim::SecondWall => match (is_view, standing.landlock) {
@@ -167,6 +173,7 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             (true, None) => short(LayerName::Landlock, "Landlock is not to be had here: the mounts stand alone"),
             (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         },
+        Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
         Claim::DeniedLater => {
             short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
         }
@@ -182,6 +189,20 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         }
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
+        Claim::NoHostSockets => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Seccomp }]),
+        Claim::NoLaterSockets if is_view => {
+            short(LayerName::Mounts, "what is hidden is what exists at the start; a socket made later can be reached")
+        }
+        Claim::NoLaterSockets => Kept::By(vec![LayerName::Seccomp]),
+        Claim::OutsidersOutOfReach => {
+            let walls = [(is_view, LayerName::Processes), (standing.keeps_signals, LayerName::Landlock)];
+            let held: Vec<LayerName> = walls.into_iter().filter_map(|(holds, layer)| holds.then_some(layer)).collect();
+            if held.is_empty() {
+                short(LayerName::Landlock, "this kernel does not keep signals inside")
+            } else {
+                Kept::By(held)
+            }
+        }
         Claim::TreeEndsWithSession if is_view || standing.keeps_signals => Kept::By(vec![LayerName::Processes]),
         Claim::TreeEndsWithSession => {
             short(LayerName::Landlock, "this kernel does not keep signals inside: whoever watches could be killed")

@@ -261,19 +261,84 @@ static OTHER_SOCKETS: &[SyscallRule] = &[
     refuse("socketpair", Errno::EAFNOSUPPORT, OTHER_FAMILY),
 ];
 
+const SHARED_PROCESSES: &str =
+    "without a namespace this reaches every process of the user, and Landlock does not see it";
 const SHARED_IPC: &str = "without a namespace these are shared with every process of the user";
 
 /// What a namespace would bound, where there is none.
 static SHARED_WITH_THE_HOST: &[SyscallRule] = &[
+    allow_if("ioprio_set", &[ArgTest::is(0, 1), ArgTest::is(1, 0)], "one's own"),
+    deny("ioprio_set", SHARED_PROCESSES),
+    allow_if("migrate_pages", &[ArgTest::is(0, 0)], "one's own"),
+    deny("migrate_pages", SHARED_PROCESSES),
+    allow_if("move_pages", &[ArgTest::is(0, 0)], "one's own"),
+    deny("move_pages", SHARED_PROCESSES),
     absent("mq_open", SHARED_IPC),
+    absent("mq_unlink", SHARED_IPC),
+    absent("msgctl", SHARED_IPC),
     absent("msgget", SHARED_IPC),
     absent("msgrcv", SHARED_IPC),
     absent("msgsnd", SHARED_IPC),
+    allow_if("prlimit64", &[ArgTest::is(0, 0)], "one's own"),
+    deny("prlimit64", SHARED_PROCESSES),
+    allow_if("sched_setaffinity", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setaffinity", SHARED_PROCESSES),
+    allow_if("sched_setattr", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setattr", SHARED_PROCESSES),
+    allow_if("sched_setparam", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setparam", SHARED_PROCESSES),
+    allow_if("sched_setscheduler", &[ArgTest::is(0, 0)], "one's own"),
+    deny("sched_setscheduler", SHARED_PROCESSES),
+    absent("semctl", SHARED_IPC),
     absent("semget", SHARED_IPC),
     absent("semop", SHARED_IPC),
     absent("semtimedop", SHARED_IPC),
+    allow_if("setpriority", &[ArgTest::is(0, 0), ArgTest::is(1, 0)], "one's own"),
+    deny("setpriority", SHARED_PROCESSES),
     absent("shmat", SHARED_IPC),
+    absent("shmctl", SHARED_IPC),
     absent("shmget", SHARED_IPC),
+];
+
+const RUNS_AS_ROOT: &str = "whoever started such a program outside would run it as its owner";
+
+/// A mode with this bit, in this argument.
+const fn has_bit(arg: u8, bit: u64) -> ArgTest {
+    ArgTest { arg, mask: bit, value: bit }
+}
+
+const SET_USER: u64 = 0o4000;
+const SET_GROUP: u64 = 0o2000;
+const O_CREAT: u64 = 0x40;
+const O_TMPFILE: u64 = 0x40_0000;
+
+/// What makes a program that runs as its owner or its group. Where files that a session makes belong to somebody else than
+/// whoever works in it, these are refused too: a session in root's own project would leave programs that run as root.
+pub static SET_IDS: &[SyscallRule] = &[
+    refuse_if("chmod", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("chmod", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("creat", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("creat", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmod", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmod", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat", &[has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat", &[has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat2", &[has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("fchmodat2", &[has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknod", &[has_bit(1, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknod", &[has_bit(1, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknodat", &[has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("mknodat", &[has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    // Without one of these flags the mode is whatever stood in the register.
+    refuse_if("open", &[has_bit(1, O_CREAT), has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("open", &[has_bit(1, O_CREAT), has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("open", &[has_bit(1, O_TMPFILE), has_bit(2, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("open", &[has_bit(1, O_TMPFILE), has_bit(2, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_CREAT), has_bit(3, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_CREAT), has_bit(3, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_TMPFILE), has_bit(3, SET_USER)], Errno::EPERM, RUNS_AS_ROOT),
+    refuse_if("openat", &[has_bit(2, O_TMPFILE), has_bit(3, SET_GROUP)], Errno::EPERM, RUNS_AS_ROOT),
+    absent("openat2", "its mode is behind a pointer; libraries fall back to openat, whose mode can be seen"),
 ];
 
 /// The rules for a fence. What they do not name is allowed, up to the newest call that `ringfence-sys` knows; calls that are
@@ -377,8 +442,36 @@ mod tests {
     #[test]
     fn without_namespaces_more_is_closed() {
         check("shmget", &[], [None, None, ENOSYS]);
+        check("shmctl", &[], [None, None, ENOSYS]);
+        for name in ["prlimit64", "sched_setaffinity", "sched_setscheduler", "move_pages"] {
+            check(name, &[0], [None; 3]);
+            check(name, &[7], [None, None, EPERM]);
+        }
+        // `nice`, somebody else, everybody of the user.
+        check("setpriority", &[0, 0, 5], [None; 3]);
+        check("setpriority", &[0, 7, 5], [None, None, EPERM]);
+        check("setpriority", &[2, 0, 5], [None, None, EPERM]);
+        check("ioprio_set", &[1, 0, 0], [None; 3]);
+        check("ioprio_set", &[3, 0, 0], [None, None, EPERM]);
         check("socketpair", &[AF_UNIX, SOCK_SEQPACKET | 0x80000, 0], [None; 3]);
         check("socketpair", &[AF_UNIX, SOCK_DGRAM, 0], [None, None, PROTO]);
+    }
+
+    /// A mode counts only where it is one: opening what exists leaves anything in its register.
+    #[test]
+    fn programs_that_run_as_their_owner() {
+        let is_refused = |name: &str, args: &[u64]| {
+            let matches =
+                |test: &ArgTest| args.get(usize::from(test.arg)).copied().unwrap_or(0) & test.mask == test.value;
+            SET_IDS.iter().any(|rule| rule.name == name && rule.when.iter().all(matches))
+        };
+        for mode in [0o4755, 0o2755, 0o6000] {
+            assert!(is_refused("chmod", &[0, mode]) && is_refused("fchmodat2", &[0, 0, mode, 0]));
+            assert!(is_refused("openat", &[0, 0, 0x41, mode]) && is_refused("openat", &[0, 0, 0x41_0002, mode]));
+            assert!(is_refused("mknodat", &[0, 0, 0o10_0000 | mode, 0]));
+            assert!(!is_refused("openat", &[0, 0, 0x1, mode]));
+        }
+        assert!(!is_refused("chmod", &[0, 0o1777]) && !is_refused("openat", &[0, 0, 0x41, 0o644]));
     }
 
     #[test]
@@ -405,7 +498,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_in_order() {
-        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST] {
+        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST, SET_IDS] {
             assert!(table.is_sorted_by_key(|rule| rule.name));
         }
         for fence in FENCES {

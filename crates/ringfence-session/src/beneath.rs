@@ -1,15 +1,15 @@
-//! Writing where an agent may have been.
+//! Reading and writing where an agent may have been.
 //!
 //! A private cache lasts from session to session and is the agent's to write, so anything in it may be a link to somewhere
 //! else by now. Every step from its root is opened by name without following, and a file is made anew under a name of its own
-//! before it takes its place.
+//! before it takes its place. What is read is opened by its real path, where links are an error.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use ringfence_surface::AbsPath;
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 
 /// Who owns what is made, where that is not the caller.
@@ -64,9 +64,14 @@ impl Dir {
         rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Writes a file, in place of what had its name.
+    /// Writes a small file, in place of what had its name.
     pub(crate) fn put(&self, name: &[u8], content: &[u8]) -> io::Result<()> {
-        self.make(name, |mut file| file.write_all(content))
+        match self.create(name) {
+            // Where nothing is replaced there is no need for a name in between, and a session starts sooner.
+            Ok(mut file) => file.write_all(content).and_then(|()| self.hand_over(&file)),
+            Err(Errno::EXIST) => self.make(name, |mut file| file.write_all(content)),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Copies a file.
@@ -76,19 +81,14 @@ impl Dir {
 
     fn make(&self, name: &[u8], fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
         let new = format!("{NEW}-{}", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || rustix::fs::openat(&self.fd, &new, flags, Mode::from_raw_mode(0o644));
-        let file = match open() {
+        let file = match self.create(new.as_bytes()) {
             Err(Errno::EXIST) => {
                 rustix::fs::unlinkat(&self.fd, &new, AtFlags::empty())?;
-                File::from(open()?)
+                self.create(new.as_bytes())?
             }
-            other => File::from(other?),
+            other => other?,
         };
-        let filled = fill(&file).and_then(|()| match self.owner {
-            Some((uid, gid)) => Ok(rustix::fs::fchown(&file, Some(uid), Some(gid))?),
-            None => Ok(()),
-        });
+        let filled = fill(&file).and_then(|()| self.hand_over(&file));
         let placed = filled.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?));
         if placed.is_err() {
             // The first failure is the one to tell.
@@ -96,13 +96,73 @@ impl Dir {
         }
         placed
     }
+
+    fn create(&self, name: &[u8]) -> rustix::io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o644)).map(File::from)
+    }
+
+    fn hand_over(&self, file: &File) -> io::Result<()> {
+        match self.owner {
+            Some((uid, gid)) => Ok(rustix::fs::fchown(file, Some(uid), Some(gid))?),
+            None => Ok(()),
+        }
+    }
 }
 
-/// Opens a regular file to read, of at most `most` bytes; nothing that could block is opened.
-pub(crate) fn open_file(path: &AbsPath, links: Links, most: u64) -> io::Result<File> {
-    let follow = if links == Links::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
-    let file = rustix::fs::open(path.as_bytes(), flags, Mode::empty())?;
+/// A directory that is read from. Nothing below it is reached through a link: in a cache that lies in some project, an agent
+/// would choose where it leads.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    fd: OwnedFd,
+}
+
+impl Tree {
+    /// A directory, by its real path.
+    pub(crate) fn open(path: &AbsPath) -> io::Result<Self> {
+        Ok(Self { fd: without_links(CWD, path.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY)? })
+    }
+
+    /// A regular file below, of at most `most` bytes.
+    pub(crate) fn file(&self, relative: &[u8], most: u64) -> io::Result<File> {
+        regular(without_links(self.fd.as_fd(), relative, QUIETLY)?, most)
+    }
+
+    /// What such a file holds.
+    pub(crate) fn read(&self, relative: &[u8], most: u64) -> io::Result<Vec<u8>> {
+        content(self.file(relative, most)?, most)
+    }
+
+    /// The names in a directory below; none where it cannot be listed.
+    pub(crate) fn names(&self, relative: &[u8]) -> Vec<Vec<u8>> {
+        let dir = without_links(self.fd.as_fd(), relative, OFlags::RDONLY | OFlags::DIRECTORY);
+        let entries = dir.ok().and_then(|dir| rustix::fs::Dir::new(dir).ok()).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_bytes().to_vec());
+        names.filter(|name| name != b"." && name != b"..").collect()
+    }
+}
+
+/// Reads a regular file of at most `most` bytes by its real path: a link that appeared meanwhile is an error.
+pub(crate) fn read_real(path: &AbsPath, most: u64) -> io::Result<Vec<u8>> {
+    content(regular(without_links(CWD, path.as_bytes(), QUIETLY)?, most)?, most)
+}
+
+/// Nothing that could block is opened.
+const QUIETLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+fn without_links(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    // Somebody renames something at the same time, again and again: that is no reason to try for ever.
+    for _ in 0..16 {
+        match rustix::fs::openat2(dir, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+    Err(Errno::AGAIN.into())
+}
+
+fn regular(file: OwnedFd, most: u64) -> io::Result<File> {
     let status = rustix::fs::fstat(&file)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || status.st_size.unsigned_abs() > most {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -110,20 +170,10 @@ pub(crate) fn open_file(path: &AbsPath, links: Links, most: u64) -> io::Result<F
     Ok(File::from(file))
 }
 
-/// Reads such a file.
-pub(crate) fn read_file(path: &AbsPath, links: Links, most: u64) -> io::Result<Vec<u8>> {
+fn content(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_file(path, links, most)?.take(most).read_to_end(&mut bytes)?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Whether a file may be named by a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Links {
-    /// The user's own files are where the user's links say.
-    Follow,
-    /// A link in the project is the agent's.
-    Refuse,
 }
 
 #[cfg(test)]
@@ -171,13 +221,21 @@ mod tests {
     #[test]
     fn only_small_regular_files_are_read() {
         let temp = tempfile::tempdir().unwrap();
-        fs::write(temp.path().join("f"), "12345").unwrap();
-        symlink("f", temp.path().join("l")).unwrap();
-        let read = |name: &str, links, most| read_file(&path(&temp.path().join(name)), links, most);
-        assert_eq!(read("f", Links::Refuse, 5).unwrap(), b"12345");
-        assert_eq!(read("l", Links::Follow, 5).unwrap(), b"12345");
-        assert!(read("l", Links::Refuse, 5).is_err());
-        assert!(read("f", Links::Refuse, 4).is_err());
-        assert!(read(".", Links::Refuse, 5).is_err());
+        let base = fs::canonicalize(temp.path()).unwrap();
+        fs::create_dir(base.join("d")).unwrap();
+        fs::write(base.join("d/f"), "12345").unwrap();
+        symlink("f", base.join("d/l")).unwrap();
+        symlink("d", base.join("e")).unwrap();
+        let tree = Tree::open(&path(&base)).unwrap();
+        assert_eq!(tree.read(b"d/f", 5).unwrap(), b"12345");
+        assert_eq!(read_real(&path(&base.join("d/f")), 5).unwrap(), b"12345");
+        for (name, most) in [("d/l", 5), ("e/f", 5), ("d/f", 4), ("d", 5), ("x", 5)] {
+            assert!(tree.read(name.as_bytes(), most).is_err(), "{name}");
+            assert!(read_real(&path(&base.join(name)), most).is_err(), "{name}");
+        }
+        let mut names = tree.names(b"d");
+        names.sort();
+        assert_eq!(names, [b"f", b"l"]);
+        assert!(tree.names(b"e").is_empty());
     }
 }

@@ -98,8 +98,12 @@ impl Bubble {
 /// What masks are made of: files of the session that nobody may read.
 fn masks(session: &AbsPath) -> io::Result<Places> {
     let dir = session.join("masks");
-    let places =
-        Places { tmp: session.join("tmp"), mask_file: dir.join("file"), mask_directory: dir.join("directory") };
+    let places = Places {
+        session: session.clone(),
+        tmp: session.join("tmp"),
+        mask_file: dir.join("file"),
+        mask_directory: dir.join("directory"),
+    };
     fs::DirBuilder::new().mode(0o700).create(os_path(&dir))?;
     fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(os_path(&places.mask_file))?;
     fs::DirBuilder::new().mode(0o000).create(os_path(&places.mask_directory))?;

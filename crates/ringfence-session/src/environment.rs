@@ -1,7 +1,7 @@
 //! The payload's environment, built from nothing.
 //!
 //! A variable passes if the policy names it, or if a table does and it neither points at something that is not there nor holds
-//! an address with a password.
+//! an address with a password. One that names a socket that is given (`SSH_AUTH_SOCK`, `DOCKER_HOST`) passes with it.
 //! Home, temporary files and the caches of toolchains are the session's own.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,8 @@ use ringfence_surface::curated::packs::pack;
 use ringfence_surface::curated::system::SYSTEM;
 use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Surface, follow};
 
-use crate::beneath::{Links, read_file};
+use crate::beneath::read_real;
+use crate::doors::Doors;
 use crate::home::{Signing, has_password};
 
 /// Directories of programs that every system has, where the caller's PATH names none that is readable.
@@ -29,6 +30,7 @@ pub(crate) struct Own<'a> {
     /// Who works inside, where that is not the caller.
     pub(crate) user: Option<u32>,
     pub(crate) signing: Signing,
+    pub(crate) doors: &'a Doors,
 }
 
 /// Builds the environment from the caller's.
@@ -41,8 +43,15 @@ pub(crate) fn build(
 ) -> Variables {
     let mut variables: Variables = caller
         .iter()
-        .filter(|(name, _)| surface.decide_variable(name) == Outcome::Allow)
         .filter_map(|(name, value)| {
+            // Whoever looks for a socket that a policy names must find it.
+            let is_door = |path: &AbsPath| own.doors.has(path);
+            if let Some(value) = names_socket(value, look, is_door) {
+                return Some((name.clone(), value));
+            }
+            if surface.decide_variable(name) == Outcome::Deny {
+                return None;
+            }
             // What somebody named is passed as it is; what a table brings along must be of use inside, and no secret.
             let value = match value {
                 value if is_named(name, surface) => value.clone(),
@@ -52,12 +61,13 @@ pub(crate) fn build(
             Some((name.clone(), value))
         })
         .collect();
+    let home = real(own.session.join("home"), look);
     let mut set = |name: &str, value: &[u8]| variables.insert(name.into(), value.to_vec());
     let path = caller.get(b"PATH".as_slice()).map(Vec::as_slice).unwrap_or_default();
     let dirs = path.split(|b| *b == b':').filter(|dir| dir.first() == Some(&b'/'));
     let readable: Vec<Vec<u8>> = dirs.filter_map(|dir| inside(dir, surface, look)).collect();
     set("PATH", if readable.is_empty() { SYSTEM_PATH.into() } else { readable.join(&b':') }.as_slice());
-    set("HOME", own.session.join("home").as_bytes());
+    set("HOME", home.as_bytes());
     set("TMPDIR", own.tmp.as_bytes());
     set("RINGFENCE", b"1");
     set("RINGFENCE_SESSION", own.name.as_bytes());
@@ -77,6 +87,11 @@ pub(crate) fn build(
         variables.insert(name, value);
     }
     variables
+}
+
+/// Where a place of ours really is: its directory may be a link to another disk, which is not there inside.
+fn real(path: AbsPath, look: &mut dyn Look) -> AbsPath {
+    follow(&AbsPath::root(), path.as_bytes(), look).map_or(path, |found| found.path)
 }
 
 /// Does a policy or a flag name this variable?
@@ -100,9 +115,23 @@ fn inside(value: &[u8], surface: &Surface, look: &mut dyn Look) -> Option<Vec<u8
     Some(if is_there { value.to_vec() } else { real.as_bytes().to_vec() })
 }
 
+/// What stands before the path of a socket in the variables that name one.
+const SOCKET_PREFIXES: [&[u8]; 3] = [b"", b"unix://", b"unix:path="];
+
+/// A variable's value that names one socket, as it is right inside: there a link that leads to it does not exist.
+pub fn names_socket(value: &[u8], look: &mut dyn Look, is_named: impl Fn(&AbsPath) -> bool) -> Option<Vec<u8>> {
+    SOCKET_PREFIXES.iter().find_map(|prefix| {
+        let path = value.strip_prefix(*prefix).filter(|path| path.first() == Some(&b'/'))?;
+        // The address of a bus may say more after a comma.
+        let end = path.iter().position(|byte| *byte == b',').filter(|_| !prefix.is_empty()).unwrap_or(path.len());
+        let real = follow(&AbsPath::root(), &path[..end], look).ok()?.path;
+        is_named(&real).then(|| [*prefix, real.as_bytes(), &path[end..]].concat())
+    })
+}
+
 /// The name of an account, as the system's own list has it.
 fn account_name(uid: u32) -> Option<Vec<u8>> {
-    let list = read_file(&AbsPath::lexical(b"/etc/passwd").ok()?, Links::Follow, 16 << 20).ok()?;
+    let list = read_real(&AbsPath::lexical(b"/etc/passwd").ok()?, 16 << 20).ok()?;
     list.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
         let (name, _, number) = (fields.next()?, fields.next()?, fields.next()?);
@@ -121,6 +150,7 @@ fn toolchains(
     let packs: Vec<_> = surface.packs().iter().filter_map(|name| pack(name)).collect();
     let has_caches = packs.iter().any(|pack| !pack.caches.is_empty());
     let caches = has_caches.then(|| facts.project_cache(surface.root())).flatten();
+    let caches = caches.map(|caches| real(caches, look));
     let mut found = Vec::new();
     for pack in packs {
         for tool in pack.homes {

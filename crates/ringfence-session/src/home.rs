@@ -11,9 +11,9 @@ mod lines;
 use std::io;
 
 use ringfence_surface::curated::packs::{Base, Format, Inside, Settings, pack};
-use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look, Surface, follow};
+use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look, Role, Rule, Surface, follow};
 
-use crate::beneath::{Dir, Links, Owner, read_file};
+use crate::beneath::{Dir, Owner, read_real};
 use crate::environment::Variables;
 
 pub(crate) use git::Signing;
@@ -79,11 +79,25 @@ impl Ground<'_> {
 
     /// A file of the user's and where it really is, unless a policy denies it.
     fn read(&self, path: &AbsPath, look: &mut dyn Look) -> Option<(AbsPath, Vec<u8>)> {
-        let real = follow(&AbsPath::root(), path.as_bytes(), look).ok()?.path;
+        let real = self.real(path, look)?;
         if self.denied(&real) == Denied::ByPolicy {
             return None;
         }
-        Some((real, read_file(path, Links::Follow, MOST_BYTES).ok()?))
+        let text = read_real(&real, MOST_BYTES).ok()?;
+        Some((real, text))
+    }
+
+    /// Where something of the user's really is. A link that the agent may write leads nowhere: it would choose what is read.
+    pub(crate) fn real(&self, path: &AbsPath, look: &mut dyn Look) -> Option<AbsPath> {
+        let found = follow(&AbsPath::root(), path.as_bytes(), look).ok()?;
+        (!found.links.iter().any(|link| self.is_writable(link))).then_some(found.path)
+    }
+
+    /// May the agent write this? A directory that is made anew inside, as `/tmp`, is not the one that is meant here.
+    pub(crate) fn is_writable(&self, path: &AbsPath) -> bool {
+        let verdict = self.surface.decide(path, Access::Write);
+        let is_private = |rule: &Rule| rule.effect == Effect::Write(Role::Private);
+        verdict.is_allowed() && !matches!(verdict.because, Because::Rule(rule) if is_private(rule))
     }
 
     /// Does somebody forbid this place in a policy?

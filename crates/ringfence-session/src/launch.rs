@@ -6,9 +6,14 @@
 //! has such a process of its own; ours then only passes signals on.
 
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
+use ringfence_surface::AbsPath;
 use ringfence_sys::process::{self, Child, Namespaces};
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
@@ -21,9 +26,12 @@ use crate::bwrap::Bubble;
 use crate::cgroup::Group;
 use crate::descendants;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
-use crate::steps::{ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, failed, next_report, report, words};
-use crate::terminal::{Clock, Recipient, Signals, Struck, Terminal, wait_with_signals};
+use crate::steps::{
+    ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, TERMINAL, WAYS, failed, next_report, report, words,
+};
+use crate::terminal::{self, Clock, Recipient, Signals, Struck, Terminal, Wanted, wait_with_signals};
 use crate::view::{Failed, View};
+use crate::ways::{self, Ways};
 
 /// Who runs the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +65,16 @@ pub enum StartError {
     #[error("{step}")]
     Step {
         /// Which.
+        step: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file system that every session has of its own cannot be had.
+    #[error("{step}")]
+    FileSystem {
+        /// Which kind.
+        kind: &'static str,
+        /// The whole call.
         step: String,
         /// Why.
         source: io::Error,
@@ -112,8 +130,18 @@ pub struct Prepared {
     pub(crate) program_name: String,
     pub(crate) group: Option<Group>,
     pub(crate) wall_time: Option<Duration>,
+    pub(crate) network: Option<Network>,
     /// Where the new process reports to, and the other end.
     pub(crate) reports: (OwnedFd, OwnedFd),
+}
+
+/// A network that leads somewhere.
+pub(crate) struct Network {
+    pub(crate) rules: Rules,
+    /// Sockets with a path, and whom they stand for on the host.
+    pub(crate) sockets: Vec<(UnixListener, AbsPath)>,
+    /// The first process makes sockets at one end; they are used at the other.
+    pub(crate) channel: (OwnedFd, OwnedFd),
 }
 
 /// The new process's ends of what it shares with the supervisor.
@@ -122,21 +150,25 @@ struct Ends {
     errors: OwnedFd,
     /// Ends when the supervisor does.
     alive: OwnedFd,
+    /// Hands sockets out.
+    ways: Option<OwnedFd>,
 }
 
 /// How a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// The payload's own code, or 128 and its signal.
     pub code: u8,
     /// Whether its time was up.
     pub out_of_time: bool,
+    /// What was stopped on the way out, and how often; and how many more kinds there were.
+    pub refusals: (Vec<(Refusal, u64)>, u64),
 }
 
 impl StartError {
     /// May another way to build the fence succeed where this one failed?
     pub fn is_the_hosts(&self) -> bool {
-        let (Self::Clone { source } | Self::Step { source, .. }) = self else {
+        let (Self::Clone { source } | Self::Step { source, .. } | Self::FileSystem { source, .. }) = self else {
             return matches!(self, Self::Bubblewrap);
         };
         // What the kernel says where namespaces or mounts are forbidden, used up, or not built in.
@@ -154,10 +186,8 @@ impl Prepared {
     pub fn run(self, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
         let prepare = |what: &'static str| move |source: io::Error| StartError::Prepare { what, source };
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-        let terminal = Terminal::open(stdin.as_fd(), stdout.as_fd(), stderr.as_fd()).map_err(prepare("openpty"))?;
-        if let (Some(terminal), Identity::Other { uid, .. }) = (&terminal, self.identity) {
-            terminal.give_to(rustix::process::Uid::from_raw(uid)).map_err(prepare("fchown of the terminal"))?;
-        }
+        let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
+            .map_err(prepare("openpty"))?;
         let signals = Signals::block().map_err(prepare("signalfd"))?;
         let (alive, alive_write) = pipe().map_err(prepare("pipe2"))?;
         let namespaces = match (&self.shape, self.identity) {
@@ -166,21 +196,39 @@ impl Prepared {
             (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
         };
         let (errors_read, errors) = self.reports;
+        let (outwards, ways, ways_inside) = match self.network {
+            Some(Network { rules, sockets, channel: (outside, inside) }) => {
+                (Some((rules, sockets)), Some(outside), Some(inside))
+            }
+            None => (None, None, None),
+        };
+        let listeners = outwards.as_ref().map(|(rules, _)| rules.listeners()).unwrap_or_default();
         let child = {
             let first = First {
                 shape: &self.shape,
                 arguments: Arguments::find(),
                 identity: self.identity,
                 payload: &self.payload,
+                listeners: &listeners,
             };
-            let seat = terminal.as_ref().map(|t| (t.slave(), t.seats()));
-            let (ends, watch) = (Ends { errors, alive }, alive_write.as_raw_fd());
+            let seat = screen.seat();
+            let ends = Ends { errors, alive, ways: ways_inside };
+            let others = [Some(alive_write.as_raw_fd()), ways.as_ref().map(OwnedFd::as_raw_fd), screen.outside()];
             let group = self.group.as_ref().map(Group::as_fd);
-            process::clone_into(namespaces, group, || first.run(ends, seat, watch))
+            process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
         };
         meanwhile();
+        // What the new process says about itself is told first: without it there are no sockets either.
+        let ways = ways.map(|control| Ways::take(control, &listeners));
+        let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
         started(&errors_read, &self.shape, self.program_name)?;
+        let egress = match (ways, outwards) {
+            (Some(ways), Some((rules, sockets))) => {
+                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(prepare("the way out"))?)
+            }
+            _ => None,
+        };
         // Nobody needs these any more, and a supervisor may wait for days.
         drop((self.shape, self.payload));
         let to = Recipient::Process(child.pidfd.as_fd());
@@ -193,8 +241,93 @@ impl Prepared {
         let code = reap(&child)?;
         // One that was ended tells nothing of itself.
         let code = if clock.struck() == Struck::Told { KILLED } else { code };
-        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not })
+        let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
+        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not, refusals })
     }
+}
+
+/// What the payload will have for a terminal.
+enum Screen {
+    /// None.
+    None,
+    /// One of the host's.
+    Made(Terminal),
+    /// One that is made inside, where it has a name.
+    Inside { wanted: Wanted, ends: terminal::Ends },
+}
+
+/// A terminal for the first process to pass on.
+#[derive(Clone, Copy)]
+enum Seat<'s> {
+    None,
+    Made(BorrowedFd<'s>, pty::Seats),
+    /// To be made, and handed out by this.
+    ToBeMade(BorrowedFd<'s>, pty::Seats),
+}
+
+impl Screen {
+    fn find(shape: &Shape, identity: Identity, standard: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        let [stdin, stdout, stderr] = standard;
+        if matches!(shape, Shape::Native(_)) {
+            let Some(wanted) = Wanted::find(stdin, stdout, stderr)? else { return Ok(Self::None) };
+            return Ok(Self::Inside { wanted, ends: terminal::Ends::new()? });
+        }
+        let Some(terminal) = Terminal::open(stdin, stdout, stderr)? else { return Ok(Self::None) };
+        if let Identity::Other { uid, .. } = identity {
+            // One who does not own it could use the descriptors but not open `/dev/stdin` again.
+            rustix::fs::fchown(terminal.slave(), Some(rustix::process::Uid::from_raw(uid)), None)?;
+        }
+        Ok(Self::Made(terminal))
+    }
+
+    fn seat(&self) -> Seat<'_> {
+        match self {
+            Self::None => Seat::None,
+            Self::Made(terminal) => Seat::Made(terminal.slave(), terminal.seats()),
+            Self::Inside { wanted, ends } => Seat::ToBeMade(ends.inside.as_fd(), wanted.seats()),
+        }
+    }
+
+    /// Our end, which the new process must not keep open.
+    fn outside(&self) -> Option<i32> {
+        match self {
+            Self::Inside { ends, .. } => Some(ends.outside.as_raw_fd()),
+            Self::None | Self::Made(_) => None,
+        }
+    }
+
+    /// Takes what the new process has made; nothing when it ended before.
+    fn ready(self) -> io::Result<Option<Terminal>> {
+        let (wanted, outside) = match self {
+            Self::None => return Ok(None),
+            Self::Made(terminal) => return Ok(Some(terminal)),
+            Self::Inside { wanted, ends: terminal::Ends { outside, inside } } => {
+                drop(inside);
+                (wanted, outside)
+            }
+        };
+        let Some(master) = terminal::ask_for_master(&outside)? else { return Ok(None) };
+        let terminal = wanted.on(master)?;
+        rustix::io::write(&outside, b"g")?;
+        Ok(Some(terminal))
+    }
+}
+
+/// Starts to carry what goes out.
+fn way_out(ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
+    let control = ways.control;
+    let listen = move |address| {
+        rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
+        ways::receive_listener(control.as_fd())
+    };
+    let inside = Inside {
+        dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
+        packets: ways.packets,
+        first: ways.first.into_iter().collect(),
+        listen: Box::new(listen),
+        sockets,
+    };
+    Egress::start(inside, rules, Arc::new(System::new()))
 }
 
 /// 128 and SIGKILL.
@@ -218,7 +351,13 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
             (step, _) if view.is_some_and(|view| view.is_replaced(step, &source)) => {
                 return Err(StartError::Replaced { step: words(step, view) });
             }
-            (step, _) => return Err(StartError::Step { step: words(step, view), source }),
+            (step, _) => {
+                let (kind, step) = (view.and_then(|view| view.file_system(step)), words(step, view));
+                return Err(match kind {
+                    Some(kind) => StartError::FileSystem { kind, step, source },
+                    None => StartError::Step { step, source },
+                });
+            }
         }
     }
     if arrived { Ok(()) } else { Err(StartError::Bubblewrap) }
@@ -231,23 +370,37 @@ struct First<'p> {
     arguments: Option<Arguments>,
     identity: Identity,
     payload: &'p Payload,
+    /// Where it listens from the start, for the supervisor.
+    listeners: &'p [SocketAddr],
 }
 
 impl First<'_> {
     /// Allocates nothing.
-    fn run(&self, ends: Ends, seat: SeatAt<'_>, watch: i32) -> u8 {
-        let Ends { errors, alive } = ends;
-        // Ours would keep the supervisor's end open.
-        process::close(watch);
+    fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 3]) -> u8 {
+        let Ends { errors, alive, ways } = ends;
+        // Ours would keep the supervisor's ends open.
+        others.into_iter().flatten().for_each(process::close);
         if let (Shape::Native(_), Some(place)) = (self.shape, self.arguments) {
             place.wipe();
         }
         // The view's own cannot be written.
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
-        if let Err(failed) = self.enter(&alive) {
+        if let Err(failed) = self.enter(&alive, ways.as_ref()) {
             return report(&errors, failed);
         }
+        let made;
+        let seat: SeatAt<'_> = match seat {
+            Seat::None => None,
+            Seat::Made(slave, seats) => Some((slave, seats)),
+            Seat::ToBeMade(inside, seats) => match terminal::make_inside(inside) {
+                Ok(slave) => {
+                    made = slave;
+                    Some((made.as_fd(), seats))
+                }
+                Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
+            },
+        };
         let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
         if pty::block(&FORWARDED).is_err() {
             return 125;
@@ -262,7 +415,7 @@ impl First<'_> {
         };
         // Now only the payload holds it, until it becomes its program.
         drop(errors);
-        let code = wait_for(payload, &signals, &alive);
+        let code = wait_for(payload, &signals, &alive, ways.as_ref());
         if matches!(self.shape, Shape::Walls) && descendants::end_all().is_err() {
             return 125;
         }
@@ -270,7 +423,7 @@ impl First<'_> {
     }
 
     /// Makes the view, and gives up the rights over it.
-    fn enter(&self, alive: &OwnedFd) -> Result<(), Failed> {
+    fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<(), Failed> {
         let identity = |e: &io::Error| failed(IDENTITY, e);
         // Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
         let dies_at_once = !matches!(self.shape, Shape::Walls);
@@ -281,7 +434,7 @@ impl First<'_> {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
         }
         match self.shape {
-            Shape::Native(view) => self.enter_view(view)?,
+            Shape::Native(view) => self.enter_view(view, ways)?,
             Shape::Walls => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
@@ -309,11 +462,14 @@ impl First<'_> {
         process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
 
-    fn enter_view(&self, view: &View) -> Result<(), Failed> {
+    fn enter_view(&self, view: &View, ways: Option<&OwnedFd>) -> Result<(), Failed> {
         if let Identity::Caller { uid, gid } = self.identity {
             map_oneself(uid, gid).map_err(|e| failed(MAPS, &e))?;
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
+        if let Some(ways) = ways {
+            ways::open(ways, self.listeners).map_err(|e| failed(WAYS, &e))?;
+        }
         // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
         let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
         view.enter()?;
@@ -333,7 +489,9 @@ const FORWARDED: [Signal; 7] =
 
 /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
 /// Allocates nothing.
-fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd) -> u8 {
+fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> u8 {
+    // Asking for nothing makes an empty slot.
+    let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -345,10 +503,15 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd) -> u8 {
                 Ok(None) | Err(_) => break,
             }
         }
-        let mut fds = [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN)];
+        let mut fds =
+            [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
         let _ = rustix::event::poll(&mut fds, None);
         if !fds[1].revents().is_empty() {
             return 125;
+        }
+        if fds[2].revents().contains(PollFlags::IN) {
+            // It fails when the supervisor has gone, which the other pipe tells.
+            let _ = ways::answer(ways);
         }
         while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
             if signal != Signal::CHILD {

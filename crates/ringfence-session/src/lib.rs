@@ -3,22 +3,26 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod aliases;
 mod arguments;
 mod beneath;
 mod bwrap;
 mod cgroup;
 mod descendants;
 pub mod doctor;
+mod doors;
 mod environment;
 mod home;
 mod idmap;
 pub mod inside;
 pub mod jail;
 pub mod launch;
+mod links;
 mod named;
 mod payload;
 mod place;
 pub mod probe;
+mod remove;
 mod script;
 mod seed;
 mod standard;
@@ -31,3 +35,5 @@ mod visible;
 pub mod walk;
 mod wall;
 pub mod ways;
+
+pub use environment::names_socket;

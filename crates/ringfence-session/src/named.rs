@@ -20,13 +20,13 @@ use rustix::fs::{Access, AtFlags, FileType, OFlags, RawDir};
 
 use crate::place::{open_beneath, open_place, relative};
 use crate::visible::Ground;
-use crate::walk::{Guard, Reached, Walk, WalkError, WhyHidden};
+use crate::walk::{Guard, Order, Reached, Walk, WalkError, WhyHidden};
 
 /// How many names are listed for one rule with wildcards outside the roots.
 const MOST_FOR_A_RULE: usize = 100_000;
 
 /// How many names are looked at in the homes.
-const MOST_IN_HOMES: usize = 300_000;
+const MOST_IN_HOMES: usize = 200_000;
 
 /// Listings that several rules share.
 type Listings = HashMap<AbsPath, Option<Rc<Names>>>;
@@ -50,16 +50,19 @@ impl<'s> Walk<'s> {
             if is_known_missing || roots.iter().any(|root| base.is_within(root)) {
                 continue;
             }
-            // What lies in something read-only cannot be written anyway.
-            let is_moot = rule.effect == Effect::Protect && self.is_read_only(base);
+            // What lies in something read-only cannot be written anyway, unless it is mounted elsewhere too.
+            let is_moot = rule.effect == Effect::Protect && self.is_read_only(base) && self.aliases.is_empty();
             if rule.pattern.rest.is_empty() {
                 match facts.paths.get(base) {
                     _ if is_moot => {}
                     // The session's own has the same names as the host's, and nothing else of it is needed.
+                    Some(PathFact::Missing) => {}
                     Some(fact) if self.visible.ground(base) == Some(Ground::Processes) => self.of_processes(base, fact),
                     _ => self.look_at(base),
                 }
-            } else if self.visible.shows_below(base) && !(is_moot && !self.visible.is_written_below(base)) {
+            } else if (!is_moot || self.visible.is_written_below(base)) && self.visible.shows_below(base)
+                || !self.aliases.is_empty()
+            {
                 let mut left = MOST_FOR_A_RULE;
                 let found = self.expand(base.clone(), &rule.pattern.rest, &mut listings, &mut left);
                 if let Err(Cut) = found
@@ -86,7 +89,8 @@ impl<'s> Walk<'s> {
 
     /// Guards what stands at a place, if it is shown and something takes it away.
     fn look_at(&mut self, path: &AbsPath) {
-        if matches!(self.visible.ground(path), None | Some(Ground::Own)) {
+        // What is not shown here may be shown where else it is mounted.
+        if self.aliases.is_empty() && matches!(self.visible.ground(path), None | Some(Ground::Own)) {
             return;
         }
         let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return };
@@ -214,7 +218,7 @@ impl<'s> Walk<'s> {
         if open_place(&self.top, &relative(home)).is_err() {
             return Ok(Reached::All);
         }
-        self.below(home, MOST_IN_HOMES)
+        self.below(home, MOST_IN_HOMES, Order::ShallowestFirst)
     }
 
     /// Closes every socket that somebody listens on: the kernel knows their names.

@@ -10,6 +10,7 @@ use rustix::fs::FileType;
 use rustix::mount::MountFlags;
 
 use crate::place::{Id, open_place, open_root, relative};
+use crate::walk::Walked;
 
 /// One step. Paths are below the new root.
 #[derive(Debug)]
@@ -65,6 +66,17 @@ pub(crate) struct Target {
     pub(crate) path: CString,
     /// What must stand there, where it is the host's.
     pub(crate) id: Option<Id>,
+    /// What if nothing stands there?
+    pub(crate) absent: Absent,
+}
+
+/// What the absence of something means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It was moved away: nothing starts.
+    Refused,
+    /// It ended: nothing is left to guard.
+    Fine,
 }
 
 impl Step {
@@ -125,14 +137,14 @@ pub enum ScriptError {
     },
 }
 
-/// Lays out the script. `seen` is what a walk saw: only that is mounted from or over.
+/// Lays out the script. Only what the walk saw is mounted from or over.
 ///
 /// # Errors
 /// [`ScriptError`]; nothing was mounted.
 pub(crate) fn script(
     ops: &[MountOp],
     session: &AbsPath,
-    seen: &HashMap<AbsPath, Id>,
+    walked: &Walked,
     look: &mut dyn Look,
     maps_ids: bool,
 ) -> Result<Script, ScriptError> {
@@ -144,7 +156,7 @@ pub(crate) fn script(
         grounds: HashMap::new(),
         made: BTreeSet::new(),
         top,
-        seen,
+        walked,
         session,
         look,
         maps_ids,
@@ -179,7 +191,7 @@ struct Layout<'l> {
     grounds: HashMap<AbsPath, Ground>,
     made: BTreeSet<AbsPath>,
     top: std::os::fd::OwnedFd,
-    seen: &'l HashMap<AbsPath, Id>,
+    walked: &'l Walked,
     session: &'l AbsPath,
     look: &'l mut dyn Look,
     maps_ids: bool,
@@ -210,18 +222,20 @@ impl Layout<'_> {
             MountOp::Freeze { path } => {
                 self.steps.push(Step::Again { to: self.target(path), attributes: MountAttr::FROZEN });
             }
+            MountOp::Own { path, name } => self.own_file(path, name)?,
             MountOp::Hollow { path } => self.hollow(path),
         }
         Ok(())
     }
 
     fn target(&self, path: &AbsPath) -> Target {
-        Target { path: relative(path), id: self.seen.get(path).copied() }
+        let absent = if self.walked.sockets.contains(path) { Absent::Fine } else { Absent::Refused };
+        Target { path: relative(path), id: self.walked.seen.get(path).copied(), absent }
     }
 
     /// A place that is ours: nobody else can change what stands there.
     fn own(path: &AbsPath) -> Target {
-        Target { path: relative(path), id: None }
+        Target { path: relative(path), id: None, absent: Absent::Refused }
     }
 
     /// What a place stands on: the innermost mount above it.
@@ -252,7 +266,7 @@ impl Layout<'_> {
         self.parents(path);
         // Where the host's own files are the ground, the place and what is mounted there are one.
         let to = match self.ground(path) {
-            Ground::Host => Target { path: relative(path), id: Some(from) },
+            Ground::Host => Target { path: relative(path), id: Some(from), absent: Absent::Refused },
             Ground::Own(_) if kind == FileType::Directory => {
                 self.mkdir(path);
                 Self::own(path)
@@ -272,11 +286,30 @@ impl Layout<'_> {
         Ok(())
     }
 
+    /// A file or a socket of the session in the place of the host's.
+    fn own_file(&mut self, path: &AbsPath, name: &str) -> Result<(), ScriptError> {
+        let source = self.session.join(name);
+        let (from, kind) = self.identify(&source)?;
+        self.parents(path);
+        let to = match self.ground(path) {
+            // Whoever listens may make it anew, or end, at any time.
+            Ground::Host if kind == FileType::Socket => Target { path: relative(path), id: None, absent: Absent::Fine },
+            Ground::Host => self.target(path),
+            Ground::Own(_) => {
+                self.steps.push(Step::Touch { path: relative(path) });
+                Self::own(path)
+            }
+        };
+        let (source, attributes) = (relative(&source), MountAttr::READ_ONLY);
+        self.steps.push(Step::Bind { source, from, to, attributes, idmap: false });
+        Ok(())
+    }
+
     /// What stands at a place of the host: what the walk saw there, or else what stands there now.
     fn identify(&self, path: &AbsPath) -> Result<(Id, FileType), ScriptError> {
         let look = |errno: rustix::io::Errno| ScriptError::Look { path: path.clone(), source: errno.into() };
         let status = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat).map_err(look)?;
-        let id = self.seen.get(path).copied().unwrap_or_else(|| Id::of(&status));
+        let id = self.walked.seen.get(path).copied().unwrap_or_else(|| Id::of(&status));
         Ok((id, FileType::from_raw_mode(status.st_mode)))
     }
 

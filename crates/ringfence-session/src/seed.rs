@@ -15,10 +15,10 @@ mod text;
 use std::fs::File;
 use std::io;
 
-use ringfence_surface::AbsPath;
 use ringfence_surface::curated::packs::{Cache, LockFile, pack};
+use ringfence_surface::{AbsPath, Look};
 
-use crate::beneath::{Dir, Links, open_file, read_file};
+use crate::beneath::{Dir, Tree, read_real};
 use crate::home::Ground;
 
 /// Longer lock files are not read.
@@ -37,10 +37,10 @@ pub(crate) struct Seeded {
     pub(crate) missing: usize,
 }
 
-/// The user's own cache, and the project's.
+/// The packages of the user's own cache, and those of the project's.
 struct Job {
     lock: Vec<u8>,
-    from: AbsPath,
+    from: Tree,
     into: Dir,
     seeded: Seeded,
 }
@@ -49,21 +49,29 @@ struct Job {
 ///
 /// # Errors
 /// When a cache cannot be written; what the user's own lacks is no error.
-pub(crate) fn seed(ground: &Ground<'_>) -> io::Result<Seeded> {
+pub(crate) fn seed(ground: &Ground<'_>, look: &mut dyn Look) -> io::Result<Seeded> {
     let root = ground.surface.root();
-    let Some(caches) = ground.facts.project_cache(root) else { return Ok(Seeded::default()) };
-    let done = read_file(&caches.join(DONE), Links::Refuse, 4096).unwrap_or_default();
+    let Some(caches) = ground.facts.project_cache(root).and_then(|caches| ground.real(&caches, look)) else {
+        return Ok(Seeded::default());
+    };
+    let done = read_real(&caches.join(DONE), 4096).unwrap_or_default();
     let mut now = Vec::new();
     let mut sum = Seeded::default();
     for cache in ground.surface.packs().iter().filter_map(|name| pack(name)).flat_map(|pack| pack.caches) {
         let Some(kind) = cache.lock else { continue };
         let lock = root.join(file_name(kind));
-        let Some(from) = users_own(cache, ground).filter(|from| !ground.is_denied_by_policy(from)) else { continue };
+        let Some(from) = users_own(cache, ground).and_then(|own| ground.real(&own.join(packages(kind)), look)) else {
+            continue;
+        };
+        // What the agent may write itself is no cache of the user's.
+        if ground.is_denied_by_policy(&from) || ground.is_writable(&from) {
+            continue;
+        }
         let Some(mark) = mark(cache, &lock, &watched(kind, &from)) else { continue };
         let mut seeded = Seeded::default();
-        if !is_done(&done, &mark) || !is_filled(&packages(kind, &caches.join(cache.dir))) {
-            let Ok(lock) = read_file(&lock, Links::Refuse, MOST_LOCK_BYTES) else { continue };
-            let into = Dir::open(&caches.join(cache.dir), ground.owner)?;
+        if !is_done(&done, &mark) || !is_filled(&caches.join(cache.dir).join(packages(kind))) {
+            let (Ok(lock), Ok(from)) = (read_real(&lock, MOST_LOCK_BYTES), Tree::open(&from)) else { continue };
+            let into = Dir::open(&caches.join(cache.dir), ground.owner)?.below(packages(kind).as_bytes())?;
             seeded = Job { lock, from, into, seeded }.run(kind)?;
             sum = Seeded { copied: sum.copied + seeded.copied, missing: sum.missing + seeded.missing };
         }
@@ -96,18 +104,22 @@ fn users_own(cache: &Cache, ground: &Ground<'_>) -> Option<AbsPath> {
 }
 
 /// Where in a cache the packages are.
-fn packages(kind: LockFile, cache: &AbsPath) -> AbsPath {
-    cache.join(match kind {
-        LockFile::Cargo => "registry/cache",
+fn packages(kind: LockFile) -> &'static str {
+    match kind {
+        LockFile::Cargo => "registry",
         LockFile::Go => "cache/download",
-        LockFile::Npm => "_cacache/content-v2",
-    })
+        LockFile::Npm => "_cacache",
+    }
 }
 
-/// A directory of the user's own cache that changes when a package arrives.
+/// A directory below that changes when a package arrives.
 fn watched(kind: LockFile, from: &AbsPath) -> AbsPath {
-    // npm writes each package there before it moves it to its place.
-    if kind == LockFile::Npm { from.join("_cacache/tmp") } else { packages(kind, from) }
+    match kind {
+        LockFile::Cargo => from.join("cache"),
+        LockFile::Go => from.clone(),
+        // npm writes each package there before it moves it to its place.
+        LockFile::Npm => from.join("tmp"),
+    }
 }
 
 /// One line that is the same as long as there is nothing new to copy; `None` where there is nothing to copy at all.
@@ -136,7 +148,7 @@ fn is_done(done: &[u8], mark: &[u8]) -> bool {
 
 /// The agent may have emptied it since.
 fn is_filled(cache: &AbsPath) -> bool {
-    !text::names(cache).is_empty()
+    Tree::open(cache).is_ok_and(|cache| !cache.names(b".").is_empty())
 }
 
 impl Job {
@@ -149,13 +161,13 @@ impl Job {
         Ok(self.seeded)
     }
 
-    fn open(&self, path: &AbsPath) -> Option<File> {
-        open_file(path, Links::Follow, MOST_PACKAGE_BYTES).ok()
+    fn open(&self, path: &[u8]) -> Option<File> {
+        self.from.file(path, MOST_PACKAGE_BYTES).ok()
     }
 
     /// Copies a file that goes with a package, where the project has none.
-    fn beside(&self, from: &AbsPath, dir: &Dir, name: &[u8]) -> io::Result<()> {
-        match self.open(from) {
+    fn beside(&self, path: &[u8], dir: &Dir, name: &[u8]) -> io::Result<()> {
+        match self.open(path) {
             Some(file) if !dir.has(name) => dir.copy(name, &file),
             _ => Ok(()),
         }

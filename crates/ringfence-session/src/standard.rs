@@ -1,14 +1,15 @@
 //! The three descriptors that come along.
 //!
 //! They were opened outside, on mounts without masks: through `/proc/self/fd/0` a protected file could be opened for writing,
-//! and a directory would lead past every mask. So a file of the project is opened again inside, where the guards are, and a
-//! directory is refused.
+//! and a directory would lead past every mask. So a file of the project is opened again inside, where the guards are; a
+//! directory, and a file that a rule denies or protects, are refused. What lies outside the surface was handed in by the
+//! caller and stays as it is: Landlock stops whoever would open it again in another way.
 
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use ringfence_surface::{AbsPath, Access, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Surface};
 use ringfence_sys::process;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 
@@ -46,9 +47,15 @@ fn standard(number: i32, fd: BorrowedFd<'_>, surface: &Surface) -> io::Result<Op
     }
     let path = rustix::fs::readlink(format!("/proc/self/fd/{number}"), Vec::new())?;
     let Ok(place) = AbsPath::lexical(path.as_bytes()) else { return Ok(None) };
-    // What is not in the view cannot be opened from there, by this descriptor or another: Landlock sees to it.
-    if !surface.decide(&place, Access::Write).is_allowed() && !surface.decide(&place, Access::Read).is_allowed() {
-        return Ok(None);
+    let access = if flags & OFlags::ACCMODE == OFlags::RDONLY { Access::Read } else { Access::Write };
+    let verdict = surface.decide(&place, access);
+    match verdict.because {
+        _ if verdict.is_allowed() => {}
+        Because::Rule(rule) => {
+            let why = format!("{place} is taken away: {rule} (for one run, name it yourself: --ref {place})");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        Because::OnlyReadable(_) | Because::View(_) => return Ok(None),
     }
     let flags = flags & (OFlags::ACCMODE | OFlags::APPEND);
     Ok(Some(Standard { number, path, flags, device: status.st_dev, inode: status.st_ino }))

@@ -5,33 +5,38 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 
+use ringfence_egress::Rules;
 use ringfence_plan::{
-    Entry, LandlockPlan, LandlockRule, LayerName, Lines, Plan, Receipt, Rights, Rung, Standing, Withheld, complement,
-    guarded, receipt,
+    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
+    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{AtFlags, Gid, Uid};
 
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
+use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
-use crate::launch::{self, Identity, Prepared, Shape};
+use crate::launch::{self, Identity, Network, Prepared, Shape};
+use crate::links;
 use crate::payload::{Payload, Pids};
+use crate::place::{open_place, open_root, relative};
 use crate::script::{self, ScriptError};
 use crate::seed::seed;
 use crate::standard::standards;
 use crate::store::Session;
 use crate::view::View;
-use crate::visible::{is_reachable, with_ways};
+use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
+use crate::ways;
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +58,14 @@ pub enum PrepareError {
     /// The command holds a NUL.
     #[error("the command holds a NUL byte")]
     Nul,
+    /// There is nothing to start in.
+    #[error("the working directory {path} is denied: {rule}")]
+    Workdir {
+        /// Which.
+        path: AbsPath,
+        /// By what.
+        rule: String,
+    },
     /// The view could not be laid out.
     #[error("cannot lay out the view")]
     Script(#[from] ScriptError),
@@ -65,6 +78,12 @@ pub enum PrepareError {
     /// The session's home could not be filled.
     #[error("cannot write settings into the session's home")]
     Home {
+        /// Why.
+        source: io::Error,
+    },
+    /// A socket in the place of one of the host's could not be made.
+    #[error("cannot make a socket that leads out")]
+    Socket {
         /// Why.
         source: io::Error,
     },
@@ -149,6 +168,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
     }
+    let workdir = surface.decide(surface.workdir(), Access::Read);
+    if !workdir.is_allowed() {
+        let rule = workdir.because.to_string();
+        return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
+    }
     let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
@@ -157,27 +181,47 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground).map(|seeded| seeded.copied);
+    let copied = seed(&ground, look).map(|seeded| seeded.copied);
+    let idmap =
+        if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
+    let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
+        .map_err(|source| PrepareError::Socket { source })?;
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    mounts.extend(doors.mounts());
     if let Identity::Other { uid, gid } = identity {
-        mounts = with_ways(&mounts, uid, gid);
-        homes.retain(|home| is_reachable(home, uid, gid));
+        let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
+        let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
+        mounts = with_ways(&mounts, worker);
+        homes.retain(|home| is_reachable(home, worker));
     }
-    let walked = walk::walk(surface, facts, &mounts, &homes)?;
-    let (landlock, withheld) = match rung {
-        Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
-        Rung::LandlockOnly => without_denied(plan, &walked, session),
+    let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
+    walked.linked.extend(links::second_names(&walked.findings));
+    let (mut guards, more) = match rung {
+        Rung::Bwrap => links::without_links(surface, &walked.findings),
+        Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
     };
+    walked.shortfalls.extend(more);
+    // Our own socket stands in the place of the host's, and is what guards it.
+    guards.denied.retain(|(path, _)| !doors.has(path));
+    guards.protected.retain(|path| !doors.has(path));
+    let (landlock, mut withheld) = match rung {
+        Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
+        Rung::LandlockOnly => without_denied(plan, &mut walked, session),
+    };
+    withheld.extend(doors.withheld.iter().cloned());
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
     }
     let group = group(order);
     let pids = pids(order, identity, group.as_ref());
-    let filter = seccomp::compile(&plan.syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
+    // What is made here belongs to somebody else than whoever makes it.
+    let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
+    let syscalls = [plan.syscalls.as_slice(), more].concat();
+    let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
-        program: Program::new(words(order, &caller, identity, signing, look)?),
+        program: Program::new(words(order, &caller, identity, signing, &doors, look)?),
         stdio,
         landlock: wall,
         seccomp: filter.program,
@@ -187,8 +231,6 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
             _ => None,
         },
     };
-    let idmap =
-        if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let receipt = {
         let wall = payload.landlock.as_ref();
         let no_group = "no control group with that controller is delegated to you";
@@ -211,20 +253,30 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         receipt(surface, &standing, order.lines)
     };
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let mounts = guarded(&mounts, &walked.findings);
+    let mut mounts = guarded(&mounts, &guards);
+    if rung.has_view() && look.path(&hosts_file()) == PathFact::File {
+        own_hosts_file(session).map_err(|source| PrepareError::Home { source })?;
+        mounts.push(MountOp::Own { path: hosts_file(), name: HOSTS.to_owned() });
+    }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, session.dir(), &walked.seen, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
+    let network = network(order, doors).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, reports };
-    let signs = signing != Signing::Unasked && surface.reach().sockets.is_empty();
-    let commits = if signs { Commits::Unsigned } else { Commits::AsAsked };
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
+    let commits = match signing {
+        Signing::Unasked => Commits::AsAsked,
+        Signing::AskedByUser => Commits::Unsigned,
+        Signing::AskedByRepository if surface.reach().sockets.is_empty() => Commits::Unsigned,
+        // Whoever holds the key may be behind one of the sockets.
+        Signing::AskedByRepository => Commits::AsAsked,
+    };
     Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
 }
 
@@ -238,12 +290,13 @@ fn words(
     caller: &environment::Variables,
     identity: Identity,
     signing: Signing,
+    doors: &Doors,
     look: &mut dyn Look,
 ) -> Result<Words, PrepareError> {
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing };
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -253,8 +306,16 @@ fn words(
 }
 
 /// Landlock on the host's own files: what exists and is denied is left out, and temporary files are the session's.
-fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
-    let denied: Vec<AbsPath> = walked.findings.denied.iter().map(|(path, _)| path.clone()).collect();
+fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
+    let processes = AbsPath::root().join("proc");
+    let denied = walked.findings.denied.iter().map(|(path, _)| path.clone());
+    let (kept, denied): (Vec<AbsPath>, Vec<AbsPath>) = denied.partition(|path| path.is_within(&processes));
+    let reason = "without all of /proc, processes that start later would not see themselves";
+    walked.shortfalls.extend(kept.iter().map(|path| Shortfall {
+        claim: Claim::Denied { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
     let list = |dir: &AbsPath| {
         let entries = fs::read_dir(os_path(dir)).into_iter().flatten().flatten();
         let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -264,6 +325,38 @@ fn without_denied(plan: &Plan, walked: &Walked, session: &Session) -> (LandlockP
     rules.push(LandlockRule { path: session.dir().join("tmp"), rights: Rights::All });
     let withheld = [plan.landlock.withheld.clone(), withheld].concat();
     (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
+}
+
+/// The session's own file of names.
+const HOSTS: &str = "hosts";
+
+fn hosts_file() -> AbsPath {
+    AbsPath::root().join("etc/hosts")
+}
+
+/// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
+/// for, and the host's file is read outside.
+fn own_hosts_file(session: &Session) -> io::Result<()> {
+    let text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+    let path = session.dir().join(HOSTS);
+    fs::write(os_path(&path), text)?;
+    fs::set_permissions(os_path(&path), fs::Permissions::from_mode(0o644))
+}
+
+/// Whether anything is reached, and by which rules.
+fn network(order: &Order<'_>, doors: Doors) -> io::Result<Option<Network>> {
+    let reach = order.surface.reach();
+    if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty()
+    {
+        return Ok(None);
+    }
+    let rules = Rules {
+        hosts: reach.hosts.iter().map(|entry| entry.value.clone()).collect(),
+        private: reach.private.iter().map(|entry| entry.value.clone()).collect(),
+        host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
+        credentials: Vec::new(),
+    };
+    Ok(Some(Network { rules, sockets: doors.listeners, channel: ways::channel()? }))
 }
 
 /// A control group, where limits are wanted and one is ours to make.
@@ -276,15 +369,15 @@ fn group(order: &Order<'_>) -> Option<Group> {
 /// A limit on processes by the user's own count, where no control group has one.
 fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
     let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
-    // Those of ours that are counted: the one that waits, and bubblewrap's own.
-    let ours = if order.rung == Rung::Bwrap { 2 } else { 1 };
-    let most = u64::from(most) + ours;
+    let most = u64::from(most);
+    // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
+    // makes for itself there is nobody else.
     match (order.rung, identity) {
         (Rung::LandlockOnly, _) => None,
         (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
             Some(Pids { most, needs_namespace: Some((uid, gid)) })
         }
-        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most, needs_namespace: None }),
+        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
     }
 }
 
@@ -298,7 +391,7 @@ fn unmapped(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> {
 /// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.
 fn identity(root: &AbsPath) -> Identity {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    if uid != 0 {
+    if uid != 0 || !is_initial_user_namespace() {
         return Identity::Caller { uid, gid };
     }
     let number =
@@ -320,6 +413,13 @@ fn owner(identity: Identity) -> Owner {
     Some((Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
+/// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
+/// mapped, nor does it need to.
+fn is_initial_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
 /// Who works for root in root's own project.
 const NOBODY: u32 = 65_534;
 
@@ -339,7 +439,11 @@ fn make_directories(surface: &Surface, session: &Session, identity: Identity) ->
         let failed = |source| PrepareError::Directory { path: path.clone(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&path)).map_err(failed)?;
         if let Identity::Other { uid, gid } = identity {
-            std::os::unix::fs::chown(os_path(&path), Some(uid), Some(gid)).map_err(failed)?;
+            // What root gives away is what stands there itself: a link that somebody planted is not followed.
+            let place = open_root().and_then(|top| open_place(&top, &relative(&path)));
+            let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+            let give = |place| rustix::fs::chownat(place, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH);
+            place.and_then(give).map_err(|errno| failed(errno.into()))?;
         }
     }
     Ok(())

@@ -26,6 +26,10 @@ pub(crate) const INSIDE: u32 = u32::MAX - 114;
 /// No failure: bubblewrap made the view, and what runs in it is ours.
 pub(crate) const ARRIVED: u32 = u32::MAX - 115;
 
+pub(crate) const WAYS: u32 = u32::MAX - 116;
+
+pub(crate) const TERMINAL: u32 = u32::MAX - 117;
+
 /// A step in words.
 pub(crate) fn words(step: u32, view: Option<&View>) -> String {
     match step {
@@ -34,6 +38,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         IDENTITY => "setresuid".into(),
         FORK => "clone3 of the payload".into(),
         SEAT => "taking the terminal".into(),
+        TERMINAL => "making a terminal in /dev/pts".into(),
         DESCRIPTORS => "close_range(3, CLOSE_RANGE_CLOEXEC)".into(),
         CAPABILITIES => "giving up capabilities".into(),
         WORKDIR => "chdir to the working directory".into(),
@@ -41,6 +46,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         STANDARD => "opening a standard descriptor again inside the fence (it is protected or denied there)".into(),
         SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
+        WAYS => "making the sockets of the way out".into(),
         BWRAP => "starting bubblewrap".into(),
         INSIDE => "reading what bubblewrap's payload should do".into(),
         number => view.map_or_else(|| "?".into(), |view| view.words(number)),

@@ -6,11 +6,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::remove::{remove_tree, remove_until};
 use crate::walk::os_path;
 
 /// A session's own directory. It goes away with the value.
@@ -35,6 +37,9 @@ impl Session {
         // Those who work for root go through it to what is theirs.
         let mode = if rustix::process::geteuid().is_root() { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
         make(os_path(&sessions), mode)?;
+        // State may be kept on another disk, by a link. What is mounted is named without any.
+        let sessions = fs::canonicalize(os_path(&sessions))?;
+        let sessions = AbsPath::lexical(sessions.as_os_str().as_bytes()).map_err(io::Error::other)?;
         collect(&sessions);
         for attempt in 0..100 {
             let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -52,7 +57,11 @@ impl Session {
                 Ok(lock) => return Ok(Self { dir, name, _lock: lock }),
                 // Somebody who collects was faster than the lock, and it is gone.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                Err(cause) => return Err(cause),
+                Err(cause) => {
+                    // It fails where nothing is left to remove.
+                    let _ = remove_tree(os_path(&dir));
+                    return Err(cause);
+                }
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -75,7 +84,7 @@ impl Drop for Session {
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
         if !INNER.iter().all(|inner| is_empty(&self.dir.join(inner))) || !is_empty(&self.dir) {
             // What cannot be removed now is collected at a later start.
-            let _ = fs::remove_dir_all(os_path(&self.dir));
+            let _ = remove_tree(os_path(&self.dir));
         }
     }
 }
@@ -114,12 +123,16 @@ fn flock(file: OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Removes what sessions left whose supervisor was killed. A few at a time: nobody waits for it.
+/// How long a start waits for what others left.
+const COLLECTING: Duration = Duration::from_millis(250);
+
+/// Removes what sessions left whose supervisor was killed. Not for long: somebody waits to start.
 fn collect(sessions: &AbsPath) {
-    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten().take(32) {
+    let until = Some(Instant::now() + COLLECTING);
+    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten() {
         let dir = sessions.child(entry.file_name().as_bytes());
         if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = fs::remove_dir_all(os_path(&dir));
+            let _ = remove_until(os_path(&dir), until);
         }
     }
 }

@@ -29,6 +29,7 @@
 //! As with every terminal in a terminal, what the user typed ahead and the payload did not read is gone when it ends.
 
 mod flow;
+mod inside;
 mod outer;
 mod relay;
 mod signals;
@@ -38,10 +39,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command};
 
 use ringfence_sys::pty::{self, Seat, Seats};
-use rustix::fs::Uid;
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetwinsize, tcsetattr, tcsetwinsize};
 
+pub use self::inside::{Ends, ask_for_master, make_inside};
 pub use self::relay::Relay;
 pub use self::signals::{Clock, Recipient, Signals, Struck, wait_with_signals};
 
@@ -64,21 +65,11 @@ impl Terminal {
     ///
     /// What the kernel says; `ENOENT` and `ENOSPC` mean that there is no devpts, or no PTY left.
     pub fn open(stdin: BorrowedFd<'_>, stdout: BorrowedFd<'_>, stderr: BorrowedFd<'_>) -> io::Result<Option<Self>> {
-        let seats = Seats { stdin: seat_of(stdin), stdout: seat_of(stdout), stderr: seat_of(stderr) };
-        let Some(outer) = Outer::find(seats, [stdin, stdout, stderr])? else { return Ok(None) };
-        let (master, slave) = open_pair()?;
-
-        let mut modes = outer.found().clone();
-        if outer.hold() == Hold::Shared {
-            modes.local_modes |= LocalModes::EXTPROC;
-        }
-        tcsetattr(&slave, OptionalActions::Now, &modes)?;
-        if outer.hold() == Hold::Shared {
-            pty::tiocpkt(master.as_fd())?;
-        }
-        let terminal = Self { master, slave, seats, outer };
-        terminal.resize()?;
-        Ok(Some(terminal))
+        let Some(wanted) = Wanted::find(stdin, stdout, stderr)? else { return Ok(None) };
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = rustix::pty::openpt(flags)?;
+        rustix::pty::unlockpt(&master)?;
+        wanted.on(master).map(Some)
     }
 
     /// The payload's end, for `ringfence_sys::pty::become_session_leader_on` in the child.
@@ -93,15 +84,6 @@ impl Terminal {
         self.seats
     }
 
-    /// Makes `uid` the owner of the slave: one who is not could use the descriptors but not open `/dev/stdin` again.
-    ///
-    /// # Errors
-    ///
-    /// `EPERM` when the supervisor may not give files away.
-    pub fn give_to(&self, uid: Uid) -> io::Result<()> {
-        Ok(rustix::fs::fchown(&self.slave, Some(uid), None)?)
-    }
-
     /// Gets ready to carry bytes. Nothing changes outside before [`Relay::run`].
     #[must_use]
     pub fn into_relay(self, signals: &Signals) -> Relay<'_> {
@@ -111,6 +93,56 @@ impl Terminal {
     fn resize(&self) -> io::Result<()> {
         let size = tcgetwinsize(self.outer.output())?;
         Ok(tcsetwinsize(&self.master, size)?)
+    }
+}
+
+/// The user's terminal, for which there is no PTY yet: it may be made elsewhere, where it has a name.
+pub struct Wanted {
+    seats: Seats,
+    outer: Outer,
+}
+
+impl Wanted {
+    /// Finds the user's terminal, when one of the three is one.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn find(stdin: BorrowedFd<'_>, stdout: BorrowedFd<'_>, stderr: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        let seats = Seats { stdin: seat_of(stdin), stdout: seat_of(stdout), stderr: seat_of(stderr) };
+        Ok(Outer::find(seats, [stdin, stdout, stderr])?.map(|outer| Self { seats, outer }))
+    }
+
+    /// Which of the child's standard descriptors the slave replaces.
+    #[must_use]
+    pub fn seats(&self) -> Seats {
+        self.seats
+    }
+
+    /// Takes a PTY by its master, unlocked, and gives it the modes and the size of the user's terminal.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn on(self, master: OwnedFd) -> io::Result<Terminal> {
+        let Self { seats, outer } = self;
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        // By the master and not by a name, which could be another's in another mount of devpts.
+        let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+        rustix::io::ioctl_fionbio(&master, true)?;
+        // Above the three that a child will replace with it.
+        let slave = rustix::io::fcntl_dupfd_cloexec(&slave, 3)?;
+        let mut modes = outer.found().clone();
+        if outer.hold() == Hold::Shared {
+            modes.local_modes |= LocalModes::EXTPROC;
+        }
+        tcsetattr(&slave, OptionalActions::Now, &modes)?;
+        if outer.hold() == Hold::Shared {
+            pty::tiocpkt(master.as_fd())?;
+        }
+        let terminal = Terminal { master, slave, seats, outer };
+        terminal.resize()?;
+        Ok(terminal)
     }
 }
 
@@ -133,15 +165,4 @@ pub fn spawn_on(terminal: Option<&Terminal>, signals: &Signals, mut command: Com
 
 fn seat_of(fd: BorrowedFd<'_>) -> Seat {
     if isatty(fd) { Seat::Terminal } else { Seat::Kept }
-}
-
-fn open_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = rustix::pty::openpt(flags)?;
-    rustix::pty::unlockpt(&master)?;
-    // By the master and not by a name, which could be another's in another mount of devpts.
-    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
-    rustix::io::ioctl_fionbio(&master, true)?;
-    // Above the three that a child will replace with it.
-    Ok((master, rustix::io::fcntl_dupfd_cloexec(&slave, 3)?))
 }

@@ -17,7 +17,7 @@ use rustix::mount::{
 };
 
 use crate::place::{Id, open_place, open_root};
-use crate::script::{Base, Script, Step, Target};
+use crate::script::{Absent, Base, Script, Step, Target};
 
 /// The whole view.
 #[derive(Debug)]
@@ -69,6 +69,14 @@ impl View {
     pub(crate) fn is_replaced(&self, step: u32, error: &io::Error) -> bool {
         let is_of_the_script = self.script.steps.get(step as usize).is_some();
         is_of_the_script && matches!(errno(error), REPLACED | Errno::LOOP | Errno::NOENT)
+    }
+
+    /// The file system that a step mounts, if it does.
+    pub(crate) fn file_system(&self, step: u32) -> Option<&'static str> {
+        match self.script.steps.get(step as usize)? {
+            Step::Mount { kind, .. } => kind.to_str().ok(),
+            _ => None,
+        }
     }
 
     /// Makes the view and moves into it. Runs in the new process, in its own mount namespace, with the rights over it.
@@ -139,10 +147,16 @@ impl View {
                     mount_idmap(tree.as_fd(), namespace.as_fd()).map_err(|e| errno(&e))?;
                 }
                 set(&tree, *attributes, Reach::Recursive)?;
-                attach(&tree, open_target(to, ends)?.as_fd())
+                match open_target(to, ends) {
+                    Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
+                    target => attach(&tree, target?.as_fd()),
+                }
             }
             Step::Pin { to } => mask(Found::Directory, to, ends),
-            Step::Mask { to, kind } => mask(*kind, to, ends),
+            Step::Mask { to, kind } => match mask(*kind, to, ends) {
+                Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
+                other => other,
+            },
             Step::Again { to, attributes } => {
                 let place = open_target(to, ends)?;
                 let tree = clone_tree(place.as_fd())?;

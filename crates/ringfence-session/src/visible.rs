@@ -74,20 +74,34 @@ fn ground_of(op: &MountOp) -> Option<Ground> {
         | MountOp::Pin { .. }
         | MountOp::Cover { .. }
         | MountOp::Mask { .. }
+        | MountOp::Own { .. }
         | MountOp::Freeze { .. } => return None,
     })
 }
 
+/// Who works in root's place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Worker {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// Whose files are shown as the worker's in what is writable.
+    pub(crate) owner: Option<(u32, u32)>,
+}
+
 /// The mounts, with a way to each of them for somebody who works in root's place: directories of the host above something
 /// mounted that they may not enter become hollow. Nothing is lost by it, since they could read nothing in there.
-pub(crate) fn with_ways(mounts: &[MountOp], uid: u32, gid: u32) -> Vec<MountOp> {
+pub(crate) fn with_ways(mounts: &[MountOp], worker: Worker) -> Vec<MountOp> {
     let visible = Visible::new(mounts);
     let mut hollow: BTreeSet<AbsPath> = BTreeSet::new();
     for op in mounts {
         let mut above: Vec<AbsPath> = op.destination().ancestors().skip(1).filter(|dir| !dir.is_root()).collect();
         above.reverse();
-        let is_closed = |dir: &&AbsPath| {
-            visible.ground(dir) == Some(Ground::Host { is_writable: false }) && !may_enter(dir, uid, gid)
+        let is_closed = |dir: &&AbsPath| match visible.ground(dir) {
+            Some(Ground::Host { is_writable: false }) => !may_enter(dir, (worker.uid, worker.gid)),
+            Some(Ground::Host { is_writable: true }) => {
+                !may_enter(dir, worker.owner.unwrap_or((worker.uid, worker.gid)))
+            }
+            _ => false,
         };
         hollow.extend(above.iter().find(is_closed).cloned());
     }
@@ -99,12 +113,12 @@ pub(crate) fn with_ways(mounts: &[MountOp], uid: u32, gid: u32) -> Vec<MountOp> 
 }
 
 /// Could somebody who works in root's place get into a directory?
-pub(crate) fn is_reachable(dir: &AbsPath, uid: u32, gid: u32) -> bool {
-    dir.ancestors().all(|dir| may_enter(&dir, uid, gid))
+pub(crate) fn is_reachable(dir: &AbsPath, worker: Worker) -> bool {
+    dir.ancestors().all(|dir| may_enter(&dir, (worker.uid, worker.gid)))
 }
 
 /// By the mode alone: an access list may say more, and then less is shown than could be.
-fn may_enter(dir: &AbsPath, uid: u32, gid: u32) -> bool {
+fn may_enter(dir: &AbsPath, (uid, gid): (u32, u32)) -> bool {
     let Ok(status) = rustix::fs::stat(dir.as_bytes()) else { return true };
     let bit = match (status.st_uid == uid, status.st_gid == gid) {
         (true, _) => 0o100,

@@ -6,7 +6,7 @@
 //!
 //! A directory that is mounted in two places is walked in both: a guard holds at one place only.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{CStr, CString, OsStr};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -17,9 +17,10 @@ use std::path::Path;
 
 use ringfence_plan::{Findings, Found, MountOp, Shortfall};
 use ringfence_surface::{AbsPath, Cursor, HostFacts, PATH_MAX, Standing, Surface};
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
+use crate::aliases::Aliases;
 use crate::place::{Id, open_beneath, open_place, open_root, relative};
 use crate::visible::{Ground, Visible};
 
@@ -43,6 +44,9 @@ pub enum WalkError {
         /// Where.
         root: AbsPath,
     },
+    /// Without it nobody knows what must be closed in the session's own.
+    #[error("/proc is not there")]
+    NoProc,
     /// Somebody moves directories about while they are looked at.
     #[error("{path} is moved or replaced while it is looked at")]
     Changing {
@@ -66,6 +70,8 @@ pub struct Walked {
     pub names: usize,
     /// What stood at the places that matter.
     pub(crate) seen: HashMap<AbsPath, Id>,
+    /// Sockets: they come and go with who listens, so they are closed under their names, if they are still there.
+    pub(crate) sockets: HashSet<AbsPath>,
 }
 
 /// Something that is hidden although no rule denies it, since what is in it could not be guarded one by one.
@@ -129,6 +135,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
         surface,
         visible,
         top: open_root().map_err(failed)?,
+        aliases: Aliases::of_host(),
         buffer: vec![MaybeUninit::uninit(); 1 << 16],
         directories: Vec::new(),
         entered: HashMap::new(),
@@ -140,21 +147,30 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
             shortfalls: Vec::new(),
             names: 0,
             seen: HashMap::new(),
+            sockets: HashSet::new(),
         },
     };
+    if open_place(&walk.top, c"proc/self").is_err() {
+        return Err(WalkError::NoProc);
+    }
     for root in &roots {
-        if walk.below(root, MOST_NAMES)? == Reached::Cut {
+        if walk.below(root, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
             return Err(WalkError::TooMany { root: root.clone() });
+        }
+    }
+    for inner in walk.inside_something_denied(mounts) {
+        if walk.below(&inner, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
+            return Err(WalkError::TooMany { root: inner });
         }
     }
     walk.named(&roots, facts);
     walk.whole_host(&roots, homes)?;
-    Ok(walk.walked.in_order())
+    Ok(walk.walked.in_order(mounts))
 }
 
 impl Walked {
     /// Everything once, sorted.
-    fn in_order(mut self) -> Self {
+    fn in_order(mut self, mounts: &[MountOp]) -> Self {
         for paths in [&mut self.findings.protected, &mut self.linked] {
             paths.sort();
             paths.dedup();
@@ -163,17 +179,28 @@ impl Walked {
         self.findings.denied.dedup();
         self.hidden.sort();
         self.hidden.dedup();
-        without_inner(&mut self.findings);
+        without_inner(&mut self.findings, mounts);
         self
     }
 }
 
-/// What lies inside something denied needs no guard of its own.
-fn without_inner(findings: &mut Findings) {
-    let denied: Vec<AbsPath> = findings.denied.iter().map(|(path, _)| path.clone()).collect();
-    let is_inner = |path: &AbsPath| path.ancestors().skip(1).any(|above| denied.binary_search(&above).is_ok());
+/// What lies inside something denied needs no guard of its own, unless it is shown there.
+fn without_inner(findings: &mut Findings, mounts: &[MountOp]) {
+    let denied: HashSet<AbsPath> = findings.denied.iter().map(|(path, _)| path.clone()).collect();
+    let mounted: HashSet<&AbsPath> = mounts.iter().map(MountOp::destination).collect();
+    let is_inner = |path: &AbsPath| {
+        for above in path.ancestors() {
+            if above != *path && denied.contains(&above) {
+                return true;
+            }
+            if mounted.contains(&above) {
+                return false;
+            }
+        }
+        false
+    };
     findings.denied.retain(|(path, _)| !is_inner(path));
-    findings.protected.retain(|path| !is_inner(path) && denied.binary_search(path).is_err());
+    findings.protected.retain(|path| !is_inner(path) && !denied.contains(path));
 }
 
 /// The roots that lie in no other; the host's own root is not walked, its secrets are named outright.
@@ -191,6 +218,7 @@ pub(crate) struct Walk<'s> {
     pub(crate) visible: Visible<'s>,
     /// The host's root.
     pub(crate) top: OwnedFd,
+    pub(crate) aliases: Aliases,
     buffer: Vec<MaybeUninit<u8>>,
     /// Every directory that was entered, and the one above it: those above something guarded are remembered.
     directories: Vec<Entered>,
@@ -206,6 +234,15 @@ struct Entered {
     above: Option<usize>,
     id: Id,
     is_noted: bool,
+}
+
+/// What a walk enters first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// What is nearest on the disk: for a walk that goes everywhere.
+    DeepestFirst,
+    /// What is nearest to the root: for one that may be cut.
+    ShallowestFirst,
 }
 
 /// Did a walk reach everything?
@@ -235,15 +272,27 @@ enum Opened {
 }
 
 impl<'s> Walk<'s> {
+    /// What is shown inside something denied: the walk did not go in there.
+    fn inside_something_denied(&self, mounts: &[MountOp]) -> Vec<AbsPath> {
+        let denied: HashSet<&AbsPath> = self.walked.findings.denied.iter().map(|(path, _)| path).collect();
+        let is_inside = |path: &&AbsPath| path.ancestors().skip(1).any(|above| denied.contains(&above));
+        let is_host = |path: &&AbsPath| matches!(self.visible.ground(path), Some(Ground::Host { .. }));
+        mounts.iter().map(MountOp::destination).filter(is_inside).filter(is_host).cloned().collect()
+    }
+
     /// Walks everything below a root, at most `most` names.
-    pub(crate) fn below(&mut self, root: &AbsPath, most: usize) -> Result<Reached, WalkError> {
+    pub(crate) fn below(&mut self, root: &AbsPath, most: usize, order: Order) -> Result<Reached, WalkError> {
         let cursor = self.surface.cursor(root);
         let Some(base) = self.root(root)? else { return Ok(Reached::All) };
         let most = self.walked.names.saturating_add(most);
-        let mut ahead = vec![Ahead { path: root.clone(), cursor, above: None, listed: 0 }];
+        let mut ahead = VecDeque::from([Ahead { path: root.clone(), cursor, above: None, listed: 0 }]);
         // Directories to be listed again, since something vanished from them.
         let mut again: HashMap<AbsPath, u32> = HashMap::new();
-        while let Some(next) = ahead.pop() {
+        let next_of = |ahead: &mut VecDeque<Ahead<'s>>| match order {
+            Order::DeepestFirst => ahead.pop_back(),
+            Order::ShallowestFirst => ahead.pop_front(),
+        };
+        while let Some(next) = next_of(&mut ahead) {
             match self.open(&base, root, &next)? {
                 Opened::Dir(dir, id) => self.list(dir, id, next, &mut ahead)?,
                 Opened::Done => {}
@@ -257,7 +306,7 @@ impl<'s> Walk<'s> {
                     }
                     let (cursor, listed) = (self.surface.cursor(&parent), *listed);
                     let above = next.above.and_then(|number| self.directories.get(number)?.above);
-                    ahead.push(Ahead { path: parent, cursor, above, listed });
+                    ahead.push_back(Ahead { path: parent, cursor, above, listed });
                 }
             }
             if self.walked.names > most {
@@ -311,7 +360,13 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn list(&mut self, dir: OwnedFd, id: Id, next: Ahead<'s>, ahead: &mut Vec<Ahead<'s>>) -> Result<(), WalkError> {
+    fn list(
+        &mut self,
+        dir: OwnedFd,
+        id: Id,
+        next: Ahead<'s>,
+        ahead: &mut VecDeque<Ahead<'s>>,
+    ) -> Result<(), WalkError> {
         let Ahead { path, cursor, above, .. } = next;
         self.directories.push(Entered { above, id, is_noted: false });
         let here = Here { path: &path, cursor: &cursor, number: self.directories.len() - 1, dir: &dir };
@@ -369,7 +424,7 @@ impl<'s> Walk<'s> {
     }
 
     /// One name of a directory. `false` where it needs a guard, or must be entered, and its path is too long for either.
-    fn name(&mut self, here: &Here<'_, 's>, name: &CStr, kind: FileType, ahead: &mut Vec<Ahead<'s>>) -> bool {
+    fn name(&mut self, here: &Here<'_, 's>, name: &CStr, kind: FileType, ahead: &mut VecDeque<Ahead<'s>>) -> bool {
         let bytes = name.to_bytes();
         let kind = match kind {
             FileType::Unknown => match rustix::fs::statat(here.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -379,8 +434,11 @@ impl<'s> Walk<'s> {
             kind => kind,
         };
         let standing = match here.cursor.standing(bytes) {
-            // A socket carries the authority of whoever listens; those that a policy names are not relayed yet either.
+            // A socket carries the authority of whoever listens: those that a policy names are relayed, and ours
+            // stands in their place.
             _ if kind == FileType::Socket => Guard::Deny,
+            // A pipe can be written, and robbed of what another writes, on a read-only mount too.
+            _ if kind == FileType::Fifo && !self.is_writable(here.path) => Guard::Deny,
             Standing::Denied(_) => Guard::Deny,
             Standing::Protected(_) => Guard::Protect,
             Standing::Open if is_git_pointer(here.path, bytes, kind) => Guard::Protect,
@@ -400,10 +458,14 @@ impl<'s> Walk<'s> {
         if is_entered {
             let inner = here.cursor.enter(bytes);
             if !inner.is_exhausted() {
-                ahead.push(Ahead { path, cursor: inner, above: Some(here.number), listed: 0 });
+                ahead.push_back(Ahead { path, cursor: inner, above: Some(here.number), listed: 0 });
             }
         }
         true
+    }
+
+    fn is_writable(&self, path: &AbsPath) -> bool {
+        self.visible.ground(path) == Some(Ground::Host { is_writable: true })
     }
 
     fn found(&mut self, here: &Here<'_, 's>, name: &CStr, path: &AbsPath, guard: Guard) {
@@ -416,18 +478,31 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Notes what must be guarded. A link is guarded by its own name: a mount lands on it and not where it leads.
-    pub(crate) fn guard(&mut self, path: &AbsPath, status: &rustix::fs::Stat, guard: Guard) -> Noted {
+    /// Notes what must be guarded, here and where else it is mounted.
+    pub(crate) fn guard(&mut self, path: &AbsPath, status: &Stat, guard: Guard) -> Noted {
+        for alias in self.aliases.of(path) {
+            if let Ok(status) = open_place(&self.top, &relative(&alias)).and_then(rustix::fs::fstat) {
+                self.guard_here(&alias, &status, guard);
+            }
+        }
+        self.guard_here(path, status, guard)
+    }
+
+    /// A link is guarded by its own name: a mount lands on it and not where it leads.
+    fn guard_here(&mut self, path: &AbsPath, status: &Stat, guard: Guard) -> Noted {
         let kind = FileType::from_raw_mode(status.st_mode);
         let found = if kind == FileType::Directory { Found::Directory } else { Found::File };
-        match (guard, self.visible.ground(path)) {
+        let ground = self.visible.ground(path);
+        match (guard, ground) {
             (Guard::None, _) | (_, None | Some(Ground::Own)) => return Noted::No,
             (Guard::Protect, Some(Ground::Host { is_writable: false } | Ground::Processes)) => return Noted::No,
             (Guard::Deny, _) => self.walked.findings.denied.push((path.clone(), found)),
             (Guard::Protect, _) => self.walked.findings.protected.push(path.clone()),
         }
-        // The session's processes are not the host's: what stands there inside is not what stands there now.
-        if self.visible.ground(path) != Some(Ground::Processes) {
+        if kind == FileType::Socket {
+            self.walked.sockets.insert(path.clone());
+        } else if ground != Some(Ground::Processes) {
+            // The session's processes are not the host's: what stands there inside is not what stands there now.
             self.walked.seen.insert(path.clone(), Id::of(status));
         }
         if kind == FileType::RegularFile && status.st_nlink > 1 {

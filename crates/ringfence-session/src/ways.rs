@@ -25,6 +25,8 @@ pub struct Ways {
     pub dns: Vec<Dns>,
     /// Sees which destinations are tried; it is not bound yet.
     pub packets: Option<OwnedFd>,
+    /// The listeners that were asked for from the start; none where one could not be made.
+    pub first: Vec<(SocketAddr, Option<OwnedFd>)>,
 }
 
 /// Where names are asked for.
@@ -48,8 +50,9 @@ const MOST_SOCKETS: usize = 5;
 /// Families, in the order in which they are tried.
 const EVERYWHERE: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 
-/// Makes the first sockets and hands them out. Runs in the first process, with its rights. Allocates nothing.
-pub(crate) fn open(control: &OwnedFd) -> io::Result<()> {
+/// Makes the first sockets and hands them out: no program runs yet that could find them missing. Runs in the first process,
+/// with its rights. Allocates nothing.
+pub(crate) fn open(control: &OwnedFd, first: &[SocketAddr]) -> io::Result<()> {
     net::every_address_is_local()?;
     // Listeners are made later, without rights. That the payload may use low ports as well is welcome.
     process::write_file(c"/proc/sys/net/ipv4/ip_unprivileged_port_start", b"0")?;
@@ -72,7 +75,8 @@ pub(crate) fn open(control: &OwnedFd) -> io::Result<()> {
         fds[count] = socket.as_fd();
         count += 1;
     }
-    send(control, &present, &fds[..count])
+    send(control, &present, &fds[..count])?;
+    first.iter().try_for_each(|address| hand_out(control, net::listener(*address)))
 }
 
 /// Answers one request of the supervisor. Runs in the first process. Allocates nothing.
@@ -82,7 +86,11 @@ pub(crate) fn answer(control: &OwnedFd) -> io::Result<()> {
     if received == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    match decode(&request[..received]).ok_or(io::ErrorKind::InvalidData.into()).and_then(net::listener) {
+    hand_out(control, decode(&request[..received]).ok_or(io::ErrorKind::InvalidData.into()).and_then(net::listener))
+}
+
+fn hand_out(control: &OwnedFd, listener: io::Result<OwnedFd>) -> io::Result<()> {
+    match listener {
         Ok(listener) => send(control, &[1], &[listener.as_fd()]),
         Err(_) => send(control, &[0], &[]),
     }
@@ -121,8 +129,8 @@ fn decode(bytes: &[u8]) -> Option<SocketAddr> {
 }
 
 impl Ways {
-    /// Takes what the first process hands out. Waits for it.
-    pub(crate) fn take(control: OwnedFd) -> io::Result<Self> {
+    /// Takes what the first process hands out, with listeners for these addresses. Waits for it.
+    pub(crate) fn take(control: OwnedFd, first: &[SocketAddr]) -> io::Result<Self> {
         let mut present = [0; MOST_SOCKETS];
         let mut fds = receive(&control, &mut present)?.into_iter();
         let mut next = |at: usize| if present[at] == 1 { fds.next() } else { None };
@@ -132,7 +140,10 @@ impl Ways {
                 dns.push(Dns { datagrams, listener });
             }
         }
-        Ok(Self { packets: next(4), control, dns })
+        let packets = next(4);
+        let first = first.iter().map(|address| Ok((*address, receive_listener(control.as_fd())?)));
+        let first = first.collect::<io::Result<_>>()?;
+        Ok(Self { control, dns, packets, first })
     }
 }
 

@@ -123,6 +123,12 @@ impl Surface {
         self.parts.reach.hosts.iter().find(|entry| entry.value.matches(target))
     }
 
+    /// May the name of a host that is reached lead to a private address? The entry that says so.
+    pub fn decide_private(&self, target: &HostTarget) -> Option<&Sourced<HostPattern>> {
+        self.decide_host(target)?;
+        self.parts.reach.private.iter().find(|entry| entry.value.matches(target))
+    }
+
     /// May this port on the host's loopback be reached?
     pub fn decide_host_port(&self, port: u16) -> Option<&Sourced<u16>> {
         self.parts.reach.host_ports.iter().find(|entry| entry.value == port)

@@ -109,6 +109,21 @@ impl HostPattern {
         hosts && other.ports().iter().all(|port| self.ports().contains(port))
     }
 
+    /// The one address it admits, if it is one.
+    #[must_use]
+    pub fn single_address(&self) -> Option<IpAddr> {
+        match &self.shape {
+            Shape::Net(net) if net.prefix == if net.base.is_ipv4() { 32 } else { 128 } => Some(net.base),
+            _ => None,
+        }
+    }
+
+    /// Whether it admits addresses rather than names.
+    #[must_use]
+    pub fn is_network(&self) -> bool {
+        matches!(self.shape, Shape::Net(_))
+    }
+
     /// The ports it admits, ascending.
     #[must_use]
     pub fn ports(&self) -> &[u16] {

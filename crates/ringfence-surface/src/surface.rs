@@ -122,6 +122,8 @@ pub struct Sourced<T> {
 pub struct Reach {
     /// Hosts.
     pub hosts: Vec<Sourced<HostPattern>>,
+    /// Those of them whose names may lead to private addresses.
+    pub private: Vec<Sourced<HostPattern>>,
     /// Ports on the host's loopback.
     pub host_ports: Vec<Sourced<u16>>,
     /// Unix sockets.

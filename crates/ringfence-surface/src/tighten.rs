@@ -200,7 +200,9 @@ impl Surface {
             None => reach.sockets.clone(),
             Some(asked) => subset(asked, |path| self.decide_socket(path).is_some(), "socket")?,
         };
-        Ok(Reach { hosts, host_ports, sockets })
+        // It says something of those hosts only that are left.
+        let private = reach.private.clone();
+        Ok(Reach { hosts, private, host_ports, sockets })
     }
 
     fn narrowed_env(&self, call: &SubPolicy) -> Result<Vec<Sourced<EnvName>>, Widens> {

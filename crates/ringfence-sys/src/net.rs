@@ -61,7 +61,7 @@ pub fn listener(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = socket(family(address), libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR)?;
     bind(&socket, address)?;
-    // SAFETY: takes two integers.
+    // SAFETY: takes two integers: a descriptor that is ours and a length.
     if unsafe { libc::listen(socket.as_raw_fd(), 1024) } == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -153,6 +153,46 @@ static ATTEMPTS: [libc::sock_filter; 19] = [
     op(RETURN, 0, 0, 96),
     op(RETURN, 0, 0, 0),
 ];
+
+/// The addresses of this machine's own interfaces; none where the kernel does not tell.
+pub fn own_addresses() -> Vec<IpAddr> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: stores a list there, or fails and stores nothing.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Vec::new();
+    }
+    let (mut addresses, mut next) = (Vec::new(), first);
+    while !next.is_null() {
+        // SAFETY: it is an entry of the list, which is not freed yet.
+        let entry = unsafe { next.read() };
+        addresses.extend(interface_address(entry.ifa_addr));
+        next = entry.ifa_next;
+    }
+    // SAFETY: the list came from getifaddrs, and nothing refers to it any more.
+    unsafe { libc::freeifaddrs(first) };
+    addresses
+}
+
+fn interface_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: it is an address of an entry; every kind begins with its family.
+    let family = unsafe { address.read_unaligned() }.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: the family says what it is.
+            let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says what it is.
+            let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
 
 /// A datagram: how long it is, who sent it, and which address it was sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,7 +303,7 @@ fn put<T>(message: &libc::msghdr, level: i32, kind: i32, value: T) -> usize {
     let length = size_of::<T>() as u32;
     // SAFETY: the control buffer is larger than any header with one of our values.
     let header = unsafe { libc::CMSG_FIRSTHDR(message) };
-    // SAFETY: only counts.
+    // SAFETY: computes a length from a length; no memory is read.
     let cmsg_len = unsafe { libc::CMSG_LEN(length) } as usize;
     // SAFETY: the header lies at the start of our buffer.
     unsafe { header.write_unaligned(libc::cmsghdr { cmsg_len, cmsg_level: level, cmsg_type: kind }) };
@@ -271,7 +311,7 @@ fn put<T>(message: &libc::msghdr, level: i32, kind: i32, value: T) -> usize {
     let data = unsafe { libc::CMSG_DATA(header) };
     // SAFETY: there is room for it, and it may stand at any address.
     unsafe { data.cast::<T>().write_unaligned(value) };
-    // SAFETY: only counts.
+    // SAFETY: computes a length from a length; no memory is read.
     unsafe { libc::CMSG_SPACE(length) as usize }
 }
 
@@ -300,6 +340,8 @@ fn family(address: SocketAddr) -> i32 {
 fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
     if address.is_ipv6() {
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)?;
+        // A route alone makes an address of the fourth version one's own, but not one of the sixth.
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND)?;
     }
     let (name, length) = write_address(address);
     // SAFETY: the kernel reads `length` bytes of the address, which is at least that long.

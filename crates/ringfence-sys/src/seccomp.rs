@@ -49,17 +49,24 @@ macro_rules! numbers {
 }
 
 /// The calls that filters speak of, sorted. Those with a number here have no name in the C library on some systems; those that
-/// reach hardware by ports exist on one architecture only.
+/// reach hardware by ports, and the oldest ways to name a file, exist on one architecture only.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static NUMBERS: &[(&str, u32)] = numbers! {
     acct: libc::SYS_acct,
     add_key: libc::SYS_add_key,
     bpf: libc::SYS_bpf,
+    #[cfg(target_arch = "x86_64")]
+    chmod: libc::SYS_chmod,
     chroot: libc::SYS_chroot,
     clock_settime: libc::SYS_clock_settime,
     clone: libc::SYS_clone,
     clone3: libc::SYS_clone3,
+    #[cfg(target_arch = "x86_64")]
+    creat: libc::SYS_creat,
     delete_module: libc::SYS_delete_module,
+    fchmod: libc::SYS_fchmod,
+    fchmodat: libc::SYS_fchmodat,
+    fchmodat2: 452,
     finit_module: libc::SYS_finit_module,
     fsconfig: libc::SYS_fsconfig,
     fsmount: libc::SYS_fsmount,
@@ -75,6 +82,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     ioperm: libc::SYS_ioperm,
     #[cfg(target_arch = "x86_64")]
     iopl: libc::SYS_iopl,
+    ioprio_set: libc::SYS_ioprio_set,
     #[cfg(target_arch = "x86_64")]
     kexec_file_load: libc::SYS_kexec_file_load,
     #[cfg(target_arch = "aarch64")]
@@ -85,23 +93,40 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     landlock_create_ruleset: libc::SYS_landlock_create_ruleset,
     landlock_restrict_self: libc::SYS_landlock_restrict_self,
     lookup_dcookie: libc::SYS_lookup_dcookie,
+    migrate_pages: libc::SYS_migrate_pages,
+    #[cfg(target_arch = "x86_64")]
+    mknod: libc::SYS_mknod,
+    mknodat: libc::SYS_mknodat,
     mount: libc::SYS_mount,
     mount_setattr: libc::SYS_mount_setattr,
     move_mount: libc::SYS_move_mount,
+    move_pages: libc::SYS_move_pages,
     mq_open: libc::SYS_mq_open,
+    mq_unlink: libc::SYS_mq_unlink,
+    msgctl: libc::SYS_msgctl,
     msgget: libc::SYS_msgget,
     msgrcv: libc::SYS_msgrcv,
     msgsnd: libc::SYS_msgsnd,
+    #[cfg(target_arch = "x86_64")]
+    open: libc::SYS_open,
     open_by_handle_at: libc::SYS_open_by_handle_at,
     open_tree: libc::SYS_open_tree,
     open_tree_attr: 467,
+    openat: libc::SYS_openat,
+    openat2: libc::SYS_openat2,
     perf_event_open: libc::SYS_perf_event_open,
     personality: libc::SYS_personality,
     pivot_root: libc::SYS_pivot_root,
+    prlimit64: libc::SYS_prlimit64,
     quotactl: libc::SYS_quotactl,
     quotactl_fd: libc::SYS_quotactl_fd,
     reboot: libc::SYS_reboot,
     request_key: libc::SYS_request_key,
+    sched_setaffinity: libc::SYS_sched_setaffinity,
+    sched_setattr: libc::SYS_sched_setattr,
+    sched_setparam: libc::SYS_sched_setparam,
+    sched_setscheduler: libc::SYS_sched_setscheduler,
+    semctl: libc::SYS_semctl,
     semget: libc::SYS_semget,
     semop: libc::SYS_semop,
     semtimedop: libc::SYS_semtimedop,
@@ -109,8 +134,10 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     sendmsg: libc::SYS_sendmsg,
     sendto: libc::SYS_sendto,
     setns: libc::SYS_setns,
+    setpriority: libc::SYS_setpriority,
     settimeofday: libc::SYS_settimeofday,
     shmat: libc::SYS_shmat,
+    shmctl: libc::SYS_shmctl,
     shmget: libc::SYS_shmget,
     socket: libc::SYS_socket,
     socketpair: libc::SYS_socketpair,

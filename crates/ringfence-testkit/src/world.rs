@@ -69,9 +69,10 @@ impl World {
         let mut world = Self::on(ground, PathBuf::new());
         fs::set_permissions(world.path(""), Permissions::from_mode(0o755)).expect("the directory is ours");
         world.binary = world.path("ringfence");
-        // A copy is open for writing for a moment, and a process that another test forks then would keep it from being run.
+        // A process that another test forks while we hold the copy open for writing would keep it from being run; `cp` holds it.
         if fs::hard_link(&binary, &world.binary).is_err() {
-            fs::copy(binary, &world.binary).expect("the program can be copied");
+            let copied = Command::new("cp").arg(binary.as_ref()).arg(&world.binary).status();
+            assert!(copied.expect("there is a cp").success(), "the program can be copied");
         }
         world
     }

@@ -258,6 +258,16 @@ impl Failure {
                 "`ringfence doctor` says what this host lacks, and what helps".into()
             }
             #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::FileSystem { kind: "proc", .. } } => {
+                "a container that masks parts of /proc forbids another: start it with `--security-opt systempaths=unconfined` \
+                 (docker) or `unmask=ALL` (podman)"
+                    .into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::FileSystem { kind: "devpts", .. } } => {
+                "this kernel has no terminals of its own for a session (CONFIG_UNIX98_PTYS), or a container forbids them".into()
+            }
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::Replaced { .. } }
             | Self::Prepare { source: PrepareError::Walk(WalkError::Changing { .. }) } => {
                 "start it again when nothing moves files about there".into()

@@ -331,6 +331,14 @@ mod tests {
     }
 
     #[test]
+    fn flags_and_times_are_as_the_rules_have_them() {
+        let question = parse_query(&packet(7, 0x0130, &section(b"a.example", 1, 1), b"")).unwrap();
+        assert_eq!(question.failed()[2..4], [0x81, 0x92], "RD and CD come back, AD does not");
+        let answer = question.answer(&[Ipv4Addr::LOCALHOST.into()], u32::MAX);
+        assert!(answer.ends_with(&[0x7f, 0xff, 0xff, 0xff, 0, 4, 127, 0, 0, 1]));
+    }
+
+    #[test]
     fn the_mix_of_cases_comes_back_byte_for_byte() {
         let section = section(b"gItHuB.CoM", 1, 1);
         let question = parse_query(&packet(7, 0x0100, &section, b"")).unwrap();
@@ -438,6 +446,9 @@ mod tests {
             refused(&packet(7, 0, name, b""), why, Some(1));
         }
         refused(&packet(7, 0, &section(&b"a.".repeat(128), 1, 1), b""), why, Some(1));
+        let labels = |last| [&[b'a'; 63][..], &[b'b'; 63], &[b'c'; 63], &vec![b'd'; last]].join(&b'.');
+        refused(&packet(7, 0, &section(&labels(62), 1, 1), b""), why, Some(1));
+        assert_eq!(asked(&labels(61)).name.len(), 253);
         refused(&packet(7, 0, b"\x01a\0\0\x01\0", b""), "a question that breaks off", Some(1));
     }
 

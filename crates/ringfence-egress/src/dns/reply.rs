@@ -409,8 +409,19 @@ mod tests {
         malformed(&[record(b"\x80abc", 1, 9, &[1; 4])], "a label of an unknown kind");
         malformed(&[b"\x3fabc".to_vec()], "a name breaks off");
         malformed(&[b"\xc0".to_vec()], "a name breaks off");
-        let long = [&[63; 64 * 4][..], &[0]].concat();
-        malformed(&[record(&long, 1, 9, &[1; 4])], "a name that is too long");
+        // It leads back from where it stands, and not from where its name began.
+        let nested = record(ASKED, 16, 9, &[3, 1, b'a', 0, 0xc0, first + 13]);
+        malformed(&[nested, record(&[0xc0, first + 12], 1, 9, &[1; 4])], why);
+    }
+
+    #[test]
+    fn names_have_255_bytes_at_most() {
+        let name = |last: u8| {
+            let label = |length: u8| [vec![length], vec![b'a'; length.into()]].concat();
+            [label(63), label(63), label(63), label(last), vec![0]].concat()
+        };
+        gives(&[record(&name(61), 1, 9, &[1; 4])], &[], 0);
+        malformed(&[record(&name(62), 1, 9, &[1; 4])], "a name that is too long");
     }
 
     #[test]

@@ -7,6 +7,9 @@
 const METHODS: &[&[u8]] =
     &[b"CONNECT", b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PRI", b"PUT", b"TRACE"];
 
+/// No other protocol starts with as much of nothing.
+const MAX_BLANK: usize = 64;
+
 /// What the start of a connection looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
@@ -19,12 +22,15 @@ pub(super) enum Look {
 pub(super) fn first_look(bytes: &[u8]) -> Look {
     // Servers pass over empty lines before a request. The strict reader does not.
     let start = bytes.iter().position(|byte| !is_blank(*byte)).unwrap_or(bytes.len());
+    if start > MAX_BLANK {
+        return Look::Http;
+    }
     let line = bytes.get(start..).unwrap_or_default();
     let length = line.iter().position(|byte| !is_token(*byte));
     let (method, after) = line.split_at(length.unwrap_or(line.len()));
     match after.first() {
         None => return Look::NeedMore,
-        Some(byte) if method.is_empty() || !is_blank(*byte) => return Look::Other,
+        Some(byte) if !is_blank(*byte) => return Look::Other,
         Some(_) => {}
     }
     if METHODS.contains(&method) {
@@ -78,6 +84,7 @@ mod tests {
             b"X /\rHTTP/1.1\r\n",
             b"X / HTTP/",
             b"SSH-2.0-x HTTP/1.1\r\n",
+            &[b'\n'; MAX_BLANK + 1],
         ] {
             check(bytes, Look::Http);
         }

@@ -181,12 +181,36 @@ fn http_2_without_tls_is_refused() {
 
 #[test]
 fn an_offer_to_leave_http_is_told() {
-    let upgrade = |text: &str| match parse_head(text.as_bytes()) {
-        HeadResult::Head(head) => (head.is_upgrade, head.is_1_1),
+    let upgrade =
+        |fields: &str| match parse_head(format!("GET / HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n").as_bytes()) {
+            HeadResult::Head(head) => head.upgrade,
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(upgrade(""), Upgrade::None);
+    assert_eq!(upgrade("Upgrade: websocket\r\n"), Upgrade::Other);
+    assert_eq!(upgrade("Connection: Upgrade\r\nupgrade:\tH2C\r\n"), Upgrade::Http2);
+    assert_eq!(upgrade("Upgrade: h2c\r\nUpgrade: websocket\r\n"), Upgrade::Http2);
+    assert_eq!(upgrade("Upgrade: websocket\r\nUpgrade: x , h2c\r\n"), Upgrade::Http2);
+}
+
+#[test]
+fn an_offer_of_http_2_can_be_taken_out() {
+    let offer = b"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nHost: a.example\r\nHTTP2-Settings: AA\r\n\
+                  Upgrade: h2c\r\n\r\n";
+    let HeadResult::Head(head) = parse_head(offer) else { panic!() };
+    assert_eq!(head.upgrade, Upgrade::Http2);
+    let plain = rewrite(offer, &head, &[], HTTP2_OFFER);
+    assert_eq!(plain, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
+    assert_eq!(request_host(&plain), host("a.example", None));
+}
+
+#[test]
+fn the_version_is_told() {
+    let is_1_1 = |text: &str| match parse_head(text.as_bytes()) {
+        HeadResult::Head(head) => head.is_1_1,
         other => panic!("{other:?}"),
     };
-    assert_eq!(upgrade("GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: websocket\r\n\r\n"), (true, true));
-    assert_eq!(upgrade("GET / HTTP/1.0\r\nHost: a.example\r\n\r\n"), (false, false));
+    assert!(is_1_1("GET / HTTP/1.1\r\n\r\n") && !is_1_1("GET / HTTP/1.0\r\n\r\n"));
 }
 
 #[test]
@@ -248,7 +272,8 @@ fn a_head_ends_within_its_bound() {
     malformed(&long[..MAX_HEAD], "a head that does not end");
     malformed(&long, "a head that does not end");
     malformed(format!("{start}{}\r\n", "X: y\r\n".repeat(MAX_HEAD / 6)), "a head that does not end");
-    malformed("\r\n".repeat(MAX_HEAD), "a head that does not end");
+    malformed("\r\n".repeat(MAX_HEAD), "a request line that is not three words");
+    malformed(" ".repeat(MAX_HEAD), "a head that does not end");
     malformed("A".repeat(MAX_HEAD), "a head that does not end");
     let fits = format!("{start}X: {}\r\n\r\n", "y".repeat(MAX_HEAD - start.len() - 7));
     assert_eq!(fits.len(), MAX_HEAD);

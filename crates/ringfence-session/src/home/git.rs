@@ -4,11 +4,11 @@ use std::io;
 
 use ringfence_surface::curated::packs::Base;
 use ringfence_surface::curated::settings;
-use ringfence_surface::{AbsPath, Access, Look, PathFact, follow};
+use ringfence_surface::{AbsPath, Look, PathFact, follow};
 
 use super::git_config::{self, Entry};
 use super::{Denied, Ground, put};
-use crate::beneath::{Dir, Links, read_file};
+use crate::beneath::{Dir, read_real};
 
 /// Git itself goes no deeper.
 const MOST_INCLUDES: usize = 10;
@@ -91,7 +91,7 @@ impl Reader<'_> {
     fn file(&mut self, path: &AbsPath, depth: usize) {
         let Some((real, text)) = self.ground.read(path, self.look) else { return };
         // A file that the agent may write (dotfiles are projects too) leads nowhere else: it would choose what is read here.
-        let leads = depth < MOST_INCLUDES && !self.ground.surface.decide(&real, Access::Write).is_allowed();
+        let leads = depth < MOST_INCLUDES && !self.ground.is_writable(&real);
         for entry in git_config::parse(&text) {
             let target = if leads { self.target(&entry, path) } else { None };
             match target {
@@ -134,7 +134,7 @@ impl Repository {
                 None => return Self { git_dirs: Vec::new(), branch: None, entries: Vec::new() },
             },
         };
-        let read = |path: AbsPath, most| read_file(&path, Links::Refuse, most).unwrap_or_default();
+        let read = |path: AbsPath, most| read_real(&path, most).unwrap_or_default();
         let head = read(git_dir.child(b"HEAD"), 4096);
         let branch = head.trim_ascii().strip_prefix(b"ref: refs/heads/").map(<[u8]>::to_vec);
         let entries = git_config::parse(&read(common_dir.child(b"config"), super::MOST_BYTES));

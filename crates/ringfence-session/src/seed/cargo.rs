@@ -6,7 +6,7 @@ use std::io;
 use sha2::{Digest as _, Sha256};
 
 use super::Job;
-use super::text::{hex, is_plain, names};
+use super::text::{hex, is_plain};
 
 /// A package of a registry.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,8 +53,7 @@ fn index_path(name: &str) -> (String, String) {
 impl Job {
     pub(super) fn cargo(&mut self) -> io::Result<()> {
         let lock = String::from_utf8(std::mem::take(&mut self.lock)).unwrap_or_default();
-        let registries: Vec<Vec<u8>> =
-            names(&self.from.join("registry/cache")).into_iter().filter(|name| is_plain(name)).collect();
+        let registries: Vec<Vec<u8>> = self.from.names(b"cache").into_iter().filter(|name| is_plain(name)).collect();
         for package in packages(&lock) {
             let mut found = false;
             for registry in &registries {
@@ -68,12 +67,12 @@ impl Job {
     /// Whether the project has the package from this registry now.
     fn crate_of(&mut self, package: &Package, registry: &[u8]) -> io::Result<bool> {
         let file = format!("{}-{}.crate", package.name, package.version).into_bytes();
-        let archives = self.into.below(&[b"registry/cache/", registry].concat())?;
+        let archives = self.into.below(&[b"cache/", registry].concat())?;
         if archives.has(&file) {
             return Ok(true);
         }
-        let archive = self.from.join("registry/cache").child(registry).child(&file);
-        let Some(mut archive) = self.open(&archive) else { return Ok(false) };
+        let path = [b"cache/".as_slice(), registry, b"/", &file].concat();
+        let Some(mut archive) = self.open(&path) else { return Ok(false) };
         let mut hasher = Sha256::new();
         io::copy(&mut archive, &mut Hashing(&mut hasher))?;
         if hex(&hasher.finalize()) != package.checksum {
@@ -81,11 +80,12 @@ impl Job {
         }
         io::Seek::rewind(&mut archive)?;
         let (dir, name) = index_path(&package.name);
-        let from = self.from.join("registry/index").child(registry);
-        let into = self.into.below(&[b"registry/index/", registry].concat())?;
-        self.beside(&from.child(b"config.json"), &into, b"config.json")?;
+        let index = [b"index/", registry].concat();
+        let into = self.into.below(&index)?;
+        self.beside(&[index.as_slice(), b"/config.json"].concat(), &into, b"config.json")?;
         let lines = into.below(format!(".cache/{dir}").as_bytes())?;
-        self.beside(&from.join(".cache").join(&dir).join(&name), &lines, name.as_bytes())?;
+        let path = [index.as_slice(), format!("/.cache/{dir}/{name}").as_bytes()].concat();
+        self.beside(&path, &lines, name.as_bytes())?;
         // Last, since it is what tells that the package is there.
         archives.copy(&file, &archive)?;
         self.seeded.copied += 1;

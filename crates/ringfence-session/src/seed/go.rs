@@ -2,12 +2,10 @@
 
 use std::io;
 
-use ringfence_surface::AbsPath;
 use sha2::{Digest as _, Sha256};
 
 use super::Job;
 use super::text::{base64, hex, is_plain};
-use crate::beneath::{Links, read_file};
 
 /// No `go.mod` is longer.
 const MOST_MOD_BYTES: u64 = 16 << 20;
@@ -59,9 +57,8 @@ impl Job {
     pub(super) fn go(&mut self) -> io::Result<()> {
         let sum = String::from_utf8(std::mem::take(&mut self.lock)).unwrap_or_default();
         for line in lines(&sum) {
-            let dir = format!("cache/download/{}/@v", line.escaped);
-            let from = self.from.join(&dir);
-            if !is_what_the_sum_says(&line, &from) {
+            let dir = format!("{}/@v", line.escaped);
+            if !self.is_what_the_sum_says(&line, &dir) {
                 self.seeded.missing += 1;
                 continue;
             }
@@ -74,20 +71,19 @@ impl Job {
             self.seeded.copied += usize::from(line.part == Part::Module && !into.has(last.as_bytes()));
             for ending in endings {
                 let name = format!("{}.{ending}", line.version);
-                self.beside(&from.join(&name), &into, name.as_bytes())?;
+                self.beside(format!("{dir}/{name}").as_bytes(), &into, name.as_bytes())?;
             }
         }
         Ok(())
     }
-}
 
-fn is_what_the_sum_says(line: &Line<'_>, from: &AbsPath) -> bool {
-    let read = |ending: &str| {
-        read_file(&from.join(format!("{}.{ending}", line.version).as_str()), Links::Follow, MOST_MOD_BYTES).ok()
-    };
-    match line.part {
-        Part::Module => read("ziphash").is_some_and(|hash| hash.trim_ascii() == line.hash.as_bytes()),
-        Part::Mod => read("mod").is_some_and(|content| mod_hash(&content) == line.hash),
+    fn is_what_the_sum_says(&self, line: &Line<'_>, dir: &str) -> bool {
+        let read =
+            |ending: &str| self.from.read(format!("{dir}/{}.{ending}", line.version).as_bytes(), MOST_MOD_BYTES).ok();
+        match line.part {
+            Part::Module => read("ziphash").is_some_and(|hash| hash.trim_ascii() == line.hash.as_bytes()),
+            Part::Mod => read("mod").is_some_and(|content| mod_hash(&content) == line.hash),
+        }
     }
 }
 

@@ -25,9 +25,9 @@ impl Job {
     pub(super) fn npm(&mut self) -> io::Result<()> {
         let lock = String::from_utf8(std::mem::take(&mut self.lock)).unwrap_or_default();
         for hash in hashes(&lock) {
-            let dir = format!("_cacache/content-v2/sha512/{}/{}", &hash[..2], &hash[2..4]);
+            let dir = format!("content-v2/sha512/{}/{}", &hash[..2], &hash[2..4]);
             let name = &hash[4..];
-            let Some(file) = self.open(&self.from.join(&dir).join(name)) else {
+            let Some(file) = self.open(format!("{dir}/{name}").as_bytes()) else {
                 self.seeded.missing += 1;
                 continue;
             };

@@ -104,6 +104,8 @@ table! {
     pub struct Network {
         /// Groups (`github`), hosts (`api.example.com`, ports 80 and 443), hosts with a port, `*.` below a registered domain. Default: the groups of the packs.
         allow: Rules<HostRule>,
+        /// Hosts of `allow` whose names may lead to private addresses, as those of a company's own network do. Without it such an answer is refused.
+        private: Rules<HostRule>,
         /// Ports of services on the host's loopback.
         host_ports: Rules<Port>,
         /// Unix sockets, by path.

@@ -2,18 +2,21 @@
 //!
 //! `read = ["docs"]` is written once and resolved at every start. An agent that may write in the project could replace
 //! `docs` by a link to somebody's home directory and wait for the next session. So a grant that is reached through a link
-//! inside the project counts only if its target is covered by other grants anyway.
+//! inside the project counts only if its target is covered by other grants anyway. What a session has of its own (`/tmp`)
+//! covers nothing of the host's.
 
 use super::grants::Grant;
 use super::{Cx, covering};
 use crate::path::AbsPath;
 use crate::report::Dropped;
 use crate::source::Source;
-use crate::surface::Effect;
+use crate::surface::{Effect, Role};
 
 impl Cx<'_> {
     pub(super) fn without_planted_links(&mut self, root: &AbsPath, grants: Vec<Grant>) -> Vec<Grant> {
-        let direct = || grants.iter().filter(|grant| grant.links.is_empty());
+        let is_private =
+            |grant: &Grant| matches!(grant.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private));
+        let direct = || grants.iter().filter(|grant| grant.links.is_empty() && !is_private(grant));
         let writes = || direct().filter(|grant| matches!(grant.effect, Effect::Write(_)));
         let writable = covering(writes().map(|grant| &grant.pattern));
         let readable = covering(direct().map(|grant| &grant.pattern));

@@ -145,6 +145,7 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     let collected = cx.collect(Reading::WithProject).map_err(|d| vec![d])?;
     let collected = cx.limit(collected).map_err(|d| vec![d])?;
     cx.warn_of_variables(&collected.settings);
+    cx.warn_of_private(&collected.reach);
     let surface = cx.build(collected);
     cx.warn_of_contradictions(&surface);
     if cx.said.iter().any(|d| d.severity == Severity::Error) {

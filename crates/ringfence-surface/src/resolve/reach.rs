@@ -9,7 +9,7 @@ use crate::policy::HostRule;
 use crate::report::Dropped;
 use crate::source::Source;
 use crate::surface::{Reach, Sourced};
-use crate::text::Diagnostic;
+use crate::text::{Diagnostic, Spanned};
 
 /// An entry and whether an untrusted project asked for it.
 #[derive(Debug, Clone)]
@@ -24,6 +24,7 @@ pub(super) struct Entry<T> {
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     hosts: Vec<Entry<HostPattern>>,
+    private: Vec<Entry<HostPattern>>,
     host_ports: Vec<Entry<u16>>,
     pub(super) sockets: Vec<Entry<AbsPath>>,
 }
@@ -36,7 +37,12 @@ impl<T> Entry<T> {
 
 impl Asked {
     pub(super) fn finish(self) -> Reach {
-        Reach { hosts: finish(self.hosts), host_ports: finish(self.host_ports), sockets: finish(self.sockets) }
+        Reach {
+            hosts: finish(self.hosts),
+            private: finish(self.private),
+            host_ports: finish(self.host_ports),
+            sockets: finish(self.sockets),
+        }
     }
 }
 
@@ -59,20 +65,13 @@ fn provider(agent: &str) -> Option<&'static Group> {
 
 impl Cx<'_> {
     pub(super) fn reach(&mut self, reading: Reading, packs: &[&'static Pack]) -> Result<Asked, Diagnostic> {
-        let mut asked = Asked { hosts: Vec::new(), host_ports: Vec::new(), sockets: Vec::new() };
+        let mut asked = Asked { hosts: Vec::new(), private: Vec::new(), host_ports: Vec::new(), sockets: Vec::new() };
         let mut project_speaks = false;
         for layer in self.layers(reading) {
             let Some(network) = &layer.file.network else { continue };
             project_speaks |= network.allow.is_some() && layer.level != Level::User;
-            for rule in network.allow.iter().flatten() {
-                let text = match &rule.value {
-                    HostRule::Group(group) => group.name.to_owned(),
-                    HostRule::Host(pattern) => pattern.to_string(),
-                };
-                for value in hosts_of(&rule.value) {
-                    asked.hosts.push(Entry { value, text: text.clone(), source: source_of(rule) });
-                }
-            }
+            asked.hosts.extend(network.allow.iter().flatten().flat_map(|rule| entries(rule, "")));
+            asked.private.extend(network.private.iter().flatten().flat_map(|rule| entries(rule, "private ")));
             for port in network.host_ports.iter().flatten() {
                 let (value, text) = (port.value.0, port.value.0.to_string());
                 asked.host_ports.push(Entry { value, text, source: source_of(port) });
@@ -119,6 +118,8 @@ impl Cx<'_> {
         let untrusted = |_: &Source| Dropped::Untrusted;
         let limit: Vec<HostPattern> = baseline.hosts.iter().map(|e| e.value.clone()).collect();
         self.keep_hosts(&mut asked.hosts, &limit, untrusted);
+        let private: Vec<HostPattern> = baseline.private.iter().map(|e| e.value.clone()).collect();
+        self.keep_hosts(&mut asked.private, &private, untrusted);
         let ports: Vec<u16> = baseline.host_ports.iter().map(|e| e.value).collect();
         self.keep(&mut asked.host_ports, &ports, untrusted);
         let sockets: Vec<AbsPath> = baseline.sockets.iter().map(|e| e.value.clone()).collect();
@@ -134,6 +135,10 @@ impl Cx<'_> {
             let limit: Vec<HostPattern> = allow.iter().flat_map(|rule| hosts_of(&rule.value)).collect();
             self.keep_hosts(&mut asked.hosts, &limit, beyond("network.allow"));
         }
+        if let Some(private) = &network.private {
+            let limit: Vec<HostPattern> = private.iter().flat_map(|rule| hosts_of(&rule.value)).collect();
+            self.keep_hosts(&mut asked.private, &limit, beyond("network.private"));
+        }
         if let Some(ports) = &network.host_ports {
             let limit: Vec<u16> = ports.iter().map(|p| p.value.0).collect();
             self.keep(&mut asked.host_ports, &limit, beyond("network.host_ports"));
@@ -143,6 +148,18 @@ impl Cx<'_> {
             let limit: Vec<AbsPath> =
                 sockets.iter().filter_map(|s| Some(self.place(&s.value.0, &dir).ok()?.path)).collect();
             self.keep(&mut asked.sockets, &limit, beyond("network.sockets"));
+        }
+    }
+
+    /// A host that is not reached leads nowhere, private or not: most likely a slip.
+    pub(super) fn warn_of_private(&mut self, asked: &Asked) {
+        for entry in &asked.private {
+            let meets = |host: &Entry<HostPattern>| host.value.covers(&entry.value) || entry.value.covers(&host.value);
+            if !asked.hosts.iter().any(meets) {
+                let message = format!("{} has no effect: no entry of `allow` reaches such a host", entry.text);
+                let help = format!("add \"{}\" to `allow` in [network]", entry.value);
+                self.said.push(Diagnostic::warning(entry.source.place().cloned(), message).help(help));
+            }
         }
     }
 
@@ -185,6 +202,16 @@ fn hosts_of(rule: &HostRule) -> Vec<HostPattern> {
         HostRule::Host(pattern) => vec![pattern.clone()],
         HostRule::Group(group) => patterns(group),
     }
+}
+
+/// The hosts of a rule. `word` tells the lists apart when an entry takes no part.
+fn entries(rule: &Spanned<HostRule>, word: &str) -> Vec<Entry<HostPattern>> {
+    let text = match &rule.value {
+        HostRule::Group(group) => group.name.to_owned(),
+        HostRule::Host(pattern) => pattern.to_string(),
+    };
+    let entry = |value| Entry { value, text: format!("{word}{text}"), source: source_of(rule) };
+    hosts_of(&rule.value).into_iter().map(entry).collect()
 }
 
 /// Rows are tested to parse.

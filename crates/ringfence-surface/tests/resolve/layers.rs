@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use ringfence_surface::policy::{EnvName, Tier, View};
-use ringfence_surface::{Effect, Level, Role};
+use ringfence_surface::{Effect, HostTarget, Level, Role};
 
 #[test]
 fn an_untrusted_project_only_narrows() {
@@ -412,4 +412,50 @@ fn omissions_are_safe_to_show() {
         Host::new().untrusted("[files]\nread = [\"/nope\\u001b]0;x\\u0007\\u202e\\nringfence: ok\"]\n").resolve();
     let shown = answers.omitted().join("");
     assert!(!shown.contains(['\u{1b}', '\u{7}', '\n', '\u{202e}']) && shown.contains("\\u{1b}"), "{shown}");
+}
+
+/// Names that may lead to private addresses: a trusted file says so, an untrusted one cannot, and nobody goes past the ceiling.
+#[test]
+fn hosts_that_may_be_private() {
+    let network =
+        "[network]\nallow = [\"*.corp.example.com\", \"api.example.com\"]\nprivate = [\"*.corp.example.com\"]\n";
+    let private = |host: Host, name: &str| {
+        let target = HostTarget::parse(name).unwrap();
+        let answers = host.resolve();
+        (answers.0.surface.decide_private(&target).is_some(), answers)
+    };
+    assert!(private(Host::new().project(network), "git.corp.example.com").0);
+    assert!(private(Host::new().user(network), "git.corp.example.com").0);
+    assert!(!private(Host::new().project(network), "api.example.com").0);
+    // As in `allow`, no port means 80 and 443.
+    assert!(!private(Host::new().project(network), "git.corp.example.com:22").0);
+    let (is_private, answers) = private(
+        Host::new().user("[network]\nallow = [\"*.corp.example.com\"]\n").untrusted(network),
+        "git.corp.example.com",
+    );
+    assert!(!is_private && answers.reaches("git.corp.example.com"));
+    assert!(
+        answers.omitted().iter().any(|o| o.contains("private *.corp.example.com") && o.contains("not trusted")),
+        "{:?}",
+        answers.omitted()
+    );
+    let ceiling = Host::new().managed("[network]\nprivate = [\"git.corp.example.com:443\"]\n").project(network);
+    let (is_private, answers) = private(ceiling, "git.corp.example.com");
+    assert!(is_private);
+    let other = HostTarget::parse("wiki.corp.example.com").unwrap();
+    assert!(answers.0.surface.decide_private(&other).is_none() && answers.reaches("wiki.corp.example.com"));
+    assert!(answers.omitted().iter().any(|o| o.contains("network.private")), "{:?}", answers.omitted());
+}
+
+/// A host that is not reached is not private either, and somebody should know.
+#[test]
+fn private_hosts_that_are_not_allowed_are_warned_of() {
+    let warns = |policy: &str| {
+        let said = Host::new().project(policy).resolve().0.diagnostics;
+        said.iter().any(|d| d.message.contains("private db.example.com has no effect"))
+    };
+    assert!(warns("[network]\nallow = [\"api.example.com\"]\nprivate = [\"db.example.com\"]\n"));
+    assert!(warns("[network]\nallow = [\"db.example.com:5432\"]\nprivate = [\"db.example.com\"]\n"));
+    assert!(!warns("[network]\nallow = [\"*.example.com\"]\nprivate = [\"db.example.com\"]\n"));
+    assert!(!warns("[network]\nallow = [\"db.example.com:443\"]\nprivate = [\"db.example.com\"]\n"));
 }

@@ -201,7 +201,7 @@ proptest! {
         (write, read, deny, except, protect) in (rules(4), rules(4), rules(4), rules(3), rules(3)),
         (call_write, call_read) in (prop::option::of(rules(3)), prop::option::of(rules(3))),
         (call_deny, call_protect) in (rules(3), rules(3)),
-        (outer_hosts, call_hosts) in (hosts(), prop::option::of(hosts())),
+        (outer_hosts, outer_private, call_hosts) in (hosts(), hosts(), prop::option::of(hosts())),
         (outer_ports, call_ports) in (prop::collection::vec(1u16..5, 0..3), prop::option::of(prop::collection::vec(1u16..5, 0..3))),
         (outer_sockets, call_sockets) in (names(), prop::option::of(names())),
         (outer_env, call_env) in (names(), prop::option::of(names())),
@@ -211,9 +211,9 @@ proptest! {
         let exceptions: Vec<String> = except.iter().map(|rule| format!("!{rule}")).collect();
         let view = if is_host_view { "host" } else { "surface" };
         let text = format!(
-            "[files]\nview = \"{view}\"\nwrite = {}\nread = {}\ndeny = {}\nprotect = {}\n[network]\nallow = {}\nhost_ports = {:?}\nsockets = {}\n[env]\npass = {}\n",
+            "[files]\nview = \"{view}\"\nwrite = {}\nread = {}\ndeny = {}\nprotect = {}\n[network]\nallow = {}\nprivate = {}\nhost_ports = {:?}\nsockets = {}\n[env]\npass = {}\n",
             list(&write), list(&read), list(&[deny, exceptions.clone()].concat()), list(&[protect, exceptions].concat()),
-            list(&outer_hosts), outer_ports, list(&sockets(&outer_sockets)), list(&outer_env),
+            list(&outer_hosts), list(&outer_private), outer_ports, list(&sockets(&outer_sockets)), list(&outer_env),
         );
         let outer = Host::new().project(&text).resolve().0.surface;
         let call = SubPolicy {
@@ -270,6 +270,9 @@ proptest! {
             for port in [80, 443, 8080] {
                 let target = HostTarget::new(name, port).expect("a host");
                 prop_assert!(outer.decide_host(&target).is_some() || inner.decide_host(&target).is_none(), "{target}");
+                let may_be_private = |surface: &Surface| surface.decide_private(&target).is_some();
+                prop_assert!(may_be_private(&outer) || !may_be_private(&inner), "{target}");
+                prop_assert!(inner.decide_host(&target).is_some() || !may_be_private(&inner), "{target}");
             }
         }
         for name in VARIABLES {

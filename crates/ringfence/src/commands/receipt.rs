@@ -93,7 +93,11 @@ pub(super) fn save(state: &AbsPath, session: &str, receipt: &Receipt) -> Result<
         let mut names: Vec<_> = fs::read_dir(os_path(&dir))?.flatten().map(|entry| entry.file_name()).collect();
         names.sort();
         for old in names.iter().take(names.len().saturating_sub(KEPT)) {
-            fs::remove_file(os_path(&dir).join(old))?;
+            match fs::remove_file(os_path(&dir).join(old)) {
+                // Another session that starts now has removed it.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
         }
         Ok(())
     };

@@ -84,9 +84,6 @@ impl Ladder<'_> {
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);
             summary(surface).iter().for_each(|line| say(line));
-            if !surface.reach().hosts.is_empty() {
-                say("ringfence: the network is closed: hosts cannot be reached yet, also those that are allowed");
-            }
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
             // Without an OS layer there is no fence, and nothing else of such a session is built yet.
@@ -97,6 +94,7 @@ impl Ladder<'_> {
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
+        stopped(&ended).iter().for_each(|line| say(line));
         Ok(ended.code)
     }
 
@@ -123,7 +121,7 @@ impl Ladder<'_> {
         }
         match &ready.copied {
             Ok(0) => {}
-            Ok(count) => say(&format!("ringfence: {count} packages of the lock file copied from your own caches")),
+            Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
             Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
         }
         if let Some(cause) = &ready.unwritable {
@@ -182,6 +180,25 @@ fn reachable(state: AbsPath) -> AbsPath {
     let ours = AbsPath::root().join("var/lib/ringfence");
     // What does not exist yet is made for its owner alone.
     if is_root && !state.join("sessions").ancestors().all(is_open) { ours } else { state }
+}
+
+/// What was stopped on the way out, with what allows it.
+fn stopped(ended: &Ended) -> Vec<String> {
+    const FEW: usize = 10;
+    let (kinds, more) = &ended.refusals;
+    let line = |(refusal, count): &(ringfence_egress::Refusal, u64)| {
+        let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+        format!("ringfence: stopped: {}{times}: {}", Shown(refusal.what.as_bytes()), Shown(refusal.why.as_bytes()))
+    };
+    let mut lines: Vec<String> = kinds.iter().take(FEW).map(line).collect();
+    let more = kinds.len().saturating_sub(FEW) as u64 + more;
+    if more > 0 {
+        lines.push(format!("ringfence: stopped: and {more} more"));
+    }
+    if !lines.is_empty() {
+        lines.push("ringfence: `[network] allow = [\"HOST:PORT\"]` lets a host be reached".to_owned());
+    }
+    lines
 }
 
 /// What is fenced, in three lines.

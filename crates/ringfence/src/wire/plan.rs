@@ -18,6 +18,7 @@ pub(crate) struct WirePlan {
     packs: Vec<&'static str>,
     rules: Vec<WireRule>,
     hosts: Vec<WireValue<String>>,
+    private: Vec<WireValue<String>>,
     host_ports: Vec<WireValue<u16>>,
     sockets: Vec<WireValue<Bytes>>,
     env: Vec<WireValue<String>>,
@@ -63,6 +64,7 @@ enum WireMount {
     Cover { path: Bytes },
     Mask { path: Bytes },
     Freeze { path: Bytes },
+    Own { path: Bytes, name: String },
     Hollow { path: Bytes },
 }
 
@@ -88,6 +90,7 @@ impl WirePlan {
             packs: surface.packs().to_vec(),
             rules: surface.rules().iter().map(WireRule::new).collect(),
             hosts: reach.hosts.iter().map(|e| value(e.value.to_string(), &e.source)).collect(),
+            private: reach.private.iter().map(|e| value(e.value.to_string(), &e.source)).collect(),
             host_ports: reach.host_ports.iter().map(|e| value(e.value, &e.source)).collect(),
             sockets: reach.sockets.iter().map(|e| value(Bytes::new(e.value.as_bytes()), &e.source)).collect(),
             env: surface.env().iter().map(|e| value(e.value.as_str().to_owned(), &e.source)).collect(),
@@ -175,6 +178,7 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Cover { path } => WireMount::Cover { path: Bytes::new(path.as_bytes()) },
         MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
         MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
+        MountOp::Own { path, name } => WireMount::Own { path: Bytes::new(path.as_bytes()), name: name.clone() },
         MountOp::Hollow { path } => WireMount::Hollow { path: Bytes::new(path.as_bytes()) },
     }
 }

@@ -143,15 +143,15 @@ impl Desk {
     }
 }
 
-/// Takes sentences and scripts in turn, and says of each how it went.
+/// Takes sentences and scripts in turn, and says of each how it went. What a script leaves running holds nothing up.
 const EACH_ACTION: &str = r#"
 failed=0
 while [ $# -gt 0 ]; do
-    if said=$(bash -euc "$2" 2>&1 </dev/null); then
+    if bash -euc "$2" >/tmp/said 2>&1 </dev/null; then
         echo "works: $1"
     else
         echo "FAILS with $?: $1"
-        printf '%s\n' "$2" "$said" | sed 's/^/    /'
+        { printf '%s\n' "$2"; cat /tmp/said; } | sed 's/^/    /'
         failed=1
     fi
     shift 2

@@ -18,14 +18,24 @@ fn an_editor_writes_with_its_swap_file_and_backup() {
         desk.write("b.txt", "one\n");
         desk.works(&[
             ("a file is changed and saved", "vim -Nu NONE -es -c '%s/one/two/' -c wq a.txt && grep -qx two a.txt"),
-            ("the old one is kept as a backup", "vim -Nu NONE -es -c 'set backup' -c '%s/one/two/' -c wq b.txt && grep -qx two b.txt && grep -qx one b.txt~"),
-            ("a swap file is made beside it and goes away", "vim -Nu NONE -es -c 'set swapfile' -c 'call writefile([swapname(\"%\")], \"swap\")' -c 'normal ox' -c wq a.txt && grep -q '.a.txt.sw' swap && test ! -e .a.txt.swp"),
+            (
+                "the old one is kept as a backup",
+                "vim -Nu NONE -es -c 'set backup' -c '%s/one/two/' -c wq b.txt && grep -qx two b.txt && \
+                 grep -qx one b.txt~",
+            ),
+            (
+                "a swap file is made beside it and goes away",
+                "vim -Nu NONE -es -c 'set swapfile' -c 'call writefile([swapname(\"%\")], \"swap\")' -c 'normal \
+                 ox' -c wq a.txt && \
+                 grep -q '.a.txt.sw' swap && test ! -e .a.txt.swp",
+            ),
         ]);
     });
 }
 
+/// A16: a screen-oriented program has a real terminal.
 #[test]
-fn a_person_edits_a_file_in_vim() {
+fn a16_a_person_edits_a_file_in_vim() {
     each(|desk| {
         desk.write("note.txt", "first\n");
         let mut screen = on_screen(&desk, &["vim", "-Nu", "NONE", "note.txt"]);
@@ -37,8 +47,9 @@ fn a_person_edits_a_file_in_vim() {
     });
 }
 
+/// A16: jobs are stopped and continued, and keys reach the right one.
 #[test]
-fn a_person_uses_job_control_in_bash() {
+fn a16_a_person_uses_job_control_in_bash() {
     each(|desk| {
         let mut screen = on_screen(&desk, &["bash", "--norc", "--noprofile", "-i"]);
         // What is waited for is written with quotes inside where it is typed, so that its echo is not taken for it.
@@ -63,8 +74,9 @@ fn a_person_uses_job_control_in_bash() {
     });
 }
 
+/// A16: prompts and pagers have a real terminal.
 #[test]
-fn a_person_uses_the_python_prompt_and_a_pager() {
+fn a16_a_person_uses_the_python_prompt_and_a_pager() {
     each(|desk| {
         desk.prepare("seq 500 > lines");
         let mut screen = on_screen(&desk, &["python3", "-q"]);

@@ -18,7 +18,8 @@ fn a_day_with_git() {
             ("status is clean and needs no refresh of every file", "test -z \"$(git status --porcelain)\""),
             (
                 "a commit carries the name and address of the user",
-                "echo x > new && git add new && git commit -qm third && test \"$(git log -1 --format='%an %ae')\" = 'Ada Example ada@example.com'",
+                "echo x > new && git add new && git commit -qm third && \
+                 test \"$(git log -1 --format='%an %ae')\" = 'Ada Example ada@example.com'",
             ),
             (
                 "a branch is made, switched to and deleted",
@@ -26,32 +27,42 @@ fn a_day_with_git() {
             ),
             (
                 "changes are stashed with new files, and come back",
-                "echo y >> file && echo z > untracked && git stash -qu && test ! -e untracked && git stash pop -q && test -e untracked && git checkout -q file && rm untracked",
+                "echo y >> file && echo z > untracked && git stash -qu && test ! -e untracked && \
+                 git stash pop -q && test -e untracked && git checkout -q file && rm untracked",
             ),
             (
                 "a branch is rebased",
-                "git switch -qc topic HEAD~1 && echo t > topic && git add topic && git commit -qm topic && git rebase -q main && git log --format=%s | head -2 | grep -q third",
+                "git switch -qc topic HEAD~1 && echo t > topic && git add topic && git commit -qm topic && \
+                 git rebase -q main && git log --format=%s | head -2 | grep -q third",
             ),
             (
                 "commits are squashed by an interactive rebase",
-                "echo u > u && git add u && git commit -qm u && GIT_SEQUENCE_EDITOR=\"sed -i '2s/pick/fixup/'\" git rebase -qi main && test \"$(git rev-list --count main..)\" = 1",
+                "echo u > u && git add u && git commit -qm u && \
+                 GIT_SEQUENCE_EDITOR=\"sed -i '2s/pick/fixup/'\" git rebase -qi main && \
+                 test \"$(git rev-list --count main..)\" = 1",
             ),
             (
                 "a branch is merged",
-                "git switch -q main && git merge -q --no-ff -m merge topic && test \"$(git rev-list --merges --count HEAD)\" = 1",
+                "git switch -q main && git merge -q --no-ff -m merge topic && \
+                 test \"$(git rev-list --merges --count HEAD)\" = 1",
             ),
             (
                 "a conflict is shown and resolved",
-                "git switch -qc left && echo left > file && git commit -qam left && git switch -q main && echo right > file && git commit -qam right && ! git merge -q left && grep -q '<<<<' file && echo both > file && git add file && git commit -qm both && git branch -D left",
+                "git switch -qc left && echo left > file && git commit -qam left && git switch -q main && \
+                 echo right > file && git commit -qam right && ! git merge -q left && grep -q '<<<<' file && \
+                 echo both > file && git add file && git commit -qm both && git branch -D left",
             ),
             ("a tag is made and described", "git tag -a v1 -m 'version one' && git describe | grep -q v1"),
             (
                 "history is read",
-                "git log --oneline --graph --all > /dev/null && git show HEAD > /dev/null && git blame file > /dev/null && git diff HEAD~1 | grep -q both && git grep -q both",
+                "git log --oneline --graph --all > /dev/null && git show HEAD > /dev/null && \
+                 git blame file > /dev/null && git diff HEAD~1 | grep -q both && git grep -q both",
             ),
             (
                 "a commit is taken over from another branch, and taken back",
-                "git switch -qc pick && echo c > c && git add c && git commit -qm c && git switch -q main && git cherry-pick pick > /dev/null && test -e c && git revert --no-edit HEAD > /dev/null && test ! -e c",
+                "git switch -qc pick && echo c > c && git add c && git commit -qm c && git switch -q main && \
+                 git cherry-pick pick > /dev/null && test -e c && git revert --no-edit HEAD > /dev/null && \
+                 test ! -e c",
             ),
             (
                 "files are moved, and everything is put back",
@@ -63,32 +74,46 @@ fn a_day_with_git() {
             ),
             (
                 "a work tree is added, worked in and removed",
-                "git worktree add -q tree -b tree && cd tree && echo w > w && git add w && git commit -qm w && cd .. && git worktree remove tree && test ! -e tree && git branch -D tree",
+                "git worktree add -q tree -b tree && cd tree && echo w > w && git add w && git commit -qm w && \
+                 cd .. && git worktree remove tree && test ! -e tree && git branch -D tree",
             ),
             (
                 "a bad commit is found by bisecting",
-                "for i in 1 2 3 4; do echo $i > n; git add n; git commit -qm n$i; done; git bisect start HEAD HEAD~4 > /dev/null && git bisect run sh -c 'test $(cat n 2>/dev/null || echo 0) -lt 3' | grep -q 'first bad commit' && git bisect reset > /dev/null 2>&1",
+                "for i in 1 2 3 4; do echo $i > n; git add n; git commit -qm n$i; done; \
+                 git bisect start HEAD HEAD~4 > /dev/null && \
+                 git bisect run sh -c 'test $(cat n 2>/dev/null || echo 0) -lt 3' | \
+                 grep -q 'first bad commit' && git bisect reset > /dev/null 2>&1",
             ),
             ("the repository is packed and sound", "git gc -q && git fsck --no-progress"),
             (
                 "a bare repository is cloned, pushed to and fetched from",
-                "git clone -q --bare . /tmp/up.git && git push -q /tmp/up.git HEAD:refs/heads/new && git fetch -q /tmp/up.git new && git clone -q /tmp/up.git /tmp/again && git -C /tmp/again log -1 > /dev/null",
+                "git clone -q --bare . /tmp/up.git && git push -q /tmp/up.git HEAD:refs/heads/new && \
+                 git fetch -q /tmp/up.git new && git clone -q /tmp/up.git /tmp/again && \
+                 git -C /tmp/again log -1 > /dev/null",
             ),
             (
                 "a submodule is added from a local path",
-                "git -c protocol.file.allow=always submodule add -q /tmp/up.git sub > /dev/null 2>&1; test -e sub/file && git commit -qm sub && git -C sub log -1 > /dev/null && git ls-files -s sub | grep -q ^160000",
+                "git -c protocol.file.allow=always submodule add -q /tmp/up.git sub > /dev/null 2>&1; \
+                 test -e sub/file && git commit -qm sub && git -C sub log -1 > /dev/null && \
+                 git ls-files -s sub | grep -q ^160000",
             ),
             (
                 "a patch is made and applied",
-                "echo p >> file && git diff > /tmp/p.diff && git checkout -q file && git apply /tmp/p.diff && git format-patch -1 --stdout > /tmp/m && git checkout -q file && git reset -q --hard HEAD~1 && git am -q /tmp/m",
+                "echo p >> file && git diff > /tmp/p.diff && git checkout -q file && git apply /tmp/p.diff && \
+                 git format-patch -1 --stdout > /tmp/m && git checkout -q file && git reset -q --hard HEAD~1 && \
+                 git am -q /tmp/m",
             ),
-            ("a message is written in an editor", "echo e >> file && GIT_EDITOR='sed -i 1s/^/edited/' git commit -qa && git log -1 --format=%s | grep -q edited"),
+            (
+                "a message is written in an editor",
+                "echo e >> file && GIT_EDITOR='sed -i 1s/^/edited/' git commit -qa && git log -1 --format=%s | \
+                 grep -q edited",
+            ),
         ]);
         desk.prepare("git fsck --no-progress && test -z \"$(git status --porcelain)\"");
     });
 }
 
-/// PEERS 8, K8: hooks, config and attributes cannot be changed, and git still works.
+/// K8: hooks, config and attributes cannot be changed, and git still works.
 #[test]
 fn k8_what_git_runs_stays_as_it_is() {
     each(|desk| {
@@ -104,7 +129,10 @@ fn k8_what_git_runs_stays_as_it_is() {
             ("a remote cannot be added, and it is said", "git remote add x y 2>&1 | grep -q 'could not'"),
             ("git still works", "echo x > new && git add new && git commit -qm new && git branch b && git switch -q b"),
         ]);
-        desk.prepare("diff .git/config ../home/config && diff -r .git/hooks ../home/hooks && diff .git/info/attributes ../home/attributes");
+        desk.prepare(
+            "diff .git/config ../home/config && diff -r .git/hooks ../home/hooks && \
+             diff .git/info/attributes ../home/attributes",
+        );
     });
 }
 
@@ -159,6 +187,38 @@ fn a_repository_is_begun() {
     });
 }
 
+/// Dotfiles are projects too: what an agent writes into them does not choose what is read for the next session.
+#[test]
+fn settings_that_the_agent_may_write_lead_nowhere() {
+    each(|desk| {
+        let (home, project) = (desk.home("private"), desk.project(""));
+        let (private, project) = (home.to_str().unwrap(), project.to_str().unwrap());
+        desk.write_home("private", "[user]\n\temail = private@example.com\n");
+        desk.write_home(
+            ".gitconfig",
+            &format!("[include]\n\tpath = {project}more\n[include]\n\tpath = {project}link\n"),
+        );
+        desk.write(
+            "more",
+            &format!(
+                "[user]\n\tname = Dot Ada\n[include]\n\tpath = {private}\n[core]\n\texcludesFile = {private}\n\
+                 [core]\n\tattributesFile = {project}link\n"
+            ),
+        );
+        desk.prepare("ln -s ../home/private link");
+        desk.works(&[
+            ("it may write them", "echo >> more && ln -sfn \"$(readlink link)\" link"),
+            ("what they say counts", "git config user.name | grep -qx 'Dot Ada'"),
+            ("where they lead does not", "! git config user.email && ! grep -r private@ \"$HOME\""),
+        ]);
+        desk.prepare("mv more ../home/dots && ln -s ../home/dots more && mv ../home/.gitconfig more2 && ln -s ../project/more2 ../home/.gitconfig");
+        desk.works(&[
+            ("what the user's settings are a link to cannot be written", "! echo >> more2"),
+            ("a link that the agent may write does not count", "! git config user.name"),
+        ]);
+    });
+}
+
 /// The user's own settings count, by way of includes and conditions; what is secret in them is not there.
 #[test]
 fn settings_go_along_and_secrets_stay() {
@@ -168,20 +228,29 @@ fn settings_go_along_and_secrets_stay() {
         desk.write_home(
             ".gitconfig",
             &format!(
-                "[user]\n\tname = Private Ada\n[include]\n\tpath = more\n[includeIf \"gitdir:{root}\"]\n\tpath = ~/work\n\
+                "[user]\n\tname = Private Ada\n[include]\n\tpath = more\n\
+                 [includeIf \"gitdir:{root}\"]\n\tpath = ~/work\n\
                  [core]\n\texcludesFile = ~/ignored\n\tpager = no-such-pager\n\tsshCommand = ssh -i SECRET\n\
                  [url \"https://ada:SECRET@example.com/\"]\n\tinsteadOf = https://example.com/\n\
-                 [http]\n\textraHeader = Authorization: SECRET\n[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = no-such-program\n"
+                 [http]\n\textraHeader = Authorization: SECRET\n\
+                 [commit]\n\tgpgSign = true\n[gpg]\n\tprogram = no-such-program\n"
             ),
         );
         desk.write_home("more", "[alias]\n\thi = log -1\n\tbad = !echo SECRET\n");
         desk.write_home("work", "[user]\n\tname = Working Ada\n\temail = work@example.com\n");
         desk.write_home("ignored", "*.mine\n");
         desk.works(&[
-            ("the address for this directory is used", "git commit -q --allow-empty -m x && git log -1 --format='%an %ae' | grep -q 'Working Ada work@example.com'"),
+            (
+                "the address for this directory is used",
+                "git commit -q --allow-empty -m x && git log -1 --format='%an %ae' | \
+                 grep -q 'Working Ada work@example.com'",
+            ),
             ("an alias works", "git hi > /dev/null"),
             ("the user's own list of ignored files counts", "touch a.mine && test -z \"$(git status --porcelain)\""),
-            ("no secret is there", "! grep -r SECRET \"$HOME\" && ! env | grep SECRET && ! git config --list | grep SECRET"),
+            (
+                "no secret is there",
+                "! grep -r SECRET \"$HOME\" && ! env | grep SECRET && ! git config --list | grep SECRET",
+            ),
             ("the user's own file is not there", &format!("test ! -e {}", desk.home(".gitconfig").to_str().unwrap())),
         ]);
         assert!(shown(&desk.inside("true")).contains("commits made inside are not signed"));

@@ -17,20 +17,42 @@ fn a_module_is_built_tested_and_run() {
     each(|desk| {
         desk.prepare(PROXY);
         desk.write("go.mod", "module example.com/app\n\ngo 1.18\n\nrequire example.com/tiny v1.0.0\n");
-        desk.write("main.go", "package main\n\nimport \"example.com/tiny\"\n\nfunc seven() int { return tiny.Seven() }\nfunc main() { println(seven()) }\n");
-        desk.write("main_test.go", "package main\n\nimport \"testing\"\n\nfunc TestSeven(t *testing.T) {\n\tif seven() != 7 {\n\t\tt.Fail()\n\t}\n}\n");
+        desk.write(
+            "main.go",
+            "package main\n\nimport \"example.com/tiny\"\n\nfunc seven() int { return tiny.Seven() }\nfunc \
+             main() { println(seven()) }\n",
+        );
+        desk.write(
+            "main_test.go",
+            "package main\n\nimport \"testing\"\n\nfunc TestSeven(t *testing.T) {\n\tif seven() != 7 \
+             {\n\t\tt.Fail()\n\t}\n}\n",
+        );
         let proxy = format!("file://{}", desk.home("proxy").to_str().unwrap());
-        desk.prepare(&format!("GOPROXY={proxy} GONOSUMDB='*' GOFLAGS=-mod=mod go mod download && GOPROXY={proxy} GONOSUMDB='*' go mod tidy"));
+        desk.prepare(&format!(
+            "GOPROXY={proxy} GONOSUMDB='*' GOFLAGS=-mod=mod go mod download && \
+             GOPROXY={proxy} GONOSUMDB='*' go mod tidy"
+        ));
         desk.prepare("rm -rf ../home/proxy");
         desk.works(&[
             ("a module builds, with another that the user has already", "go build -o app ."),
             ("what it built runs", "test \"$(./app 2>&1)\" = 7"),
             ("tests run", "go test ./... | grep -q ^ok"),
             ("a file is run directly", "test \"$(go run . 2>&1)\" = 7"),
-            ("an unformatted file is formatted", "echo 'package main;func   f( ){}' > f.go && test -n \"$(gofmt -l .)\" && gofmt -w f.go && test -z \"$(gofmt -l f.go)\""),
-            ("a module is begun", "mkdir new && cd new && go mod init example.com/new 2> /dev/null && printf 'package main\\nfunc main() {}\\n' > m.go && go vet"),
+            (
+                "an unformatted file is formatted",
+                "echo 'package main;func   f( ){}' > f.go && test -n \"$(gofmt -l .)\" && gofmt -w f.go && \
+                 test -z \"$(gofmt -l f.go)\"",
+            ),
+            (
+                "a module is begun",
+                "mkdir new && cd new && go mod init example.com/new 2> /dev/null && \
+                 printf 'package main\\nfunc main() {}\\n' > m.go && go vet",
+            ),
             ("modules are verified", "go mod verify | grep -q verified"),
-            ("what go keeps is the project's own", "case $(go env GOMODCACHE) in */ringfence/*) ;; *) false ;; esac && test -w \"$(go env GOCACHE)\""),
+            (
+                "what go keeps is the project's own",
+                "case $(go env GOMODCACHE) in */ringfence/*) ;; *) false ;; esac && test -w \"$(go env GOCACHE)\"",
+            ),
         ]);
     });
 }

@@ -11,18 +11,40 @@ fn processes_speak_with_each_other() {
             ("a server on loopback answers a client", SERVER),
             (
                 "localhost is a name, by both kinds of address",
-                "python3 -c 'import socket; s = socket.create_server((\"localhost\", 0)); socket.create_connection((\"localhost\", s.getsockname()[1]), 9)' && python3 -c 'import socket; s = socket.create_server((\"::1\", 0), family=socket.AF_INET6); socket.create_connection(s.getsockname()[:2], 9)'",
+                "python3 -c 'import socket; s = socket.create_server((\"localhost\", 0)); \
+                 socket.create_connection((\"localhost\", s.getsockname()[1]), 9)' && python3 -c 'import socket; \
+                 s = socket.create_server((\"::1\", 0), family=socket.AF_INET6); \
+                 socket.create_connection(s.getsockname()[:2], 9)'",
             ),
-            ("every address can be listened on", "python3 -c 'import socket; s = socket.create_server((\"0.0.0.0\", 0)); socket.create_connection((\"127.0.0.1\", s.getsockname()[1]), 9)'"),
-            ("datagrams arrive", "python3 -c 'import socket as s; a = s.socket(s.AF_INET, s.SOCK_DGRAM); a.bind((\"127.0.0.1\", 0)); b = s.socket(s.AF_INET, s.SOCK_DGRAM); b.sendto(b\"x\", a.getsockname()); a.settimeout(9); assert a.recv(9) == b\"x\"'"),
+            (
+                "every address can be listened on",
+                "python3 -c 'import socket; s = socket.create_server((\"0.0.0.0\", 0)); \
+                 socket.create_connection((\"127.0.0.1\", s.getsockname()[1]), 9)'",
+            ),
+            (
+                "datagrams arrive",
+                "python3 -c 'import socket as s; a = s.socket(s.AF_INET, s.SOCK_DGRAM); \
+                 a.bind((\"127.0.0.1\", 0)); b = s.socket(s.AF_INET, s.SOCK_DGRAM); \
+                 b.sendto(b\"x\", a.getsockname()); a.settimeout(9); assert a.recv(9) == b\"x\"'",
+            ),
             ("a socket in the project and one in the home connect", SOCKETS),
             ("python's pools work, by fork and by spawn, with shared memory", "python3 pool.py"),
             ("asynchronous programs start others and listen", "python3 aio.py"),
             (
                 "a database in a file is written by two processes",
-                "python3 -c 'import sqlite3; c = sqlite3.connect(\"x.db\"); c.execute(\"pragma journal_mode=wal\"); c.execute(\"create table t(a)\"); c.commit()' && for i in 1 2; do python3 -c 'import sqlite3; c = sqlite3.connect(\"x.db\", timeout=9); c.execute(\"insert into t values (1)\"); c.commit()' & done; wait && python3 -c 'import sqlite3; assert sqlite3.connect(\"x.db\").execute(\"select count(*) from t\").fetchone() == (2,)'",
+                "python3 -c 'import sqlite3; c = sqlite3.connect(\"x.db\"); \
+                 c.execute(\"pragma journal_mode=wal\"); c.execute(\"create table t(a)\"); c.commit()' && \
+                 for i in 1 2; do python3 -c 'import sqlite3; c = sqlite3.connect(\"x.db\", timeout=9); \
+                 c.execute(\"insert into t values (1)\"); c.commit()' & done; wait && \
+                 python3 -c 'import sqlite3; \
+                 assert sqlite3.connect(\"x.db\").execute(\"select count(*) from t\").fetchone() == (2,)'",
             ),
-            ("a file is watched", "python3 -c 'import ctypes, os; c = ctypes.CDLL(None); f = c.inotify_init(); assert f >= 0 and c.inotify_add_watch(f, b\".\", 0x100) >= 0; open(\"w\", \"w\").close(); assert os.read(f, 4096)'"),
+            (
+                "a file is watched",
+                "python3 -c 'import ctypes, os; c = ctypes.CDLL(None); f = c.inotify_init(); \
+                 assert f >= 0 and c.inotify_add_watch(f, b\".\", 0x100) >= 0; open(\"w\", \"w\").close(); \
+                 assert os.read(f, 4096)'",
+            ),
             ("processes are listed and ended", "sleep 100 & ps -o pid,comm | grep -q sleep && kill $! && ! wait $!"),
             ("a debugger may look into its child", PTRACE),
             ("a thousand short processes start", "for i in $(seq 1000); do /bin/true; done"),
@@ -31,10 +53,12 @@ fn processes_speak_with_each_other() {
 }
 
 const SERVER: &str = r#"
-echo body > page && python3 -u -m http.server --bind 127.0.0.1 0 > log 2>&1 & p=$!
+echo body > page
+: > log
+python3 -u -m http.server --bind 127.0.0.1 0 > log 2>&1 &
+trap "kill $!" EXIT
 for i in $(seq 200); do port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' log); test -n "$port" && break; sleep 0.05; done
-python3 -c "import urllib.request as u; assert u.urlopen('http://127.0.0.1:$port/page').read() == b'body\n'"
-kill $p"#;
+python3 -c "import urllib.request as u; assert u.urlopen('http://127.0.0.1:$port/page').read() == b'body\n'""#;
 
 const SOCKETS: &str = r#"
 python3 - <<'X'

@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 use crate::desk::{Desk, each, open, report_skip};
 use crate::served::Served;
 
-/// The toolchain that runs this test, put into the user's home as rustup lays it out. Where that is possible its files get
-/// another name; elsewhere they are copied.
+/// The toolchain that runs this test, put into the user's home as rustup lays it out. Where that is possible its files
+/// get another name; elsewhere they are copied.
 fn toolchain(desk: &Desk) -> PathBuf {
     let cargo = PathBuf::from(std::env::var_os("CARGO").expect("cargo runs the tests"));
     let rustc = cargo.with_file_name("rustc");
@@ -35,7 +35,7 @@ fn toolchain(desk: &Desk) -> PathBuf {
     };
     let bin = desk.home(".cargo/bin");
     fs::create_dir_all(&bin).unwrap();
-    fs::copy(rustup, bin.join("rustup")).unwrap();
+    take_file(&rustup, &bin.join("rustup"));
     for name in ["cargo", "cargo-fmt", "rustc", "rustdoc", "rustfmt"] {
         std::os::unix::fs::symlink("rustup", bin.join(name)).unwrap();
     }
@@ -57,9 +57,16 @@ fn take(from: &Path, into: &Path, wanted: &dyn Fn(&Path) -> bool) {
         let (source, target) = (entry.path(), into.join(entry.file_name()));
         if source.is_dir() {
             take(&source, &target, wanted);
-        } else if fs::hard_link(&source, &target).is_err() {
-            fs::copy(&source, &target).unwrap();
+        } else {
+            take_file(&source, &target);
         }
+    }
+}
+
+/// By `cp`: a process that another test forks while we hold a program open for writing would keep it from being run.
+fn take_file(from: &Path, into: &Path) {
+    if fs::hard_link(from, into).is_err() {
+        assert!(Command::new("cp").arg(from).arg(into).status().unwrap().success());
     }
 }
 
@@ -92,7 +99,8 @@ fn a_workspace_is_built_tested_and_run() {
         dependency(&desk, &served);
         desk.write(
             "Cargo.toml",
-            "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\npart = { path = \"part\" }\n\
+            "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
+             [dependencies]\npart = { path = \"part\" }\n\
              tiny = { version = \"1\", registry = \"mine\" }\n[workspace]\nmembers = [\"part\"]\n",
         );
         desk.write("part/Cargo.toml", "[package]\nname = \"part\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
@@ -104,26 +112,43 @@ fn a_workspace_is_built_tested_and_run() {
         desk.write(".cargo/config.toml", &format!("[registries.mine]\nindex = \"sparse+{}/\"\n", served.url()));
         desk.write_home(
             ".cargo/config.toml",
-            "[build]\nrustc-wrapper = \"no-such-wrapper\"\n[alias]\nlook = \"tree\"\n[registry]\ntoken = \"SECRET\"\n",
+            "[build]\nrustc-wrapper = \"no-such-wrapper\"\n[alias]\nlook = \"tree\"\n[registry]\ntoken = \
+             \"SECRET\"\n",
         );
         desk.write_home(".cargo/credentials.toml", "[registries.mine]\ntoken = \"SECRET\"\n");
         desk.prepare("cargo --config build.rustc-wrapper=\"''\" fetch -q");
-        // The registry is out of reach from here on, and the network inside is closed.
-        drop(served);
+        // The registry is out of reach from here on: the network inside is closed.
         let is_proxied = bin.ends_with(".cargo/bin");
         desk.works(&[
             ("the compiler is found where the user has it", "cargo --version && rustc -vV > /dev/null"),
-            ("rustup's proxies find the toolchain", if is_proxied { "rustup show active-toolchain | grep -q mine" } else { "true" }),
+            (
+                "rustup's proxies find the toolchain",
+                if is_proxied { "rustup show active-toolchain | grep -q mine" } else { "true" },
+            ),
             ("a workspace builds, with a crate that the user has already", "cargo build -q --offline --locked"),
             ("what it built runs", "test \"$(cargo run -q --offline)\" = 8"),
             ("tests run", "cargo test -q --offline --workspace | grep -q '1 passed'"),
             ("an unformatted file is formatted", "! cargo fmt --check > /dev/null && cargo fmt && cargo fmt --check"),
-            ("nothing is built twice", "touch marker && cargo build -q --offline && cargo build --offline 2>&1 | grep -q Finished"),
+            (
+                "nothing is built twice",
+                "touch marker && cargo build -q --offline && cargo build --offline 2>&1 | grep -q Finished",
+            ),
             ("documentation is made", "cargo doc -q --offline --no-deps -p part && test -e target/doc/part/index.html"),
-            ("a package is added to the workspace", "cargo new -q --vcs none --offline other && cargo build -q --offline -p other"),
+            (
+                "a package is added to the workspace",
+                "cargo new -q --vcs none --offline other && cargo build -q --offline -p other",
+            ),
             ("an alias of the user's own settings works", "cargo look --offline | grep -q tiny"),
-            ("the toolchain cannot be changed", "! touch \"$(rustc --print sysroot)/lib/x\" 2> /dev/null && ! touch \"$RUSTUP_HOME/x\" 2> /dev/null && ! touch \"$(dirname \"$(command -v cargo)\")/x\" 2> /dev/null"),
-            ("what cargo keeps is the project's own, and no password is in it", "test -e \"$CARGO_HOME/registry\" && ! grep -rq SECRET \"$CARGO_HOME\" \"$HOME\""),
+            (
+                "the toolchain cannot be changed",
+                "! touch \"$(rustc --print sysroot)/lib/x\" 2> /dev/null && \
+                 ! touch \"$RUSTUP_HOME/x\" 2> /dev/null && \
+                 ! touch \"$(dirname \"$(command -v cargo)\")/x\" 2> /dev/null",
+            ),
+            (
+                "what cargo keeps is the project's own, and no password is in it",
+                "test -e \"$CARGO_HOME/registry\" && ! grep -rq SECRET \"$CARGO_HOME\" \"$HOME\"",
+            ),
         ]);
     });
 }
@@ -137,7 +162,8 @@ fn a_crate_is_copied_by_its_hash_alone() {
         desk.write_home(".cargo/registry/index/private-1/.cache/se/cr/secret", "lines");
         let lock = |hash: &str| {
             format!(
-                "[[package]]\nname = \"secret\"\nversion = \"1.0.0\"\nsource = \"registry+x\"\nchecksum = \"{hash}\"\n"
+                "[[package]]\nname = \"secret\"\nversion = \"1.0.0\"\nsource = \"registry+x\"\nchecksum = \
+                 \"{hash}\"\n"
             )
         };
         desk.write("Cargo.toml", "[package]\nname = \"x\"\n");
@@ -163,5 +189,13 @@ fn a_crate_is_copied_by_its_hash_alone() {
         assert_eq!(fs::read(desk.home(".cargo/registry/cache/private-1/secret-1.0.0.crate")).unwrap(), b"SECRET");
         let said = crate::desk::shown(&desk.inside("true"));
         assert!(said.contains("packages could not be copied"), "{said}");
+        // A cache that lies in a project is the agent's too, and what it holds may lead anywhere.
+        desk.write("go/cache/download/x/@v/v1.ziphash", "h1:x");
+        std::os::unix::fs::symlink(desk.home(".gitconfig"), desk.project("go/cache/download/x/@v/v1.zip")).unwrap();
+        desk.write("go.sum", "x v1 h1:x\n");
+        desk.write("go.mod", "module y\n");
+        let cache = desk.project("go");
+        let desk = desk.with("GOMODCACHE", cache.to_str().unwrap());
+        desk.works(&[("what a link leads to is not copied", "! grep -rq Ada \"$GOMODCACHE\"")]);
     });
 }

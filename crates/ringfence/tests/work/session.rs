@@ -7,8 +7,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::desk::{each, shown};
 
+/// A4: the environment is what programs need, and no more.
 #[test]
-fn programs_find_what_surrounds_them() {
+fn a4_programs_find_what_surrounds_them() {
     each(|desk| {
         desk.write_home("bin/mine", "#!/bin/sh\necho mine\n");
         desk.write("tools/own", "#!/bin/sh\necho own\n");
@@ -25,26 +26,88 @@ fn programs_find_what_surrounds_them() {
             .with("EDITOR", "vi")
             .with("SSH_AUTH_SOCK", "/tmp/agent")
             .with("MY_API_KEY", "SECRET")
+            .with("LC_X", "http://ada:SECRET@example.com")
             .with("REQUESTS_CA_BUNDLE", "/nowhere/ca.pem");
         desk.works(&[
-            ("a program knows who runs it", "test \"$(id -un)\" = \"$(whoami)\" && getent passwd \"$(id -u)\" > /dev/null && python3 -c 'import os, pwd; pwd.getpwuid(os.getuid())'"),
+            (
+                "a program knows who runs it",
+                "test \"$(id -un)\" = \"$(whoami)\" && getent passwd \"$(id -u)\" > /dev/null && \
+                 python3 -c 'import os, pwd; pwd.getpwuid(os.getuid())'",
+            ),
             ("the user's name is that of whoever works", "test -z \"${USER-}\" || test \"$USER\" = \"$(id -un)\""),
             ("nobody is root", "test \"$(id -u)\" != 0"),
             ("the working directory is the project", "test -e tools/own && test \"$PWD\" = \"$(realpath .)\""),
-            ("home and temporary files are there and writable", "touch \"$HOME/x\" /tmp/x /var/tmp/x && test \"$TMPDIR\" = /tmp && cd && test \"$PWD\" = \"$HOME\" && cd ~"),
+            (
+                "home and temporary files are there and writable",
+                "touch \"$HOME/x\" /tmp/x /var/tmp/x && test \"$TMPDIR\" = /tmp && cd && \
+                 test \"$PWD\" = \"$HOME\" && cd ~",
+            ),
             ("the shell of the user is named", "test \"$SHELL\" = /bin/bash && \"$SHELL\" -c true"),
             ("a directory of the project stays on PATH, also by a link", "test \"$(own)\" = own"),
-            ("programs of the system are found as usual", "command -v ls cat env sh bash git python3 > /dev/null && /bin/sh -c true && /usr/bin/env true"),
-            ("the terminal and its colours are known", "test \"$TERM\" = xterm && test \"$COLORTERM\" = truecolor && test \"$LS_COLORS\" = di=1 && test \"$(tput colors)\" = 8"),
-            ("the language is the user's", "test \"$LANG\" = C.UTF-8 && test \"$LC_TIME\" = C && test \"$(locale charmap)\" = UTF-8 && printf 'ü' | wc -m | grep -qx 1"),
+            (
+                "programs of the system are found as usual",
+                "command -v ls cat env sh bash git python3 > /dev/null && /bin/sh -c true && /usr/bin/env true",
+            ),
+            (
+                "the terminal and its colours are known",
+                "test \"$TERM\" = xterm && test \"$COLORTERM\" = truecolor && test \"$LS_COLORS\" = di=1 && \
+                 test \"$(tput colors)\" = 8",
+            ),
+            (
+                "the language is the user's",
+                "test \"$LANG\" = C.UTF-8 && test \"$LC_TIME\" = C && test \"$(locale charmap)\" = UTF-8 && \
+                 printf 'ü' | wc -m | grep -qx 1",
+            ),
             ("the time zone is the user's", "test \"$(date +%Z -d 2024-07-01)\" = CEST"),
             ("certificates are found", "test \"$SSL_CERT_FILE\" = /etc/ssl/certs/ca-certificates.crt"),
             ("what is not there is not named", "test -z \"${REQUESTS_CA_BUNDLE-}\""),
-            ("secrets, agents and the user's editor stay outside", "test -z \"${MY_API_KEY-}${SSH_AUTH_SOCK-}${EDITOR-}\""),
-            ("hosts and services are known", "getent hosts localhost > /dev/null && getent services https > /dev/null && hostname > /dev/null"),
-            ("devices are there", "head -c 8 /dev/urandom | wc -c | grep -qx 8 && echo x > /dev/null && head -c 3 /dev/zero | wc -c | grep -qx 3 && ! echo x > /dev/full 2> /dev/null && test -e /dev/fd/0"),
-            ("the machine is described", "nproc > /dev/null && uname -a > /dev/null && cat /proc/cpuinfo /proc/meminfo > /dev/null && df . > /dev/null && uptime > /dev/null"),
+            (
+                "secrets, agents and the user's editor stay outside",
+                "test -z \"${MY_API_KEY-}${SSH_AUTH_SOCK-}${EDITOR-}\" && ! env | grep SECRET",
+            ),
+            (
+                "hosts and services are known",
+                "getent hosts localhost > /dev/null && getent services https > /dev/null && hostname > /dev/null",
+            ),
+            (
+                "devices are there",
+                "head -c 8 /dev/urandom | wc -c | grep -qx 8 && echo x > /dev/null && head -c 3 /dev/zero | \
+                 wc -c | grep -qx 3 && ! echo x > /dev/full 2> /dev/null && test -e /dev/fd/0",
+            ),
+            (
+                "the machine is described",
+                "nproc > /dev/null && uname -a > /dev/null && cat /proc/cpuinfo /proc/meminfo > /dev/null && \
+                 df . > /dev/null && uptime > /dev/null",
+            ),
             ("many files may be open", "test \"$(ulimit -n)\" -ge 256 && ulimit -c > /dev/null"),
+        ]);
+    });
+}
+
+/// A4: what the user names passes as it is.
+#[test]
+fn a4_a_variable_that_is_named_passes() {
+    each(|desk| {
+        let desk = desk.with("DATA", "/nowhere/data").with("OTHER", "x");
+        let mut command = desk.outside(desk.world.binary().to_str().unwrap());
+        command.args(["run", "--env", "DATA", "--", "sh", "-c", "echo \"$DATA${OTHER-}\""]);
+        let output = command.output().unwrap();
+        assert_eq!(output.stdout, b"/nowhere/data\n", "{}", shown(&output));
+    });
+}
+
+/// Where the user keeps caches and state on another disk, by links, everything is found.
+#[test]
+fn caches_and_state_may_be_elsewhere() {
+    each(|desk| {
+        desk.prepare(
+            "mkdir ../home/disk ../home/disk/cache ../home/disk/state ../home/.local && \
+             ln -s disk/cache ../home/.cache && ln -s ../disk/state ../home/.local/state",
+        );
+        desk.write("Cargo.toml", "");
+        desk.works(&[
+            ("the home is there", "touch \"$HOME/x\" && cd && git config user.name | grep -q Ada"),
+            ("a cache is there", "touch \"$CARGO_HOME/x\""),
         ]);
     });
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+use ringfence_session::names_socket;
 use ringfence_surface::curated::env::{dangerous, passes_by_default};
 use ringfence_surface::policy::EnvName;
 use ringfence_surface::{
@@ -133,7 +134,11 @@ pub(super) fn about_host(surface: &Surface, host: &str) -> Result<Answer, Failur
     };
     let shown = target.to_string();
     Ok(match surface.decide_host(&target) {
-        Some(entry) => allowed(Asked::Reach, shown.as_bytes(), format!("allow \"{}\"", entry.value), entry),
+        Some(entry) => {
+            let private = surface.decide_private(&target);
+            let private = private.map(|entry| format!(", private \"{}\"", entry.value)).unwrap_or_default();
+            allowed(Asked::Reach, shown.as_bytes(), format!("allow \"{}\"{private}", entry.value), entry)
+        }
         None => denied(
             Asked::Reach,
             shown.as_bytes(),
@@ -187,6 +192,9 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
         return Err(Failure::VariableName { name: name.to_owned() });
     }
     let bytes = name.as_bytes();
+    if let Some(entry) = named_socket(surface, name) {
+        return Ok(allowed(Asked::Pass, bytes, format!("sockets \"{}\"", entry.value), entry));
+    }
     if surface.decide_variable(bytes) == Outcome::Deny {
         let rule = match dangerous(bytes) {
             Some(row) => format!("no entry of `pass` in [env] names it: {}", row.reason),
@@ -208,6 +216,15 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
             remedy: None,
         },
     })
+}
+
+/// The socket that a variable names now, if a policy does too: then it passes.
+fn named_socket<'s>(surface: &'s Surface, name: &str) -> Option<&'s Sourced<AbsPath>> {
+    let value = std::env::var_os(name)?;
+    let is_named = |entry: &Sourced<AbsPath>| {
+        names_socket(value.as_bytes(), &mut Recorder::new(Vec::new()), |path| *path == entry.value).is_some()
+    };
+    surface.reach().sockets.iter().find(|entry| is_named(entry))
 }
 
 fn allowed<T>(asked: Asked, target: &[u8], rule: String, entry: &Sourced<T>) -> Answer {

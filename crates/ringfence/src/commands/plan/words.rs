@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_plan::{MountOp, Plan};
-use ringfence_surface::{Caps, Effect, Governance, HostFacts, Rule, Shown, Source, Surface};
+use ringfence_surface::{Caps, Effect, Governance, HostFacts, HostPattern, Rule, Shown, Source, Sourced, Surface};
 
 use crate::wire::plan::{access_word, tier_word, view_word};
 
@@ -110,6 +110,8 @@ impl Words<'_> {
             return lines;
         }
         lines.extend(reach.hosts.iter().map(|entry| format!("  {}  ({})", entry.value, entry.source)));
+        let private = |entry: &Sourced<HostPattern>| format!("  private {}  ({})", entry.value, entry.source);
+        lines.extend(reach.private.iter().map(private));
         lines.extend(reach.host_ports.iter().map(|port| format!("  loopback port {}  ({})", port.value, port.source)));
         lines.extend(reach.sockets.iter().map(|entry| format!("  socket {}  ({})", entry.value, entry.source)));
         if lines.len() == 1 {
@@ -164,6 +166,7 @@ fn mount(op: &MountOp) -> String {
         MountOp::Cover { path } => format!("  rw {path}  (again, over its pins)"),
         MountOp::Mask { path, .. } => format!("  -- {path}"),
         MountOp::Freeze { path } => format!("  ro {path}  (protected)"),
+        MountOp::Own { path, .. } => format!("  ro {path}  (the session's own)"),
         MountOp::Hollow { path } => format!("  -- {path}  (but for what is mounted in it)"),
     }
 }

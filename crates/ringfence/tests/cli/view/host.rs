@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixListener;
 
-use super::{Fence, each, text};
+use super::{Fence, Who, each, is_root, text};
 
 fn broad(fence: &Fence, more: &str) {
     fence.write(&[
@@ -167,4 +167,52 @@ fn a7_the_old_root_is_gone() {
         fence.fails("cut -d' ' -f5 /proc/self/mountinfo | grep -c -x / | grep -v -x 1");
         fence.fails("touch /../x");
     });
+}
+
+/// K7: what the user names is there, in the middle of what is secret, and nothing around it.
+#[test]
+fn k7_what_is_named_inside_something_secret() {
+    each(|fence| {
+        broad(fence, "");
+        fence.write(&[("home/.ssh/config", "Host x\n")]);
+        let run = |script: &str| {
+            let mut command = fence.ringfence();
+            command.args(["run", "--ref"]).arg(fence.path("home/.ssh/config"));
+            command.args(["--", "/bin/sh", "-c", &fence.script(script)]).output().unwrap()
+        };
+        assert_eq!(text(&run("cat $W/home/.ssh/config").stdout), "Host x\n");
+        for script in ["cat $W/home/.ssh/id_ed25519", "ls $W/home/.ssh", "echo x > $W/home/.ssh/config"] {
+            let output = run(script);
+            let shown = text(&output.stdout) + &text(&output.stderr);
+            assert!(!output.status.success() && !shown.contains("SECRET"), "as {:?}: {script}\n{shown}", fence.who);
+            assert!(!shown.contains("error: cannot"), "as {:?}: {script}\n{shown}", fence.who);
+        }
+    });
+}
+
+/// A project in a home that only its owner may enter, worked on by somebody else where the owner is root: there is a way to it,
+/// and to nothing else in there.
+#[test]
+fn a_project_in_a_closed_home() {
+    let fence = Fence::new(Who::Caller);
+    fence.write(&[("home/p/src/lib.rs", "code\n"), ("home/secret", "SECRET\n")]);
+    fence.write(&[("home/p/ringfence.toml", "version = 1\n[files]\nview = \"host\"\n")]);
+    if is_root() {
+        let chown = std::process::Command::new("chown").args(["-R", "0:0"]).arg(fence.path("home")).status();
+        assert!(chown.unwrap().success());
+    }
+    std::fs::set_permissions(fence.path("home"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = fence.ringfence();
+        command.current_dir(fence.path("home/p")).args(arguments).output().unwrap()
+    };
+    assert!(run(&["trust"]).status.success());
+    let script = fence.script("cat src/lib.rs && echo x > new && echo x > \"$HOME/f\" && test $(id -u) != 0");
+    let output = run(&["run", "--", "/bin/sh", "-c", &script]);
+    assert_eq!(text(&output.stdout), "code\n", "{}", text(&output.stderr));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    if is_root() {
+        let output = run(&["run", "--", "/bin/sh", "-c", &fence.script("cat $W/home/secret; ls $W/home")]);
+        assert!(!output.status.success() && !text(&output.stdout).contains("SECRET"), "{}", text(&output.stdout));
+    }
 }

@@ -2,8 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod attacks;
+mod doors;
 mod host;
+mod nested;
 mod race;
+mod rules;
+mod session;
+mod trouble;
 mod walk;
 
 use std::ffi::OsStr;
@@ -43,8 +49,8 @@ struct Fence {
 
 impl Fence {
     fn new(who: Who) -> Self {
-        let ground = if is_root() { Path::new("/srv") } else { Path::new(env!("CARGO_TARGET_TMPDIR")) };
-        let world = World::open_to_all_on(ground, env!("CARGO_BIN_EXE_ringfence"));
+        let binary = env!("CARGO_BIN_EXE_ringfence");
+        let world = if is_root() { World::open_to_all_on(Path::new("/srv"), binary) } else { World::new(binary) };
         fs::set_permissions(world.path("run"), Permissions::from_mode(0o755)).unwrap();
         let fence = Self { world, who };
         fence.own();
@@ -105,6 +111,25 @@ impl Fence {
         self.run(&["/bin/sh", "-c", &self.script(script)])
     }
 
+    /// Runs a script with the rights over its own mounts, then ringfence with `arguments` as whoever works, in that view.
+    fn after_mounting(&self, script: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new("unshare");
+        command.args(if is_root() { ["-m", "--"] } else { ["-Urm", "--"] });
+        let script = self.script(&format!("set -e; {script}; exec \"$@\""));
+        command.args(["/bin/sh", "-c", &script, "sh"]);
+        if self.who == Who::Nobody {
+            command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+        }
+        command.args(arguments);
+        command.current_dir(self.path("project")).env_clear().stdin(Stdio::null());
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", self.path("home"));
+        command.output().unwrap()
+    }
+
+    fn binary(&self) -> &str {
+        self.world.binary().to_str().unwrap()
+    }
+
     #[track_caller]
     fn works(&self, script: &str) -> String {
         let output = self.sh(script);
@@ -120,6 +145,14 @@ impl Fence {
         assert!(!output.status.success(), "as {:?}: {script}: it worked\n{shown}", self.who);
         assert!(!shown.contains("SECRET"), "as {:?}: {script}\n{shown}", self.who);
         assert!(!shown.contains("error: cannot"), "as {:?}: {script}\n{shown}", self.who);
+    }
+
+    /// It fails, for whatever reason, and nothing secret shows.
+    #[track_caller]
+    fn fails_anyhow(&self, script: &str) {
+        let output = self.sh(script);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(!output.status.success() && !shown.contains("SECRET"), "as {:?}: {script}\n{shown}", self.who);
     }
 
     /// ringfence refuses, and says why.

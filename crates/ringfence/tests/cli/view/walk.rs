@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use super::{each, is_root, text};
+use super::{each, text};
 
 /// Goes down a chain of directories with long names, step by step: no path says where the last one is.
 const DEEP: &str = "import os, sys
@@ -50,7 +50,7 @@ fn depth_costs_no_descriptors() {
         let output = fence.by(limited).args(["python3", "-c", DEEP, "900", "1", "read"]).output().unwrap();
         let shown = text(&output.stdout) + &text(&output.stderr);
         assert!(!output.status.success() && shown.contains("Permission denied"), "{shown}");
-        assert!(!shown.contains("SECRET") && !shown.contains("hidden"), "{shown}");
+        assert!(!shown.contains("SECRET") && !shown.contains("ringfence: hidden"), "{shown}");
     });
 }
 
@@ -76,10 +76,6 @@ fn links_lead_the_walk_nowhere() {
 /// What is mounted below the project, also the project itself once more, is guarded at each of its places.
 #[test]
 fn what_is_mounted_twice_is_guarded_twice() {
-    if !is_root() {
-        // An ordinary user mounts as the root of a user namespace, which is another test.
-        return;
-    }
     each(|fence| {
         fence.policy("[files]\ndeny = [\"**/.env\"]\nprotect = [\"**/frozen\"]\n");
         fence.write(&[
@@ -88,10 +84,8 @@ fn what_is_mounted_twice_is_guarded_twice() {
             ("project/again/x", ""),
             ("project/new/x", ""),
         ]);
-        let script = fence.script(
-            "set -e; mount --make-rprivate /; mount --bind $W/project $W/project/again; mount -t tmpfs x $W/project/new; \
-             echo SECRET > $W/project/new/.env; chmod 777 $W/project/new; chmod 666 $W/project/new/.env; exec \"$@\"",
-        );
+        let mounts = "mount --make-rprivate /; mount --bind $W/project $W/project/again; mount -t tmpfs x $W/project/new; \
+                      echo SECRET > $W/project/new/.env; chmod 777 $W/project/new; chmod 666 $W/project/new/.env";
         for inner in [
             "cat a/.env",
             "cat again/a/.env",
@@ -100,19 +94,64 @@ fn what_is_mounted_twice_is_guarded_twice() {
             "mv again/a again/b",
             "mv again/a/.env m",
         ] {
-            let mut command = Command::new("unshare");
-            command.args(["-m", "/bin/sh", "-c", &script, "sh"]);
-            if fence.who == super::Who::Nobody {
-                command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
-            }
-            command.arg(fence.world.binary()).args(["run", "--", "/bin/sh", "-c", inner]);
-            command.current_dir(fence.path("project")).env("HOME", fence.path("home"));
-            let output = command.output().unwrap();
+            let output = fence.after_mounting(mounts, &[fence.binary(), "run", "--", "/bin/sh", "-c", inner]);
             let shown = text(&output.stdout) + &text(&output.stderr);
             assert!(!output.status.success() && !shown.contains("SECRET"), "as {:?}: {inner}\n{shown}", fence.who);
             assert!(!shown.contains("error: cannot"), "as {:?}: {inner}\n{shown}", fence.who);
         }
         assert_eq!(fs::read(fence.path("project/a/frozen")).unwrap(), b"old\n");
+    });
+}
+
+/// What a rule names at one place is guarded where else the host mounts it, in both views.
+#[test]
+fn what_is_named_is_guarded_where_else_it_is_mounted() {
+    each(|fence| {
+        fence.write(&[
+            ("project/infra/main.tf", "old\n"),
+            ("project/private/key", "SECRET\n"),
+            ("project/again/x", ""),
+            ("project/homes/x", ""),
+            ("project/keys/x", ""),
+            ("home/.ssh/keys/id", "SECRET\n"),
+            ("home/notes", "notes\n"),
+            ("other/homes/x", ""),
+        ]);
+        let mounts = "mount --make-rprivate /; mount --bind $W/project $W/project/again; \
+                      mount --bind $W/home $W/project/homes; mount --bind $W/home/.ssh/keys $W/project/keys; \
+                      mount --bind $W/home $W/other/homes";
+        let check = |view: &str, script: &str, works: bool| {
+            let policy =
+                format!("version = 1\n[files]\nview = \"{view}\"\ndeny = [\"private\"]\nprotect = [\"infra\"]\n");
+            fence.write(&[("project/p.toml", &policy)]);
+            let script = fence.script(script);
+            let run = [fence.binary(), "run", "--policy", "p.toml", "--", "/bin/sh", "-c", &script];
+            let output = fence.after_mounting(mounts, &run);
+            let shown = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.success(), works, "as {:?}: {script}\n{shown}", fence.who);
+            assert!(
+                !shown.contains("SECRET") && !shown.contains("error: cannot"),
+                "as {:?}: {script}\n{shown}",
+                fence.who
+            );
+        };
+        for script in [
+            "cat private/key",
+            "cat again/private/key",
+            "echo x > infra/main.tf",
+            "echo x > again/infra/main.tf",
+            "mv again/infra again/i",
+            "cat homes/.ssh/keys/id",
+            "ls homes/.local/state/ringfence",
+            "cat keys/id",
+        ] {
+            check("surface", script, false);
+        }
+        check("surface", "cat homes/notes && echo x > again/new && rm new", true);
+        check("host", "cat $W/other/homes/.ssh/keys/id", false);
+        check("host", "ls $W/other/homes/.local/state/ringfence", false);
+        check("host", "cat $W/other/homes/notes", true);
+        assert_eq!(fs::read(fence.path("project/infra/main.tf")).unwrap(), b"old\n");
     });
 }
 

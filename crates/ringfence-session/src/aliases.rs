@@ -1,0 +1,162 @@
+//! One file at several places: what a host mounts twice is guarded at each of them.
+//!
+//! `/home` may also be mounted at `/mnt/disk/home`, or the whole disk somewhere. The table of mounts says which part of
+//! which file system each of them shows, and so where else a path can be found. Most hosts have no such mounts, and then
+//! nothing here costs anything.
+
+use std::collections::HashMap;
+use std::fs;
+
+use ringfence_surface::AbsPath;
+
+/// One mount of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mounted {
+    /// The file system, as the kernel numbers it.
+    device: Vec<u8>,
+    /// Which part of it is shown.
+    root: AbsPath,
+    /// Where.
+    point: AbsPath,
+}
+
+/// The mounts that show something twice.
+#[derive(Debug)]
+pub(crate) struct Aliases {
+    /// Every mount, in the order of the table: later ones lie over earlier ones.
+    mounts: Vec<Mounted>,
+    /// Does any show what another shows?
+    overlap: bool,
+}
+
+impl Aliases {
+    /// From the host's table.
+    pub(crate) fn of_host() -> Self {
+        Self::new(&fs::read("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    fn new(table: &[u8]) -> Self {
+        let mounts: Vec<Mounted> = table.split(|byte| *byte == b'\n').filter_map(mounted).collect();
+        let mut of_one: HashMap<&[u8], Vec<&Mounted>> = HashMap::new();
+        for mount in &mounts {
+            of_one.entry(&mount.device).or_default().push(mount);
+        }
+        let overlap = of_one.values().any(|of_one| of_one.iter().any(|a| of_one.iter().any(|b| a.overlaps(b))));
+        Self { mounts, overlap }
+    }
+
+    /// Is nothing shown twice?
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.overlap
+    }
+
+    /// Where else a place, or a part of it, may be found. Whether it is, only a look can tell.
+    pub(crate) fn of(&self, path: &AbsPath) -> Vec<AbsPath> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let holds = |mount: &&Mounted| path.is_within(&mount.point);
+        // The last of those at one place is the one that shows.
+        let own = self.mounts.iter().filter(holds).max_by_key(|mount| mount.point.as_bytes().len());
+        let Some(own) = own else { return Vec::new() };
+        let inside = moved(path, &own.point, &own.root);
+        let others = self.mounts.iter().filter(|other| other.device == own.device);
+        let mut found: Vec<AbsPath> = others.filter_map(|other| other.place_of(&inside)).collect();
+        found.retain(|other| other != path);
+        found.sort();
+        found.dedup();
+        found
+    }
+}
+
+impl Mounted {
+    /// Where this mount shows a path of its file system, or the part of it that it shows.
+    fn place_of(&self, inside: &AbsPath) -> Option<AbsPath> {
+        if inside.is_within(&self.root) {
+            return Some(moved(inside, &self.root, &self.point));
+        }
+        self.root.is_within(inside).then(|| self.point.clone())
+    }
+
+    /// Does another mount of the same file system show a part of the same, at another place?
+    fn overlaps(&self, other: &Self) -> bool {
+        self.root.is_within(&other.root) && moved(&self.root, &other.root, &other.point) != self.point
+    }
+}
+
+/// A path below `from`, seen below `to`.
+fn moved(path: &AbsPath, from: &AbsPath, to: &AbsPath) -> AbsPath {
+    let depth = from.components().count();
+    path.components().skip(depth).fold(to.clone(), |at, name| at.child(name))
+}
+
+/// A line of mountinfo: the third field is the device, the fourth the root, the fifth the place.
+fn mounted(line: &[u8]) -> Option<Mounted> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(2);
+    let device = fields.next()?.to_vec();
+    let root = AbsPath::lexical(&unescaped(fields.next()?)).ok()?;
+    let point = AbsPath::lexical(&unescaped(fields.next()?)).ok()?;
+    Some(Mounted { device, root, point })
+}
+
+/// The kernel writes space, tab, newline and backslash as `\ooo`.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((byte, after)) = rest.split_first() {
+        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(|_| *byte == b'\\') {
+            Some(value) => {
+                out.push(value);
+                rest = &after[3..];
+            }
+            None => {
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn abs(text: &str) -> AbsPath {
+        AbsPath::lexical(text.as_bytes()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(table: &[(&str, &str, &str)], path: &str, expected: &[&str]) {
+        let line = |(device, root, point): &(&str, &str, &str)| {
+            format!("22 27 {device} {root} {point} rw,relatime shared:1 - ext4 /dev/vda rw\n")
+        };
+        let table: String = table.iter().map(line).collect();
+        let found: Vec<String> =
+            Aliases::new(table.as_bytes()).of(&abs(path)).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{path}");
+    }
+
+    #[test]
+    fn what_is_mounted_twice() {
+        let plain = [("8:1", "/", "/"), ("8:2", "/", "/home"), ("0:5", "/", "/proc")];
+        check(&plain, "/home/u/.ssh", &[]);
+        // A whole disk once more, and a part of it.
+        let twice = [("8:1", "/", "/"), ("8:1", "/home", "/mnt/homes"), ("8:1", "/", "/mnt/disk")];
+        check(&twice, "/home/u/.ssh", &["/mnt/disk/home/u/.ssh", "/mnt/homes/u/.ssh"]);
+        check(&twice, "/mnt/homes/u/.ssh", &["/home/u/.ssh", "/mnt/disk/home/u/.ssh"]);
+        check(&twice, "/etc/shadow", &["/mnt/disk/etc/shadow"]);
+        // Something inside what is denied, mounted elsewhere.
+        check(&[("8:1", "/", "/"), ("8:1", "/home/u/.ssh/keys", "/keys")], "/home/u/.ssh", &["/keys"]);
+        // Subvolumes beside each other show nothing twice; the whole file system does.
+        let subvolumes = [("0:9", "/@", "/"), ("0:9", "/@home", "/home")];
+        check(&subvolumes, "/home/u/.ssh", &[]);
+        assert!(Aliases::new(b"1 1 0:9 /@ / rw - x x x\n2 1 0:9 /@home /home rw - x x x\n").is_empty());
+        check(&[subvolumes[0], subvolumes[1], ("0:9", "/", "/mnt")], "/home/u/.ssh", &["/mnt/@home/u/.ssh"]);
+        // A directory on itself is in one place only.
+        assert!(Aliases::new(b"1 1 8:1 / / rw - x x x\n2 1 8:1 /nix/store /nix/store ro - x x x\n").is_empty());
+        check(&[("8:1", "/", "/"), ("8:1", "/a\\040b", "/c\\134d")], "/a b/x", &["/c\\d/x"]);
+        assert_eq!(Aliases::new(b"garbage\n\n").mounts, []);
+    }
+}

@@ -1,0 +1,189 @@
+//! Removes what a session leaves, whatever the payload made of it.
+//!
+//! A payload may leave directories that nobody may enter, or so many in each other that no path and no stack is long enough.
+//! So every directory is opened below its parent's descriptor without following a link, made accessible by its owner, and
+//! moved up before it is emptied: nothing here is ever deeper than two.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
+use rustix::io::Errno;
+
+use crate::place::open_beneath;
+
+/// Removes a directory and everything in it. A link is removed, and not what it leads to.
+///
+/// # Errors
+/// The first thing that could not be removed; everything else is gone.
+pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
+    remove_until(dir, None)
+}
+
+/// The same, until a moment at which the rest is left for another time.
+///
+/// # Errors
+/// As [`remove_tree`]; `ETIMEDOUT` where something is left.
+pub(crate) fn remove_until(dir: &Path, until: Option<Instant>) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let top = rustix::fs::open(dir, flags, Mode::empty())?;
+    let mut removal = Removal { top, until, moved: 0, failed: None, buffer: vec![MaybeUninit::uninit(); 1 << 15] };
+    // Each round empties the directories that stand at the top, and moves theirs up for the next.
+    while removal.round()? {}
+    match removal.failed {
+        Some(errno) => Err(errno.into()),
+        None => std::fs::remove_dir(dir),
+    }
+}
+
+struct Removal {
+    top: OwnedFd,
+    until: Option<Instant>,
+    /// How many directories were moved up: their new names.
+    moved: u64,
+    failed: Option<Errno>,
+    buffer: Vec<MaybeUninit<u8>>,
+}
+
+impl Removal {
+    /// Empties every directory at the top. Is there anything left to do?
+    fn round(&mut self) -> io::Result<bool> {
+        rustix::fs::seek(&self.top, rustix::fs::SeekFrom::Start(0))?;
+        let names = names(&self.top, &mut self.buffer)?;
+        let mut is_progress = false;
+        for name in &names {
+            self.is_time()?;
+            let was_moved = self.moved;
+            match self.remove(name) {
+                Ok(()) => is_progress = true,
+                Err(errno) => self.failed = Some(self.failed.unwrap_or(errno)),
+            }
+            is_progress |= self.moved != was_moved;
+        }
+        if is_progress {
+            // What was in the way may be gone now.
+            self.failed = None;
+        }
+        Ok(is_progress && !names.is_empty())
+    }
+
+    fn is_time(&self) -> rustix::io::Result<()> {
+        match self.until {
+            Some(until) if Instant::now() >= until => Err(Errno::TIMEDOUT),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what stands at the top under a name, after moving up the directories in it.
+    fn remove(&mut self, name: &CStr) -> rustix::io::Result<()> {
+        match rustix::fs::unlinkat(&self.top, name, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            other => return other,
+        }
+        let dir = open(&self.top, name)?;
+        for inner in names(&dir, &mut self.buffer)? {
+            self.is_time()?;
+            match rustix::fs::unlinkat(&dir, &inner, AtFlags::empty()) {
+                Ok(()) => continue,
+                Err(Errno::ISDIR | Errno::PERM) => {}
+                Err(errno) => return Err(errno),
+            }
+            if rustix::fs::unlinkat(&dir, &inner, AtFlags::REMOVEDIR).is_err() {
+                // A directory that nobody may write cannot change its parent.
+                drop(open(&dir, &inner)?);
+                self.moved += 1;
+                let to = CString::new(format!(".moved-{}-{}", std::process::id(), self.moved)).unwrap_or_default();
+                rustix::fs::renameat(&dir, &inner, &self.top, &to)?;
+            }
+        }
+        rustix::fs::unlinkat(&self.top, name, AtFlags::REMOVEDIR)
+    }
+}
+
+/// Opens a directory to be emptied, and lets its owner do so.
+fn open(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+    let place = open_beneath(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+    // By the descriptor: a link that takes its place meanwhile leads nowhere.
+    let itself = CString::new(format!("/proc/self/fd/{}", place.as_raw_fd())).unwrap_or_default();
+    if Mode::from_raw_mode(rustix::fs::fstat(&place)?.st_mode) & Mode::RWXU != Mode::RWXU {
+        rustix::fs::chmodat(CWD, &itself, Mode::RWXU, AtFlags::empty())?;
+    }
+    open_beneath(dir, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)
+}
+
+fn names(dir: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> rustix::io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    let mut listing = RawDir::new(dir, buffer);
+    while let Some(entry) = listing.next() {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn close(path: &Path) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+    }
+
+    #[test]
+    fn closed_directories_and_links() {
+        let world = tempfile::tempdir().unwrap();
+        let (dir, outside) = (world.path().join("session"), world.path().join("outside"));
+        fs::create_dir_all(dir.join("tmp/closed/deeper/still")).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        fs::write(outside.join("file"), "kept").unwrap();
+        fs::write(dir.join("tmp/closed/file"), "").unwrap();
+        fs::write(dir.join("tmp/closed/deeper/file"), "").unwrap();
+        symlink(&outside, dir.join("tmp/closed/link")).unwrap();
+        symlink(&outside, dir.join("link")).unwrap();
+        symlink("nowhere", dir.join("tmp/dangling")).unwrap();
+        close(&dir.join("tmp/closed/deeper"));
+        close(&dir.join("tmp/closed"));
+        close(&dir.join("tmp"));
+        remove_tree(&dir).unwrap();
+        assert!(!dir.exists());
+        assert_eq!(fs::read(outside.join("file")).unwrap(), b"kept");
+        assert!(remove_tree(&dir).is_err());
+        assert!(remove_tree(&outside.join("file")).is_err());
+    }
+
+    #[test]
+    fn what_takes_too_long_is_left_for_another_time() {
+        let world = tempfile::tempdir().unwrap();
+        let dir = world.path().join("session");
+        fs::create_dir_all(dir.join("tmp/x")).unwrap();
+        let late = remove_until(&dir, Some(Instant::now())).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        assert!(dir.exists());
+        remove_until(&dir, Some(Instant::now() + std::time::Duration::from_secs(60))).unwrap();
+        assert!(!dir.exists());
+    }
+
+    /// Deeper than a path can say, and than a stack or a table of descriptors goes.
+    #[test]
+    fn depth_does_not_matter() {
+        let world = tempfile::tempdir().unwrap();
+        let dir = world.path().join("session");
+        fs::create_dir(&dir).unwrap();
+        let mut at = rustix::fs::open(&dir, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        for _ in 0..3000 {
+            rustix::fs::mkdirat(&at, "deep", Mode::RWXU).unwrap();
+            at = rustix::fs::openat(&at, "deep", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        remove_tree(&dir).unwrap();
+        assert!(!dir.exists());
+    }
+}

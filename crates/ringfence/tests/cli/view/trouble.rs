@@ -1,0 +1,104 @@
+//! Hosts on which something is missing or full: a clear refusal, and nothing is left.
+
+use std::process::Command;
+
+use super::{Who, each, is_root, text};
+
+/// In a container that masks parts of `/proc` an ordinary user cannot mount another; that is said, with the remedy.
+#[test]
+fn a_masked_proc() {
+    each(|fence| {
+        let output = fence.after_mounting(
+            "mount --bind /dev/null /proc/meminfo",
+            &[fence.binary(), "run", "--backend", "native", "--", "echo", "started"],
+        );
+        if is_root() && fence.who == Who::Caller {
+            // Root's own mounts are not measured by what is masked.
+            assert_eq!(text(&output.stdout), "started\n", "{}", text(&output.stderr));
+            return;
+        }
+        fence.refused(&output, "mount(proc, /proc)");
+        assert!(
+            text(&output.stderr).contains("hint: a container that masks parts of /proc"),
+            "{}",
+            text(&output.stderr)
+        );
+    });
+}
+
+/// Without `/proc` there is no way to start anything.
+#[test]
+fn no_proc() {
+    each(|fence| {
+        let output = fence.after_mounting("mount -t tmpfs x /proc", &[fence.binary(), "run", "--", "echo", "started"]);
+        fence.refused(&output, "/proc is not there");
+    });
+}
+
+/// The disk that holds the sessions is full, at each point at which it can be.
+#[test]
+fn a_full_disk() {
+    each(|fence| {
+        fence.world.mkdir("home/state");
+        fence.own();
+        // The root of the file system is one, ringfence's directory and that of the sessions are two; then the session begins:
+        // its directory, its two inner ones and its file of names.
+        for inodes in 2..=6 {
+            let mount = format!(
+                "mount -t tmpfs -o size=64k,nr_inodes={inodes},mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state"
+            );
+            let run = "\"$0\" run -- echo started; code=$?; find \"$XDG_STATE_HOME\" -mindepth 3; exit $code";
+            let output = fence.after_mounting(&mount, &["/bin/sh", "-c", run, fence.binary()]);
+            fence.refused(&output, "No space left on device");
+        }
+        // With room it starts: it was the space.
+        let mount =
+            "mount -t tmpfs -o size=64k,nr_inodes=40,mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state";
+        let output = fence.after_mounting(mount, &[fence.binary(), "run", "--", "echo", "started"]);
+        assert_eq!(text(&output.stdout), "started\n", "{}", text(&output.stderr));
+    });
+}
+
+/// A disk that fills while the command runs is the command's trouble; the session goes away all the same.
+#[test]
+fn a_disk_that_fills_while_it_runs() {
+    each(|fence| {
+        fence.world.mkdir("home/state");
+        fence.own();
+        let mount = "mount -t tmpfs -o size=64k,mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state";
+        let run = "\"$0\" run -- sh -c 'head -c 1000000 /dev/zero > /tmp/x'; code=$?; find \"$XDG_STATE_HOME\" -mindepth 3; exit $code";
+        let output = fence.after_mounting(mount, &["/bin/sh", "-c", run, fence.binary()]);
+        assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("No space left on device"), "{}", text(&output.stderr));
+    });
+}
+
+/// The terminal inside is made inside: the host needs no devpts for it, and it has a name there.
+#[test]
+fn a16_the_terminal_has_a_name_inside() {
+    each(|fence| {
+        let inner = "tty; test -c \"$(tty)\" && echo by name > \"$(tty)\" && \
+                     python3 -c 'import os; print(os.ttyname(0), os.ttyname(2))' && echo tty > /dev/tty && ls -1 /dev/pts && \
+                     stat -c %u \"$(tty)\" && id -u";
+        fence.write(&[("project/inner.sh", inner)]);
+        for before in ["true", "mount -t tmpfs x /dev/pts; mount --bind /dev/null /dev/ptmx"] {
+            // The outer terminal is opened before the host's are hidden.
+            let flags = if is_root() { "-m" } else { "-Urm" };
+            let who = if fence.who == Who::Nobody { "setpriv --reuid=65534 --regid=65534 --clear-groups" } else { "" };
+            fence.world.write("as-who.sh", format!("{before}; exec {who} {} run -- sh inner.sh", fence.binary()));
+            let mut outer = Command::new("script");
+            outer.args(["-qec", &fence.script(&format!("unshare {flags} -- sh $W/as-who.sh")), "/dev/null"]);
+            outer.current_dir(fence.path("project")).env("HOME", fence.path("home")).stdin(std::process::Stdio::null());
+            let output = outer.output().unwrap();
+            let shown = text(&output.stdout).replace("\r\n", "\n").replace("^@", "");
+            assert!(output.status.success(), "as {:?}: {shown}", fence.who);
+            assert!(
+                shown.contains("/dev/pts/0\nby name\n/dev/pts/0 /dev/pts/0\ntty\n0\nptmx\n"),
+                "as {:?}: {shown}",
+                fence.who
+            );
+            let mut last = shown.lines().rev();
+            assert_eq!(last.next(), last.next(), "it belongs to whoever works: {shown}");
+        }
+    });
+}

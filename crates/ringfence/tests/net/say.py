@@ -1,0 +1,95 @@
+"""Says things on a connection that no honest client says.
+
+say.py http DIALLED PORT HOST..      requests on one connection, one for each host; all must be answered
+say.py absolute DIALLED PORT HOST    a request whose target, not its Host, names a host
+say.py tls DIALLED NAME HOST         TLS that names a host (or `-` for none), and a request in it
+say.py pieces DIALLED NAME HOST      the same, its first words in many small records
+say.py ask SERVER PROTOCOL NAME      asks a name server; prints the code and the addresses
+"""
+
+import socket
+import ssl
+import struct
+import sys
+
+how, dialled, *rest = sys.argv[1:]
+
+
+def request(host, target="/hello"):
+    return f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+
+
+def expect(read, host):
+    answer = b""
+    while b"hello " not in answer:
+        data = read(9999)
+        if not data:
+            sys.exit(f"no answer for {host}: {answer}")
+        answer += data
+
+
+class Pieces:
+    """Sends one record of TLS as many."""
+
+    def __init__(self, sock):
+        self.sock, self.incoming, self.outgoing, self.first = sock, ssl.MemoryBIO(), ssl.MemoryBIO(), True
+
+    def flush(self):
+        data = self.outgoing.read()
+        if self.first and data:
+            self.first = False
+            kind, body = data[:3], data[5:]
+            for at in range(0, len(body), 7):
+                part = body[at : at + 7]
+                self.sock.sendall(kind + struct.pack("!H", len(part)) + part)
+        else:
+            self.sock.sendall(data)
+
+    def do(self, action, *arguments):
+        while True:
+            try:
+                result = action(*arguments)
+                self.flush()
+                return result
+            except ssl.SSLWantReadError:
+                self.flush()
+                data = self.sock.recv(9999)
+                if not data:
+                    sys.exit("it ended")
+                self.incoming.write(data)
+
+
+if how in ("http", "absolute"):
+    port, *hosts = rest
+    s = socket.create_connection((dialled, int(port)), 5)
+    for host in hosts:
+        s.sendall(request(host) if how == "http" else request(dialled, f"http://{host}/hello"))
+        expect(s.recv, host)
+elif how in ("tls", "pieces"):
+    name, host = rest
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    s = socket.create_connection((dialled, 443), 5)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    name = None if name == "-" else name
+    if how == "tls":
+        t = context.wrap_socket(s, server_hostname=name)
+        t.sendall(request(host))
+        expect(t.recv, host)
+    else:
+        pieces = Pieces(s)
+        t = context.wrap_bio(pieces.incoming, pieces.outgoing, server_hostname=name)
+        pieces.do(t.do_handshake)
+        pieces.do(t.write, request(host))
+        expect(lambda most: pieces.do(t.read, most), host)
+else:
+    protocol, name = rest
+    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+    s = socket.socket(socket.AF_INET6 if ":" in dialled else socket.AF_INET, kind)
+    s.settimeout(2)
+    s.connect((dialled, 53))
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    query = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!2H", 1, 1)
+    s.sendall(struct.pack("!H", len(query)) * (protocol == "tcp") + query)
+    answer = s.recv(999)[2 * (protocol == "tcp") :]
+    print(answer[3] & 15, *[socket.inet_ntoa(answer[-4:])] * (answer[7] > 0))

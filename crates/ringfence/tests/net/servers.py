@@ -1,0 +1,174 @@
+"""The servers of a little internet, or of the host beside it. Everything that arrives is written down.
+
+servers.py internet DIR: names (UDP 53), HTTP, TLS, bytes that come back, bytes that never end.
+servers.py host DIR:     services of the host's own loopback.
+
+They end when their standard input does.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+import struct
+import sys
+import urllib.parse
+
+ROLE, DIR = sys.argv[1:]
+SITE = "93.184.216.34"
+SITE6 = "2606:2800:220:1::34"
+SEEN = open(os.path.join(DIR, "seen-" + ROLE), "a", buffering=1)
+
+# Where names lead. Those that are not here have a number in their zone's place, or do not exist.
+NAMES = {
+    "inner.example.com": ["10.1.2.3"],
+    "meta.example.com": ["169.254.169.254"],
+    "loop.example.com": ["127.0.0.1"],
+    "mapped.example.com": ["::ffff:10.1.2.3"],
+    "half.example.com": ["10.1.2.3", SITE],
+}
+ZONES = (".example.com", ".example.org", ".example.net", "github.com", "evil.com")
+asked = {}
+
+
+def note(*words):
+    print(*words, file=SEEN)
+
+
+def addresses(name):
+    if name == "rebind.example.com":
+        # The first time it is harmless.
+        asked[name] = asked.get(name, 0) + 1
+        return [SITE] if asked[name] <= 2 else ["127.0.0.1"]
+    if name in NAMES:
+        return NAMES[name]
+    return [SITE, SITE6] if name.endswith(ZONES) else None
+
+
+class Names(asyncio.DatagramProtocol):
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def datagram_received(self, query, peer):
+        labels, at = [], 12
+        while query[at]:
+            labels.append(query[at + 1 : at + 1 + query[at]].decode())
+            at += 1 + query[at]
+        name, (kind,) = ".".join(labels).lower(), struct.unpack_from("!H", query, at + 1)
+        note("name", name)
+        found = addresses(name)
+        records = []
+        for text in found or []:
+            family = socket.AF_INET6 if ":" in text else socket.AF_INET
+            if kind == (28 if ":" in text else 1):
+                data = socket.inet_pton(family, text)
+                records.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 0, len(data)) + data)
+        head = query[:2] + struct.pack("!5H", 0x8180 if found else 0x8183, 1, len(records), 0, 0)
+        self.transport.sendto(head + query[12 : at + 5] + b"".join(records), peer)
+
+
+class Datagrams(asyncio.DatagramProtocol):
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def datagram_received(self, data, peer):
+        note("udp", data)
+        self.transport.sendto(data, peer)
+
+
+def body_of(host, path):
+    if path == "/hello":
+        return b"hello " + host.encode() + b"\n"
+    if path.startswith("/bytes/"):
+        return b"x" * int(path[7:])
+    file = os.path.normpath(os.path.join(DIR, "www", path.split("?")[0].lstrip("/")))
+    if os.path.isdir(file):
+        file = os.path.join(file, "index.html")
+    return open(file, "rb").read() if os.path.isfile(file) else None
+
+
+async def http(reader, writer):
+    try:
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            line, *fields = head.split("\r\n")
+            host = next((f[5:].strip() for f in fields if f.lower().startswith("host:")), "")
+            path = urllib.parse.unquote(line.split()[1])
+            note("http", host, path)
+            if path.startswith("http://"):
+                host, _, path = path[7:].partition("/")
+                path = "/" + path
+            if path.startswith("/to/"):
+                status, extra, body = "302 Found", f"Location: {path[4:]}\r\n", b""
+            else:
+                body = body_of(host, path)
+                kind = "text/html" if path.endswith("/") else "application/octet-stream"
+                status, extra = ("404 Not Found", "") if body is None else ("200 OK", f"Content-Type: {kind}\r\n")
+            body = body or b""
+            writer.write(f"HTTP/1.1 {status}\r\n{extra}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            await writer.drain()
+    except (asyncio.IncompleteReadError, OSError):
+        pass
+    finally:
+        writer.close()
+
+
+async def echo(reader, writer):
+    """Sends back what it reads. It goes on after the other side has nothing more to say."""
+    try:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
+
+async def endless(reader, writer):
+    try:
+        await reader.readexactly(1)
+        while True:
+            writer.write(bytes(1 << 16))
+            await writer.drain()
+    except (asyncio.IncompleteReadError, OSError):
+        pass
+    finally:
+        writer.close()
+
+
+async def secret(reader, writer):
+    note("tcp", writer.get_extra_info("sockname")[:2])
+    writer.write(b"secret of the host\n")
+    writer.close()
+
+
+async def main():
+    loop = asyncio.get_running_loop()
+    if ROLE == "internet":
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(os.path.join(DIR, "server.pem"), os.path.join(DIR, "server.key"))
+        for port, serve, context in [
+            (80, http, None), (443, http, tls), (8080, http, None), (8443, http, tls), (9000, http, None),
+            (7, echo, None), (19, endless, None),
+        ]:
+            await asyncio.start_server(serve, None, port, ssl=context, backlog=1024)
+        await loop.create_datagram_endpoint(Names, local_addr=("0.0.0.0", 53))
+        for port in (123, 443):
+            # One socket for both families.
+            await loop.create_datagram_endpoint(Datagrams, local_addr=("::", port))
+    else:
+        for port in (5432, 6379):
+            for own in ("127.0.0.1", "::1"):
+                await asyncio.start_server(secret, own, port)
+        await asyncio.start_server(http, "127.0.0.1", 80)
+        await loop.create_datagram_endpoint(Datagrams, local_addr=("127.0.0.1", 5353))
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind("\0ringfence-test")
+        await asyncio.start_unix_server(secret, sock=listener)
+    print("ready", flush=True)
+    await loop.run_in_executor(None, sys.stdin.buffer.read)
+    os._exit(0)
+
+
+asyncio.run(main())
