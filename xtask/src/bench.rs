@@ -70,7 +70,7 @@ fn in_order(ground: &ground::Ground, effort: Effort) -> Result<String, Failure> 
         Effort::Full => (clock::Turns { rounds: 100, runs: 10 }, clock::Turns { rounds: 40, runs: 5 }),
     };
     let mut bars = bars::Bars::new(effort);
-    start::run(ground, start, &mut bars)?;
+    start::run(ground, effort, start, &mut bars)?;
     net::run(ground, effort, start, &mut bars)?;
     many::rules(ground, rules, &mut bars)?;
     many::memory(ground, &mut bars)?;

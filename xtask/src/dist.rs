@@ -22,10 +22,16 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     }
 }
 
+/// No library of the host.
+const STATIC: &str = "-C target-feature=+crt-static";
+
+/// Addresses that depend on where the program is loaded, as a bitmap: the list of them would be a sixth of what a start reads.
+const SHORT_RELOCATIONS: &str = "-C link-arg=-Wl,-z,pack-relative-relocs";
+
 /// Builds it. Needs the static C library, which comes with the compiler's own headers on Debian and by itself elsewhere.
 pub(crate) fn build(root: &Path) -> Result<PathBuf, Failure> {
     let triple = host()?;
-    let flags = std::env::var("RUSTFLAGS").unwrap_or_default() + " -C target-feature=+crt-static";
+    let flags = [std::env::var("RUSTFLAGS").unwrap_or_default().as_str(), STATIC, SHORT_RELOCATIONS].join(" ");
     // Where a target is named, the flags do not reach what runs while building, which must be able to load libraries.
     let arguments = ["build", "--release", "-p", "ringfence", "--target", &triple];
     must_succeed(cargo(root, &arguments).env("RUSTFLAGS", flags.trim()))?;

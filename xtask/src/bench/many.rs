@@ -16,7 +16,7 @@ use crate::steps::Failure;
 const RULES: [(usize, &str); 4] = [(10, "10"), (100, "100"), (1_000, "1,000"), (5_000, "5,000")];
 
 /// How much longer a start may take with 500 times the rules. Growth in proportion would be 500.
-const GROWTH_BAR: f64 = 8.0;
+const GROWTH_BAR: f64 = 5.0;
 
 /// How many sandboxes at once.
 const AT_ONCE: usize = 100;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::process::{Command, Stdio};
 
+use super::Effort;
 use super::bars::{Bars, ms, table};
 use super::clock::{Runner, Taken, Turns, in_turns};
 use super::ground::{Ground, failed};
@@ -13,16 +14,18 @@ use crate::steps::Failure;
 const ADDED_BAR: f64 = 0.8;
 
 /// Measures, prints, and holds the ratio to its bar.
-pub(super) fn run(ground: &Ground, turns: Turns, bars: &mut Bars) -> Result<(), Failure> {
+pub(super) fn run(ground: &Ground, effort: Effort, turns: Turns, bars: &mut Bars) -> Result<(), Failure> {
     let (bwrap, mounts) = bubblewrap(ground)?;
-    let runners = vec![
+    let mut runners = vec![
         Runner { name: "true", command: ground.command("true") },
         Runner { name: "bubblewrap", command: bwrap },
         Runner { name: "ringfence", command: ground.fenced(&[], &["true"]) },
-        Runner { name: "ringfence with the host's libraries", command: with_libraries(ground) },
         Runner { name: "ringfence --version", command: version(ground) },
         Runner { name: "bubblewrap with a broad view", command: broad(ground) },
     ];
+    if effort == Effort::Full {
+        runners.push(Runner { name: "ringfence with the host's libraries", command: with_libraries(ground) });
+    }
     let taken = in_turns(runners, turns)?;
     let [plain, bwrap, ringfence, ..] = taken.as_slice() else { return Ok(()) };
     let ratio = |of: fn(&Taken) -> f64| added(plain, ringfence, of) / added(plain, bwrap, of);
