@@ -1,8 +1,10 @@
 //! From a name to a connection: resolved once, guarded, and dialled as it was resolved.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use ringfence_surface::HostTarget;
 use tokio::net::TcpStream;
@@ -49,8 +51,7 @@ pub(crate) async fn addresses(
         None if rules.may_be_private(target) => (resolver.resolve(target.name()).await?, OptIn::PrivateName),
         None => (resolver.resolve(target.name()).await?, OptIn::Silent),
     };
-    // Asked for anew: a machine that moves to another network has other addresses.
-    let own = ringfence_sys::net::own_addresses();
+    let own = own_addresses();
     let mut refused = None;
     let mut dialled = Vec::new();
     for address in found {
@@ -64,6 +65,25 @@ pub(crate) async fn addresses(
         (true, None) => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address").into()),
         (false, _) => Ok(dialled),
     }
+}
+
+/// How long the machine's own addresses are taken to be the same: one that moves to another network has others.
+const AT_REST: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static OWN: RefCell<Option<(Instant, Rc<[IpAddr]>)>> = const { RefCell::new(None) };
+}
+
+/// The machine's own addresses. To ask for them costs as much as to connect.
+fn own_addresses() -> Rc<[IpAddr]> {
+    OWN.with_borrow_mut(|known| match known {
+        Some((at, own)) if at.elapsed() < AT_REST => Rc::clone(own),
+        _ => {
+            let own: Rc<[IpAddr]> = ringfence_sys::net::own_addresses().into();
+            *known = Some((Instant::now(), Rc::clone(&own)));
+            own
+        }
+    })
 }
 
 /// Connects to the first address that answers, each with a head start before the next.

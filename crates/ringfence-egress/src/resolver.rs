@@ -4,17 +4,18 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use crate::dns::{self, Kind, Reply};
-use crate::resolv::{self, ResolvConf};
+use crate::resolv::{self, Hosts, ResolvConf};
 
 /// The addresses of a name.
 pub type Addresses<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
@@ -36,7 +37,12 @@ pub struct System {
     hosts: PathBuf,
     resolv_conf: PathBuf,
     known: Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>,
+    /// The hosts file as it was read, and what told it from another.
+    read: Mutex<Option<(Version, Hosts)>>,
 }
+
+/// When a file was changed, its length and its number.
+type Version = Option<(Option<SystemTime>, u64, u64)>;
 
 impl System {
     /// With the files that every system has.
@@ -48,12 +54,11 @@ impl System {
     /// With other files in their place.
     #[must_use]
     pub fn with_files(hosts: PathBuf, resolv_conf: PathBuf) -> Self {
-        Self { hosts, resolv_conf, known: Mutex::new(HashMap::new()) }
+        Self { hosts, resolv_conf, known: Mutex::new(HashMap::new()), read: Mutex::new(None) }
     }
 
     async fn look_up(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        // Read anew each time, as the C library does: they are small, and an administrator who changes one means it.
-        let named = resolv::parse_hosts(&std::fs::read(&self.hosts).unwrap_or_default()).lookup(name);
+        let named = self.named(name);
         if !named.is_empty() {
             return Ok(named);
         }
@@ -76,6 +81,16 @@ impl System {
         }
         self.remember(name, &addresses, ttl);
         Ok(addresses)
+    }
+
+    /// What the hosts file says. It is read again when it has changed: an administrator who changes it means it.
+    fn named(&self, name: &str) -> Vec<IpAddr> {
+        let version = std::fs::metadata(&self.hosts).ok().map(|file| (file.modified().ok(), file.len(), file.ino()));
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.as_ref().is_none_or(|(known, _)| *known != version) {
+            *read = Some((version, resolv::parse_hosts(&std::fs::read(&self.hosts).unwrap_or_default())));
+        }
+        read.as_ref().map(|(_, hosts)| hosts.lookup(name)).unwrap_or_default()
     }
 
     fn remembered(&self, name: &str) -> Option<Vec<IpAddr>> {
