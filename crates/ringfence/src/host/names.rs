@@ -4,18 +4,24 @@
 //! than asking for each. A listing is believed only where it is all there is: on file systems of this machine that show every
 //! name and take names as they are. Elsewhere (network, FAT, automounts, folded case) a name may be found that is not listed.
 
+#[cfg(target_os = "linux")]
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, FileType, FsWord, Mode, OFlags, RawDir};
+use rustix::fs::FileType;
+#[cfg(target_os = "linux")]
+use rustix::fs::{Access, AtFlags, FsWord, Mode, OFlags, RawDir};
 
+#[cfg(target_os = "linux")]
 /// More names than this are not held; asking is cheaper then.
 const MOST: usize = 4_096;
 
+#[cfg(target_os = "linux")]
 /// File systems that list every name that can be found: btrfs, ext2 to ext4, f2fs, overlay, tmpfs and XFS, as the kernel
 /// numbers them.
 const COMPLETE: &[FsWord] = &[0x9123_683e, 0xef53, 0xf2f5_2010, 0x794c_7630, 0x0102_1994, 0x5846_5342];
 
+#[cfg(target_os = "linux")]
 /// tmpfs, and the kernel's own file system of devices.
 const IN_MEMORY: FsWord = 0x0102_1994;
 
@@ -29,6 +35,7 @@ pub(super) enum Worth {
     InMemory,
 }
 
+#[cfg(target_os = "linux")]
 /// The kernel's `FS_CASEFOLD_FL`.
 const FOLDED: u32 = 0x4000_0000;
 
@@ -51,7 +58,14 @@ struct Entry {
 }
 
 impl Names {
+    /// Elsewhere nobody knows which file systems list everything.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn of(_: &Path, _: Worth) -> Option<Self> {
+        None
+    }
+
     /// Lists a directory, where that answers for every name.
+    #[cfg(target_os = "linux")]
     pub(super) fn of(dir: &Path, worth: Worth) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::open(dir, flags, Mode::empty()).ok()?;

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+#[cfg(target_os = "linux")]
 use ringfence_session::names_socket;
 use ringfence_surface::curated::env::{dangerous, passes_by_default};
 use ringfence_surface::policy::EnvName;
@@ -223,7 +224,14 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
     })
 }
 
+/// Nothing is passed elsewhere.
+#[cfg(not(target_os = "linux"))]
+fn named_socket<'s>(_: &'s Surface, _: &str) -> Option<&'s Sourced<AbsPath>> {
+    None
+}
+
 /// The socket that a variable names now, if a policy does too: then it passes.
+#[cfg(target_os = "linux")]
 fn named_socket<'s>(surface: &'s Surface, name: &str) -> Option<&'s Sourced<AbsPath>> {
     let value = std::env::var_os(name)?;
     let is_named = |entry: &Sourced<AbsPath>| {
