@@ -15,7 +15,7 @@ use std::time::Duration;
 use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
 use ringfence_surface::AbsPath;
 use ringfence_sys::process::{self, Child, Namespaces};
-use ringfence_sys::{ns, pty};
+use ringfence_sys::{memory, ns, pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -229,8 +229,9 @@ impl Prepared {
             }
             _ => None,
         };
-        // Nobody needs these any more, and a supervisor may wait for days.
+        // Nobody needs these any more, and a supervisor may wait for days. What cannot be given back is kept.
         drop((self.shape, self.payload));
+        let _ = memory::let_go_of_program();
         let to = Recipient::Process(child.pidfd.as_fd());
         let mut clock = Clock::new(self.wall_time, Some(alive_write));
         match terminal {

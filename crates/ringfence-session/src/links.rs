@@ -38,7 +38,10 @@ fn not_held(surface: &Surface, path: &AbsPath) -> Option<Shortfall> {
 /// anybody waits for is named itself.
 pub(crate) fn second_names(findings: &Findings) -> Vec<AbsPath> {
     let denied = findings.denied.iter().filter(|(_, kind)| *kind == Found::Directory).map(|(path, _)| path);
-    let mut ahead: Vec<AbsPath> = denied.chain(&findings.protected).cloned().collect();
+    // What is inside is another /proc, and no file there has a second name.
+    let proc = AbsPath::root().join("proc");
+    let guarded = denied.chain(&findings.protected).filter(|path| !path.is_within(&proc));
+    let mut ahead: Vec<AbsPath> = guarded.cloned().collect();
     let (mut found, mut looked_at) = (Vec::new(), 0);
     while let Some(dir) = ahead.pop() {
         let is_directory = fs::symlink_metadata(os_path(&dir)).is_ok_and(|status| status.is_dir());

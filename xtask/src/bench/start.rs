@@ -16,15 +16,22 @@ const ADDED_BAR: f64 = 0.8;
 /// Measures, prints, and holds the ratio to its bar.
 pub(super) fn run(ground: &Ground, effort: Effort, turns: Turns, bars: &mut Bars) -> Result<(), Failure> {
     let (bwrap, mounts) = bubblewrap(ground)?;
+    // bubblewrap has no network but the loopback either. A repository's own brings the hosts that git needs.
+    let policy = ground.dir.join("scratch/closed.toml");
+    fs::write(&policy, "version = 1\n[network]\nallow = []\n").map_err(|cause| failed(&policy, &cause))?;
+    let closed = ["--policy".as_ref(), policy.as_os_str()];
     let mut runners = vec![
         Runner { name: "true", command: ground.command("true") },
         Runner { name: "bubblewrap", command: bwrap },
-        Runner { name: "ringfence", command: ground.fenced(&[], &["true"]) },
+        Runner { name: "ringfence", command: ground.fenced(&closed, &["true"]) },
+        Runner { name: "ringfence with a network", command: ground.fenced(&[], &["true"]) },
         Runner { name: "ringfence --version", command: version(ground) },
         Runner { name: "bubblewrap with a broad view", command: broad(ground) },
     ];
     if effort == Effort::Full {
-        runners.push(Runner { name: "ringfence with the host's libraries", command: with_libraries(ground) });
+        let mut command = ground.command(ground.plain());
+        command.arg("run").args(closed).args(["--", "true"]);
+        runners.push(Runner { name: "ringfence with the host's libraries", command });
     }
     let taken = in_turns(runners, turns)?;
     let [plain, bwrap, ringfence, ..] = taken.as_slice() else { return Ok(()) };
@@ -54,13 +61,6 @@ pub(super) fn run(ground: &Ground, effort: Effort, turns: Turns, bars: &mut Bars
 
 fn added(plain: &Taken, taken: &Taken, of: fn(&Taken) -> f64) -> f64 {
     of(taken) - of(plain)
-}
-
-/// The program as cargo builds it by itself.
-fn with_libraries(ground: &Ground) -> Command {
-    let mut command = ground.command(ground.plain());
-    command.args(["run", "--", "true"]);
-    command
 }
 
 /// What people often write: the host read-only, the project writable, nothing masked. Another thing than our view, for
