@@ -89,7 +89,7 @@ fn has_target(target: &str) -> bool {
 /// nextest gives each test its own process and shows a slow one; without it cargo's own runner does the same work.
 fn tests(root: &Path) -> Result<Outcome, Failure> {
     let arguments: &[&str] = if has_subcommand(root, "nextest") {
-        &["nextest", "run", "--workspace"]
+        &["nextest", "run", "--workspace", "--no-fail-fast"]
     } else {
         &["test", "--workspace", "--lib", "--bins", "--tests"]
     };

@@ -45,7 +45,7 @@ fn processes_speak_with_each_other() {
                  assert f >= 0 and c.inotify_add_watch(f, b\".\", 0x100) >= 0; open(\"w\", \"w\").close(); \
                  assert os.read(f, 4096)'",
             ),
-            ("processes are listed and ended", "sleep 100 & ps -o pid,comm | grep -q sleep && kill $! && ! wait $!"),
+            ("processes are listed and ended", "sleep 100 & i=0; until ps -o comm= -p $! | grep -qx sleep || [ $i = 200 ]; do i=$((i + 1)); done; ps -o pid,comm | grep -q sleep && kill $! && ! wait $!"),
             ("a debugger may look into its child", PTRACE),
             ("a thousand short processes start", "for i in $(seq 1000); do /bin/true; done"),
         ]);
