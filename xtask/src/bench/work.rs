@@ -160,7 +160,9 @@ fn repository(ground: &Ground) -> Result<PathBuf, Failure> {
             fs::write(&path, line.repeat(10 + (n + file) % 30)).map_err(|cause| failed(&path, &cause))?;
         }
     }
-    let commit = "git init -q . && git add -A && git -c user.name=bench -c user.email=bench@localhost commit -qm all";
+    // Packed at once: git would do it by itself meanwhile, and that would be measured too.
+    let commit = "git init -q . && git config gc.auto 0 && git config maintenance.auto false && git add -A \
+                  && git -c user.name=bench -c user.email=bench@localhost commit -qm all && git gc -q";
     shell(ground, &dir, commit)?;
     Ok(dir)
 }
