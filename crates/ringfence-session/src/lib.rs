@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod aliases;
+pub mod alive;
 mod arguments;
 mod beneath;
 mod bwrap;
@@ -12,6 +13,7 @@ mod descendants;
 pub mod doctor;
 mod doors;
 mod environment;
+mod first;
 mod home;
 mod idmap;
 pub mod inside;
