@@ -5,6 +5,7 @@
 
 mod account;
 mod aliases;
+pub mod alive;
 mod arguments;
 mod beneath;
 mod bwrap;
@@ -13,6 +14,7 @@ mod descendants;
 pub mod doctor;
 mod doors;
 mod environment;
+mod first;
 mod home;
 mod idmap;
 pub mod inside;

@@ -21,7 +21,7 @@ pub struct Session {
     dir: AbsPath,
     name: String,
     /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 /// What a session's directory holds from the start.
@@ -54,7 +54,7 @@ impl Session {
                 None => Err(io::ErrorKind::NotFound.into()),
             });
             match made {
-                Ok(lock) => return Ok(Self { dir, name, _lock: lock }),
+                Ok(lock) => return Ok(Self { dir, name, lock }),
                 // Somebody who collects was faster than the lock, and it is gone.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => {
@@ -75,6 +75,11 @@ impl Session {
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The lock once more: it is held until every copy is gone.
+    pub(crate) fn hold_lock(&self) -> io::Result<OwnedFd> {
+        self.lock.try_clone()
     }
 }
 

@@ -128,7 +128,7 @@ impl Ladder<'_> {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
-        prepared.run(|| drop((here, plan, found))).map_err(|source| Failure::Start { source })
+        prepared.run(None, || drop((here, plan, found))).map_err(|source| Failure::Start { source })
     }
 
     /// Says what does not hold, and refuses where it must.
