@@ -31,6 +31,7 @@ pub mod start;
 mod steps;
 pub mod store;
 pub mod terminal;
+pub mod text;
 mod view;
 mod visible;
 pub mod walk;
