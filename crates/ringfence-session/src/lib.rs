@@ -5,6 +5,7 @@
 
 mod aliases;
 mod arguments;
+pub mod audit;
 mod beneath;
 mod bwrap;
 mod cgroup;
