@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod account;
 mod aliases;
 mod arguments;
 pub mod audit;
