@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod command;
 pub mod curated;
 mod cursor;
 mod decide;
