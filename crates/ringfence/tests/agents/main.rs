@@ -9,3 +9,7 @@ mod dialect;
 mod ground;
 mod kernel;
 mod model;
+#[expect(dead_code, reason = "it plays other parts elsewhere")]
+#[path = "../work/screen.rs"]
+mod screen;
+mod terminal;
