@@ -3,8 +3,11 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod account;
 mod aliases;
+pub mod alive;
 mod arguments;
+pub mod audit;
 mod beneath;
 mod bwrap;
 mod cgroup;
@@ -12,6 +15,7 @@ mod descendants;
 pub mod doctor;
 mod doors;
 mod environment;
+mod first;
 mod home;
 mod idmap;
 pub mod inside;
@@ -31,6 +35,7 @@ pub mod start;
 mod steps;
 pub mod store;
 pub mod terminal;
+pub mod text;
 mod view;
 mod visible;
 pub mod walk;

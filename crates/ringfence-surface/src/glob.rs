@@ -113,6 +113,16 @@ impl Glob {
         Some(Self { tokens })
     }
 
+    /// `*`.
+    pub(crate) fn any() -> Self {
+        Self { tokens: vec![Token::Run] }
+    }
+
+    /// Does every name match?
+    pub(crate) fn is_any(&self) -> bool {
+        self.tokens == [Token::Run]
+    }
+
     /// Does the whole component match?
     pub fn matches(&self, name: &[u8]) -> bool {
         // Most names differ from the pattern at one of its ends already.
