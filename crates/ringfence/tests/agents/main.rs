@@ -9,7 +9,6 @@ mod dialect;
 mod ground;
 mod kernel;
 mod model;
-#[expect(dead_code, reason = "it plays other parts elsewhere")]
 #[path = "../work/screen.rs"]
 mod screen;
 mod terminal;
