@@ -134,6 +134,19 @@ pub struct Order<'a> {
     pub user: Option<(u32, u32)>,
     /// How much of a receipt is wanted.
     pub lines: Lines,
+    /// What it is.
+    pub occasion: Occasion,
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A session, on the streams of whoever starts it.
+    Session,
+    /// One call within a session, on the streams of whoever starts it.
+    Call,
+    /// One call within a session, on streams that are made for it.
+    CapturedCall,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -175,7 +188,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         let rule = workdir.because.to_string();
         return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
-    let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
+    let stdio = match order.occasion {
+        Occasion::Session | Occasion::Call => standards(surface),
+        Occasion::CapturedCall => Ok(Vec::new()),
+    };
+    let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
@@ -184,7 +201,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground, look).map(|seeded| seeded.copied);
+    let copied = match order.occasion {
+        Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
+        // The session had them copied, and one that only looks changes no cache.
+        Occasion::Call | Occasion::CapturedCall => Ok(0),
+    };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::launch::Ended;
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Order, prepare};
+use ringfence_session::start::{Commits, Occasion, Order, prepare};
 use ringfence_session::store::Session;
 use ringfence_surface::policy::Tier;
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
@@ -110,6 +110,7 @@ impl Ladder<'_> {
             command: &self.args.command,
             user: self.account,
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
+            occasion: Occasion::Session,
         };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
