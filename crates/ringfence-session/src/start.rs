@@ -33,7 +33,7 @@ use crate::script::{self, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
-use crate::store::Session;
+use crate::store::{Grants, Session};
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
@@ -163,6 +163,10 @@ pub struct Ready {
     pub commits: Commits,
     /// How many packages were copied from the user's own caches, or why they could not be.
     pub copied: io::Result<usize>,
+    /// What can be given to it while it runs.
+    pub grants: Grants,
+    /// Who runs the command.
+    pub identity: Identity,
 }
 
 /// What becomes of signatures under commits.
@@ -276,6 +280,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
+    let grants = grants(rung, payload.landlock.as_ref());
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() {
@@ -301,7 +306,18 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         // Whoever holds the key may be behind one of the sockets.
         Signing::AskedByRepository => Commits::AsAsked,
     };
-    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
+    let unwritable = idmap.err();
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity })
+}
+
+/// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
+/// start did.
+fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
+    match (rung, wall) {
+        (Rung::Bwrap | Rung::LandlockOnly, _) => Grants::None,
+        (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
+        (Rung::Native, _) => Grants::ReadsAndWrites,
+    }
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 pub mod curated;
 mod cursor;
 mod decide;
@@ -29,6 +30,7 @@ mod template;
 pub mod text;
 mod tighten;
 
+pub use agent::{AgentChoice, Client, Provider};
 pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
