@@ -65,6 +65,8 @@ fn run() -> io::Result<u8> {
         Walls::View => without_landlock(&mut plan),
     }
     let order = Order {
+        agent: None,
+        mode: ringfence_surface::policy::Mode::AcceptEdits,
         surface: &surface,
         facts: &facts,
         plan: &plan,

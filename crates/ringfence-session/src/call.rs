@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::io;
 
 use ringfence_plan::{Claim, Fence, Lines, Plan, Rung, Shortfall, claims, compile, syscalls};
+use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, HostFacts, Look, Pattern, SubPolicy, Surface, Widens};
 
 use crate::alive::Watched;
@@ -108,6 +109,8 @@ impl Within {
             session: &session,
             command,
             user: self.user,
+            agent: None,
+            mode: Mode::AcceptEdits,
             lines: Lines::Short,
             occasion,
         };

@@ -11,7 +11,7 @@ use ringfence_session::probe;
 use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
 use ringfence_session::store::{About, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
-use ringfence_surface::policy::Tier;
+use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
 use super::receipt;
@@ -111,6 +111,8 @@ impl Ladder<'_> {
             session,
             command: &self.args.command,
             user: self.account,
+            agent: self.args.policy.agent.as_deref(),
+            mode: Mode::AcceptEdits,
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
         };
