@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Order, Ready, prepare};
+use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
 use ringfence_session::store::{About, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
-use ringfence_surface::policy::Tier;
+use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
 use super::receipt;
@@ -111,7 +111,10 @@ impl Ladder<'_> {
             session,
             command: &self.args.command,
             user: self.account,
+            agent: self.args.policy.agent.as_deref(),
+            mode: Mode::AcceptEdits,
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
+            occasion: Occasion::Session,
         };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
