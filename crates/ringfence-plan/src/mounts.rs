@@ -72,6 +72,11 @@ pub enum MountOp {
         /// What it is called in the session's directory.
         name: String,
     },
+    /// A directory of the host made anew, so that a name can be added to it: what the host has in it is mounted afterwards.
+    Rebuilt {
+        /// Where.
+        path: AbsPath,
+    },
     /// A directory that may not be read, made of nothing: in it exists only what is mounted there afterwards.
     Hollow {
         /// Where.
@@ -100,6 +105,7 @@ impl MountOp {
             | Self::Mask { path, .. }
             | Self::Freeze { path }
             | Self::Own { path, .. }
+            | Self::Rebuilt { path }
             | Self::Hollow { path } => path,
         }
     }

@@ -65,6 +65,7 @@ fn run() -> io::Result<u8> {
         Walls::View => without_landlock(&mut plan),
     }
     let order = Order {
+        client: None,
         surface: &surface,
         facts: &facts,
         plan: &plan,

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod account;
+pub mod agent;
 mod aliases;
 mod arguments;
 mod beneath;

@@ -18,6 +18,7 @@ use ringfence_sys::seccomp;
 use rustix::fs::{AtFlags, Gid, Uid};
 
 use crate::account;
+use crate::agent::{self, Furnished, Furnishing};
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
@@ -132,6 +133,8 @@ pub struct Order<'a> {
     pub command: &'a [OsString],
     /// Who runs it where root starts it: user and group.
     pub user: Option<(u32, u32)>,
+    /// What the agent's client is started with, where the command is one.
+    pub client: Option<&'a Furnishing>,
     /// How much of a receipt is wanted.
     pub lines: Lines,
 }
@@ -150,6 +153,8 @@ pub struct Ready {
     pub commits: Commits,
     /// How many packages were copied from the user's own caches, or why they could not be.
     pub copied: io::Result<usize>,
+    /// Why the agent remembers nothing of earlier sessions, if it should.
+    pub forgetful: Option<io::Error>,
 }
 
 /// What becomes of signatures under commits.
@@ -184,6 +189,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
+    let client = order.client.map(|client| client.write(session.dir(), ground.owner)).transpose();
+    let mut client = client.map_err(|source| PrepareError::Home { source })?;
     let copied = seed(&ground, look).map(|seeded| seeded.copied);
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
@@ -199,6 +206,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
+    freeze(&mut walked, client.as_ref(), rung);
     let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
@@ -260,6 +268,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if rung.has_view() {
         mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
     }
+    if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
+        mounts = agent::with_room(mounts, &client.shown, look);
+        mounts.extend(client.shown.iter().map(|(path, name)| MountOp::Own { path: path.clone(), name: name.clone() }));
+    }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
             script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
@@ -279,7 +291,23 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         // Whoever holds the key may be behind one of the sockets.
         Signing::AskedByRepository => Commits::AsAsked,
     };
-    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
+    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
+    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied, forgetful })
+}
+
+/// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
+fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
+    let frozen = client.map(|client| client.frozen.as_slice()).unwrap_or_default();
+    if rung.has_view() {
+        walked.findings.protected.extend(frozen.iter().cloned());
+        return;
+    }
+    let reason = "Landlock takes nothing away below a directory that can be written";
+    walked.shortfalls.extend(frozen.iter().map(|path| Shortfall {
+        claim: Claim::Protected { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
@@ -298,7 +326,8 @@ fn words(
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets };
+    let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),

@@ -168,6 +168,7 @@ fn mount(op: &MountOp) -> String {
         MountOp::Mask { path, .. } => format!("  -- {path}"),
         MountOp::Freeze { path } => format!("  ro {path}  (protected)"),
         MountOp::Own { path, .. } => format!("  ro {path}  (the session's own)"),
+        MountOp::Rebuilt { path } => format!("  ro {path}  (made anew, with the host's names in it)"),
         MountOp::Hollow { path } => format!("  -- {path}  (but for what is mounted in it)"),
     }
 }
