@@ -66,6 +66,8 @@ fn run() -> io::Result<u8> {
     }
     let order = Order {
         client: None,
+        agent: None,
+        mode: ringfence_surface::policy::Mode::AcceptEdits,
         surface: &surface,
         facts: &facts,
         plan: &plan,

@@ -9,7 +9,7 @@ use ringfence_session::launch::Ended;
 use ringfence_session::probe;
 use ringfence_session::start::{Commits, Order, prepare};
 use ringfence_session::store::Session;
-use ringfence_surface::policy::Tier;
+use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
 mod agent;
@@ -117,6 +117,8 @@ impl Ladder<'_> {
             command: &client.command,
             user: self.account,
             client: client.furnishing.as_ref(),
+            agent: self.args.policy.agent.as_deref(),
+            mode: here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
         };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
