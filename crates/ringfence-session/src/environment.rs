@@ -33,6 +33,8 @@ pub(crate) struct Own<'a> {
     pub(crate) signing: Signing,
     pub(crate) doors: &'a Doors,
     pub(crate) secrets: &'a Secrets,
+    /// What the agent's client is told.
+    pub(crate) client: &'a [(&'static str, Vec<u8>)],
 }
 
 /// Builds the environment from the caller's.
@@ -63,7 +65,7 @@ pub(crate) fn build(
             Some((name.clone(), value))
         })
         .collect();
-    let home = real(own.session.join("home"), look);
+    let home = home(own.session, look);
     let mut set = |name: &str, value: &[u8]| variables.insert(name.into(), value.to_vec());
     let path = caller.get(b"PATH".as_slice()).map(Vec::as_slice).unwrap_or_default();
     let dirs = path.split(|b| *b == b':').filter(|dir| dir.first() == Some(&b'/'));
@@ -88,8 +90,14 @@ pub(crate) fn build(
     for (name, value) in toolchains(caller, surface, facts, look) {
         variables.insert(name, value);
     }
+    variables.extend(own.client.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.clone())));
     own.secrets.hide(&mut variables);
     variables
+}
+
+/// The private home.
+pub(crate) fn home(session: &AbsPath, look: &mut dyn Look) -> AbsPath {
+    real(session.join("home"), look)
 }
 
 /// Where a place of ours really is: its directory may be a link to another disk, which is not there inside.

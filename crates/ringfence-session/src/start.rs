@@ -12,27 +12,32 @@ use ringfence_plan::{
     Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
     Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
+use ringfence_surface::policy::Mode;
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::{AtFlags, Gid, Uid};
 
+use crate::account;
+use crate::agent::{self, Furnished, Furnishing};
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
+use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
+use crate::record::{Record, RecordError};
 use crate::script::{self, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
-use crate::store::Session;
+use crate::store::{Grants, Session};
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
@@ -82,6 +87,15 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// What the session gives to the agent could not be written.
+    #[error("cannot give the session what is its own")]
+    Given {
+        /// Why.
+        source: io::Error,
+    },
+    /// The session's record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// A socket in the place of one of the host's could not be made.
     #[error("cannot make a socket that leads out")]
     Socket {
@@ -131,8 +145,27 @@ pub struct Order<'a> {
     pub command: &'a [OsString],
     /// Who runs it where root starts it: user and group.
     pub user: Option<(u32, u32)>,
+    /// What the agent's client is started with, where the command is one.
+    pub client: Option<&'a Furnishing>,
+    /// Which client the command is, if it is one that ringfence knows.
+    pub agent: Option<&'a str>,
+    /// How much its tool calls are held back.
+    pub mode: Mode,
     /// How much of a receipt is wanted.
     pub lines: Lines,
+    /// What it is.
+    pub occasion: Occasion,
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A session, on the streams of whoever starts it.
+    Session,
+    /// One call within a session, on the streams of whoever starts it.
+    Call,
+    /// One call within a session, on streams that are made for it.
+    CapturedCall,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -149,6 +182,12 @@ pub struct Ready {
     pub commits: Commits,
     /// How many packages were copied from the user's own caches, or why they could not be.
     pub copied: io::Result<usize>,
+    /// What can be given to it while it runs.
+    pub grants: Grants,
+    /// Who runs the command.
+    pub identity: Identity,
+    /// Why the agent remembers nothing of earlier sessions, if it should.
+    pub forgetful: Option<io::Error>,
 }
 
 /// What becomes of signatures under commits.
@@ -174,16 +213,27 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         let rule = workdir.because.to_string();
         return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
-    let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
+    let stdio = match order.occasion {
+        Occasion::Session | Occasion::Call => standards(surface),
+        Occasion::CapturedCall => Ok(Vec::new()),
+    };
+    let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
+    let program = give(order)?;
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground, look).map(|seeded| seeded.copied);
+    let client = order.client.map(|client| client.write(session.dir(), ground.owner)).transpose();
+    let mut client = client.map_err(|source| PrepareError::Home { source })?;
+    let copied = match order.occasion {
+        Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
+        // The session had them copied, and one that only looks changes no cache.
+        Occasion::Call | Occasion::CapturedCall => Ok(0),
+    };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
@@ -198,6 +248,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
+    freeze(&mut walked, client.as_ref(), rung);
     let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
@@ -206,11 +257,14 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
     guards.protected.retain(|path| !doors.has(path));
-    let (landlock, mut withheld) = match rung {
+    let (mut landlock, mut withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    if let Reached::Admitted(rule) = &program {
+        landlock.rules.push(rule.clone());
+    }
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -254,11 +308,18 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
+    let grants = grants(rung, payload.landlock.as_ref());
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
-    if rung.has_view() && look.path(&hosts_file()) == PathFact::File {
-        own_hosts_file(session).map_err(|source| PrepareError::Home { source })?;
-        mounts.push(MountOp::Own { path: hosts_file(), name: HOSTS.to_owned() });
+    if rung.has_view() {
+        mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
+    }
+    if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
+        mounts = agent::with_room(mounts, &client.shown, look);
+        mounts.extend(client.shown.iter().map(|(path, name)| MountOp::Own { path: path.clone(), name: name.clone() }));
+    }
+    if let Reached::Mounted(op) = program {
+        mounts.push(op);
     }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
@@ -271,7 +332,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
+    let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
@@ -279,7 +341,49 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         // Whoever holds the key may be behind one of the sockets.
         Signing::AskedByRepository => Commits::AsAsked,
     };
-    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
+    let unwritable = idmap.err();
+    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
+}
+
+/// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
+/// start did.
+fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
+    match (rung, wall) {
+        (Rung::Bwrap | Rung::LandlockOnly, _) => Grants::None,
+        (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
+        (Rung::Native, _) => Grants::ReadsAndWrites,
+    }
+}
+
+/// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
+fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
+    let frozen = client.map(|client| client.frozen.as_slice()).unwrap_or_default();
+    if rung.has_view() {
+        walked.findings.protected.extend(frozen.iter().cloned());
+        return;
+    }
+    let reason = "Landlock takes nothing away below a directory that can be written";
+    walked.shortfalls.extend(frozen.iter().map(|path| Shortfall {
+        claim: Claim::Protected { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
+}
+
+/// Writes what the agent is given: the record of the session, and ringfence itself.
+fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+    let Order { surface, rung, session, .. } = *order;
+    let record = Record {
+        session: session.name().to_owned(),
+        agent: order.agent.map(str::to_owned),
+        mode: order.mode,
+        rung,
+        home: session.dir().join("home"),
+        surface,
+    };
+    record.write(&given::dir(session.dir()).join(given::RECORD))?;
+    given::program(surface, rung, session.dir()).map_err(|source| PrepareError::Given { source })
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
@@ -298,7 +402,8 @@ fn words(
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets };
+    let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -329,20 +434,50 @@ fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (Landl
     (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
 }
 
-/// The session's own file of names.
-const HOSTS: &str = "hosts";
-
-fn hosts_file() -> AbsPath {
-    AbsPath::root().join("etc/hosts")
-}
-
 /// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
 /// for, and the host's file is read outside.
-fn own_hosts_file(session: &Session) -> io::Result<()> {
-    let text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
-    let path = session.dir().join(HOSTS);
-    fs::write(os_path(&path), text)?;
-    fs::set_permissions(os_path(&path), fs::Permissions::from_mode(0o644))
+const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+
+/// The machine's own name, which many programs look up without meaning to reach anybody. A host that the policy names is asked
+/// for like any other.
+fn own_name(surface: &Surface) -> String {
+    let system = rustix::system::uname();
+    let Some(target) = system.nodename().to_str().ok().and_then(|name| HostTarget::new(name, 1).ok()) else {
+        return String::new();
+    };
+    let is_listed = surface.reach().hosts.iter().any(|entry| entry.value.matches_host(&target));
+    match (target.name(), target.name().split_once('.')) {
+        _ if is_listed || target.address().is_some() => String::new(),
+        (name, Some((short, _))) => format!("127.0.1.1 {name} {short}\n"),
+        (name, None) => format!("127.0.1.1 {name}\n"),
+    }
+}
+
+/// Files of the system that the session has its own of.
+fn own_files(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<MountOp>> {
+    let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
+    let session = order.session.dir();
+    let mut mounts = Vec::new();
+    let mut put = |path: AbsPath, name: &str, content: &[u8]| {
+        let file = session.join(name);
+        fs::write(os_path(&file), content)?;
+        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
+        mounts.push(MountOp::Own { path, name: name.to_owned() });
+        Ok::<(), io::Error>(())
+    };
+    let hosts = AbsPath::root().join("etc/hosts");
+    if look.path(&hosts) == PathFact::File {
+        put(hosts, "hosts", &[HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat())?;
+    }
+    let accounts = account::list();
+    let is_shown = order.surface.decide(&accounts, Access::Read).is_allowed();
+    if is_shown && look.path(&accounts) == PathFact::File {
+        let home = environment::home(session, look);
+        if let Some(list) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
+            put(accounts, "passwd", &list)?;
+        }
+    }
+    Ok(mounts)
 }
 
 /// Whether anything is reached, and by which rules.
@@ -417,7 +552,7 @@ fn owner(identity: Identity) -> Owner {
 
 /// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
 /// mapped, nor does it need to.
-fn is_initial_user_namespace() -> bool {
+pub(crate) fn is_initial_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }

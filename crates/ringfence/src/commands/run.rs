@@ -1,18 +1,24 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
-use ringfence_session::launch::Ended;
+use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Order, prepare};
-use ringfence_session::store::Session;
-use ringfence_surface::policy::Tier;
+use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
+use ringfence_session::store::{About, SCHEMA, Session};
+use ringfence_session::text::{Bytes, now_ms};
+use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
+mod agent;
+mod sign_in;
+
 use super::receipt;
+use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
 use crate::error::Failure;
 use crate::host::{Recorder, mounts, os_path, user};
@@ -75,6 +81,7 @@ impl Ladder<'_> {
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
         if caps.memory.is_some() || caps.pids.is_some() {
             // Only who looks for a control group needs them, and the kernel takes its time.
@@ -101,15 +108,21 @@ impl Ladder<'_> {
     fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
+        let client = agent::client(self.args, &here, session, rung)?;
+        client.said.iter().for_each(|line| say(line));
         let order = Order {
             surface,
             facts: &here.facts,
             plan: &plan,
             rung,
             session,
-            command: &self.args.command,
+            command: &client.command,
             user: self.account,
+            client: client.furnishing.as_ref(),
+            agent: self.args.policy.agent.as_deref(),
+            mode: here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
+            occasion: Occasion::Session,
         };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
@@ -124,11 +137,39 @@ impl Ladder<'_> {
             Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
             Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
         }
+        if let Some(cause) = &ready.forgetful {
+            say(&format!("ringfence: the agent remembers nothing of earlier sessions: {cause}"));
+        }
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
+        let about = self.about(&here, session, rung, &ready);
+        about.write(session.dir()).map_err(|source| Failure::Write { path: os_path(session.dir()).into(), source })?;
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
-        prepared.run(|| drop((here, plan, found))).map_err(|source| Failure::Start { source })
+        prepared.run(None, || drop((here, plan, found))).map_err(|source| Failure::Start { source })
+    }
+
+    /// What others may know of the session.
+    fn about(&self, here: &Here, session: &Session, rung: Rung, ready: &Ready) -> About {
+        let surface = &here.resolved.surface;
+        let words: Vec<Vec<u8>> = self.args.command.iter().map(|word| word.as_bytes().to_vec()).collect();
+        About {
+            schema: SCHEMA,
+            id: session.name().to_owned(),
+            pid: std::process::id(),
+            started_ms: now_ms(),
+            project: Bytes::new(surface.root().as_bytes()),
+            workdir: Bytes::new(surface.workdir().as_bytes()),
+            command: About::shorten(&words),
+            rung: rung.to_string(),
+            user: match ready.identity {
+                Identity::Other { uid, .. } => Some(uid),
+                Identity::Caller { .. } => None,
+            },
+            agent: self.args.policy.agent.clone(),
+            shortfalls: receipt::grouped(ready.receipt.shortfalls()),
+            grants: ready.grants,
+        }
     }
 
     /// Says what does not hold, and refuses where it must.
