@@ -1,9 +1,10 @@
-//! `cargo xtask bench`: measures `decide` with criterion, and the fence beside bubblewrap and beside nothing, and holds both to
-//! their bars.
+//! `cargo xtask bench`: measures `decide` with criterion, files and commands of the library beside the bare calls, and the fence
+//! beside bubblewrap and beside nothing, and holds all of them to their bars.
 
 mod bars;
 pub(crate) mod calls;
 mod clock;
+mod files;
 mod ground;
 mod many;
 pub(crate) mod net;
@@ -51,11 +52,43 @@ impl Measurement {
     }
 }
 
-/// Runs the benchmarks, prints tables, and fails when a figure is over its bar or when none has one.
-pub(crate) fn run(root: &Path, effort: Effort) -> ExitCode {
-    let decide = tell("decide", measure(root, effort).and_then(judge));
-    let fence = tell("fence", ground::measure(root, effort).map(|_| "measured".to_owned()));
-    if decide && fence { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+/// A part of the benchmarks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Decide,
+    Files,
+    Fence,
+}
+
+impl Part {
+    const ALL: [Self; 3] = [Self::Decide, Self::Files, Self::Fence];
+
+    /// By its name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| part.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Decide => "decide",
+            Self::Files => "files",
+            Self::Fence => "fence",
+        }
+    }
+}
+
+/// Runs the benchmarks, or one part of them, prints tables, and fails when a figure is over its bar or when none has one.
+pub(crate) fn run(root: &Path, effort: Effort, only: Option<Part>) -> ExitCode {
+    let mut is_well = true;
+    for part in Part::ALL.into_iter().filter(|part| only.is_none_or(|only| only == *part)) {
+        let result = match part {
+            Part::Decide => measure(root, effort).and_then(judge),
+            Part::Files => files::run(root, effort),
+            Part::Fence => ground::measure(root, effort).map(|_| "measured".to_owned()),
+        };
+        is_well &= tell(part.name(), result);
+    }
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Measures the fence alone, where [`ground`] has laid everything out.

@@ -22,7 +22,8 @@ usage: cargo xtask COMMAND
 
   test             install what is missing, then check format, lints, rules, tests, docs and dependencies
   tidy             check the rules of this repository
-  bench [--quick]  measure `decide` and the fence, and fail when a figure is over its bar
+  bench [--quick] [--only decide|files|fence]
+                   measure `decide`, the library's files and the fence, and fail when a figure is over its bar
   dist             build the program as one file that needs no library of the host";
 
 /// The exit code for a command line that we do not understand.
@@ -33,7 +34,7 @@ const EXIT_USAGE: u8 = 2;
 enum Chore<'w> {
     Test,
     Tidy,
-    Bench(bench::Effort),
+    Bench(bench::Effort, Option<bench::Part>),
     Dist,
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort),
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
     match understand(&words) {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
-        Some(Chore::Bench(effort)) => bench::run(&workspace_root(), effort),
+        Some(Chore::Bench(effort, only)) => bench::run(&workspace_root(), effort, only),
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort)) => bench::fence(dir.as_ref(), effort),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
@@ -74,8 +75,17 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
     match words {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
-        ["bench"] => Some(Chore::Bench(bench::Effort::Full)),
-        ["bench", "--quick"] => Some(Chore::Bench(bench::Effort::Quick)),
+        ["bench", rest @ ..] => {
+            let (effort, rest) = match rest {
+                ["--quick", rest @ ..] => (bench::Effort::Quick, rest),
+                rest => (bench::Effort::Full, rest),
+            };
+            match rest {
+                [] => Some(Chore::Bench(effort, None)),
+                ["--only", part] => Some(Chore::Bench(effort, Some(bench::Part::named(part)?))),
+                _ => None,
+            }
+        }
         ["dist"] => Some(Chore::Dist),
         ["bench-fence", dir] => Some(Chore::BenchFence(dir, bench::Effort::Full)),
         ["bench-fence", dir, "--quick"] => Some(Chore::BenchFence(dir, bench::Effort::Quick)),
@@ -102,7 +112,10 @@ mod tests {
     #[test]
     fn only_known_command_lines_are_understood() {
         assert_eq!(understand(&["test"]), Some(Chore::Test));
-        assert_eq!(understand(&["bench", "--quick"]), Some(Chore::Bench(bench::Effort::Quick)));
+        assert_eq!(understand(&["bench", "--quick"]), Some(Chore::Bench(bench::Effort::Quick, None)));
+        let files = Some(Chore::Bench(bench::Effort::Full, Some(bench::Part::Files)));
+        assert_eq!(understand(&["bench", "--only", "files"]), files);
+        assert_eq!(understand(&["bench", "--only", "nothing"]), None);
         for unknown in [&[][..], &["tests"], &["tidy", "--fix"], &["bench", "--fast"], &["test", "test"], &[""]] {
             assert_eq!(understand(unknown), None, "{unknown:?}");
         }
