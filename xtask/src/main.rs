@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod clients;
 mod dist;
 mod packages;
 mod say;

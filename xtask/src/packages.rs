@@ -51,6 +51,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "nodejs", sign: Sign::File("/usr/bin/node"), why: WORK },
     Package { name: "npm", sign: Sign::File("/usr/bin/npm"), why: WORK },
     Package { name: "openssh-client", sign: Sign::File("/usr/bin/ssh-agent"), why: WORK },
+    Package { name: "openssh-server", sign: Sign::File("/usr/sbin/sshd"), why: NET },
     Package { name: "openssl", sign: Sign::File("/usr/bin/openssl"), why: NET },
     Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
     Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },

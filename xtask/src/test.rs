@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::clients;
 use crate::packages;
 use crate::say;
 use crate::steps::{Failure, Outcome, Step, cargo, has_subcommand, must_succeed, run_all};
@@ -19,6 +20,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         Step { name: "clippy", work: Box::new(|| clippy(root)) },
         Step { name: "fuzz targets", work: Box::new(|| fuzz_targets(root)) },
         Step { name: "other systems", work: Box::new(|| other_systems(root)) },
+        Step { name: "clients", work: Box::new(|| clients::install_missing(root)) },
         Step { name: "tests", work: Box::new(|| tests(root)) },
         Step {
             name: "doc tests",
@@ -55,7 +57,16 @@ const OTHER_SYSTEMS: &[(&str, &[&str])] = &[
     ("aarch64-unknown-linux-gnu", &["--workspace"]),
     (
         "x86_64-apple-darwin",
-        &["--package", "ringfence", "--package", "ringfence-session", "--package", "ringfence-sys"],
+        &[
+            "--package",
+            "ringfence",
+            "--package",
+            "ringfence-fs",
+            "--package",
+            "ringfence-session",
+            "--package",
+            "ringfence-sys",
+        ],
     ),
 ];
 

@@ -63,7 +63,7 @@ pub(crate) fn build(
             Some((name.clone(), value))
         })
         .collect();
-    let home = real(own.session.join("home"), look);
+    let home = home(own.session, look);
     let mut set = |name: &str, value: &[u8]| variables.insert(name.into(), value.to_vec());
     let path = caller.get(b"PATH".as_slice()).map(Vec::as_slice).unwrap_or_default();
     let dirs = path.split(|b| *b == b':').filter(|dir| dir.first() == Some(&b'/'));
@@ -90,6 +90,11 @@ pub(crate) fn build(
     }
     own.secrets.hide(&mut variables);
     variables
+}
+
+/// The private home.
+pub(crate) fn home(session: &AbsPath, look: &mut dyn Look) -> AbsPath {
+    real(session.join("home"), look)
 }
 
 /// Where a place of ours really is: its directory may be a link to another disk, which is not there inside.

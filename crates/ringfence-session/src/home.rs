@@ -1,4 +1,5 @@
-//! What the private home starts with: the user's name for git and those settings of tools that hold no secret.
+//! What the private home starts with: the user's name for git, the keys of SSH servers that may be reached, and those settings
+//! of tools that hold no secret.
 //!
 //! Git's configuration goes along into every session, since `git init` and a commit in a fresh directory are ordinary work.
 //! The other settings belong to packs. Everything is written anew from a list of keys; no file of the user's is shown.
@@ -7,6 +8,7 @@ mod cargo;
 mod git;
 mod git_config;
 mod lines;
+mod ssh;
 
 use std::io;
 
@@ -36,6 +38,7 @@ pub(crate) struct Ground<'a> {
 pub(crate) fn furnish(ground: &Ground<'_>, session: &AbsPath, look: &mut dyn Look) -> io::Result<Signing> {
     let home = Dir::open(&session.join("home"), ground.owner)?;
     let signing = git::furnish(ground, &home, look)?;
+    ssh::furnish(ground, &home, look)?;
     for pack in ground.surface.packs().iter().filter_map(|name| pack(name)) {
         for settings in pack.settings {
             ground.settings(settings, &home, look)?;

@@ -14,7 +14,6 @@
 //! writing to descriptors that are open already, connecting to sockets.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,7 +21,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringfence_surface::Shown;
+use ringfence_surface::{GlobListError, Literal, RelativeGlob, Shown, WritableGlobs};
 use ringfence_sys::landlock::{self, AccessFs, AccessNet, RestrictFlags, Ruleset, Scope, Supported};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -92,58 +91,6 @@ fn judge(found: Supported) -> Result<(Abi, AccessFs), LandlockUnavailable> {
     Ok((Abi(found.abi), found.fs))
 }
 
-/// What is wrong with a glob.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum GlobFault {
-    /// `/etc/*`.
-    Absolute,
-    /// `~/x`.
-    Home,
-    /// `C:\x`, `\\host\x`.
-    WindowsAbsolute,
-    /// `../x`, `a/../b`.
-    Parent,
-    /// Nothing at all.
-    Empty,
-    /// `{a,b}`.
-    Braces,
-    /// `a/**/b/**`.
-    TwoDoubleStars,
-    /// `*/x/**`.
-    WildcardBeforeDoubleStar,
-    /// `a/**b`.
-    GluedDoubleStar,
-    /// `[a`.
-    UnclosedClass,
-    /// `a\*`.
-    Backslash,
-}
-
-impl GlobFault {
-    /// Does it point out of the anchor, rather than say nothing that can be understood?
-    pub fn is_escape(self) -> bool {
-        matches!(self, Self::Absolute | Self::Home | Self::WindowsAbsolute | Self::Parent)
-    }
-}
-
-impl fmt::Display for GlobFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Absolute => "leads out of the anchor: it is absolute",
-            Self::Home => "leads out of the anchor: it begins with `~`",
-            Self::WindowsAbsolute => "leads out of the anchor: it is absolute on Windows",
-            Self::Parent => "leads out of the anchor: it holds `..`",
-            Self::Empty => "is empty",
-            Self::Braces => "holds braces, which are not supported: write one glob for each alternative",
-            Self::TwoDoubleStars => "holds `**` twice",
-            Self::WildcardBeforeDoubleStar => "has a wildcard before `**`",
-            Self::GluedDoubleStar => "has a `**` that is not a whole component",
-            Self::UnclosedClass => "has a `[` that is never closed",
-            Self::Backslash => "holds a backslash, which is not supported",
-        })
-    }
-}
-
 /// Why a command did not become jailed. Nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
@@ -153,17 +100,9 @@ pub enum JailError {
         /// What is missing.
         missing: &'static str,
     },
-    /// No glob: nothing would be writable, which nobody means.
-    #[error("no glob is named, so nothing would be writable")]
-    NoGlobs,
-    /// A glob cannot be used.
-    #[error("`{}` {fault}", Shown(glob.as_bytes()))]
-    Glob {
-        /// As given.
-        glob: OsString,
-        /// What is wrong.
-        fault: GlobFault,
-    },
+    /// There is no glob, or one that cannot be used.
+    #[error(transparent)]
+    Globs(#[from] GlobListError),
     /// The anchor cannot be opened.
     #[error("open({}, O_PATH|O_DIRECTORY)", Shown(anchor.as_os_str().as_bytes()))]
     Anchor {
@@ -208,7 +147,7 @@ impl JailError {
     /// 2: the arguments cannot be used; 3: the restriction failed; 4: the command cannot be executed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage { .. } | Self::NoGlobs | Self::Glob { .. } | Self::Anchor { .. } | Self::Prefix { .. } => 2,
+            Self::Usage { .. } | Self::Globs(_) | Self::Anchor { .. } | Self::Prefix { .. } => 2,
             Self::Unavailable(_) | Self::Restrict { .. } => 3,
             Self::Exec { .. } => 4,
         }
@@ -221,7 +160,7 @@ impl JailError {
                 Some("make the directory first: a jail makes none")
             }
             Self::Prefix { .. } => Some("name the real directory: links below the anchor are not followed"),
-            Self::Glob { fault, .. } if fault.is_escape() => Some("write it relative to the anchor, without `..`"),
+            Self::Globs(GlobListError::Escape { .. }) => Some("write it relative to the anchor, without `..`"),
             Self::Unavailable(_) => Some("Linux 6.2 or later with Landlock switched on is needed (lsm=... at boot)"),
             _ => None,
         }
@@ -268,20 +207,12 @@ impl Jail {
     /// # Errors
     /// When there is no glob, one is not usable, or its directory does not exist below the anchor.
     pub fn new(anchor: &Path, globs: &[impl AsRef<OsStr>]) -> Result<Self, JailError> {
-        if globs.is_empty() {
-            return Err(JailError::NoGlobs);
-        }
-        let mut prefixes = Vec::new();
-        for glob in globs {
-            let glob = glob.as_ref();
-            let prefix = literal_prefix(glob.as_bytes());
-            prefixes.push(prefix.map_err(|fault| JailError::Glob { glob: glob.to_owned(), fault })?);
-        }
+        let globs = WritableGlobs::new(globs.iter().map(|glob| glob.as_ref().as_bytes()))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(anchor, flags, Mode::empty())
             .map_err(|errno| JailError::Anchor { anchor: anchor.to_owned(), source: errno.into() })?;
         let mut writable = Vec::new();
-        for prefix in &prefixes {
+        for prefix in globs.iter().map(RelativeGlob::literal) {
             let opened = open_directory(&root, prefix);
             let prefix = PathBuf::from(OsStr::from_bytes(&prefix.path));
             writable.push(opened.map_err(|errno| JailError::Prefix { prefix, source: errno.into() })?);
@@ -324,20 +255,11 @@ impl Jail {
     }
 }
 
-/// The part of a glob that names one place.
-#[derive(Debug, PartialEq, Eq)]
-struct Prefix {
-    /// Below the anchor; `.` for the anchor itself.
-    path: Vec<u8>,
-    /// The whole glob was literal: it may name a file.
-    whole: bool,
-}
-
 /// Below the anchor and through no link. A literal glob that names no directory stands for the one it is in.
-fn open_directory(anchor: &OwnedFd, prefix: &Prefix) -> Result<OwnedFd, Errno> {
+fn open_directory(anchor: &OwnedFd, prefix: &Literal) -> Result<OwnedFd, Errno> {
     let opened = open_beneath(anchor, &prefix.path);
     match opened {
-        Err(Errno::NOTDIR | Errno::NOENT) if prefix.whole => {
+        Err(Errno::NOTDIR | Errno::NOENT) if prefix.is_whole => {
             let end = prefix.path.iter().rposition(|byte| *byte == b'/');
             let parent = end.map_or(b".".as_slice(), |end| &prefix.path[..end]);
             open_beneath(anchor, parent)
@@ -358,69 +280,6 @@ fn open_beneath(anchor: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
         }
     }
     Err(Errno::AGAIN)
-}
-
-fn literal_prefix(glob: &[u8]) -> Result<Prefix, GlobFault> {
-    check_shape(glob)?;
-    let is_wild = |component: &[u8]| component.iter().any(|byte| b"*?[".contains(byte));
-    let components: Vec<&[u8]> =
-        glob.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();
-    let literal = components.iter().take_while(|component| !is_wild(component)).count();
-    let path = match literal {
-        0 => b".".to_vec(),
-        _ => components[..literal].join(&b'/'),
-    };
-    Ok(Prefix { path, whole: literal == components.len() })
-}
-
-fn check_shape(glob: &[u8]) -> Result<(), GlobFault> {
-    let is_drive = matches!(glob, [letter, b':', ..] if letter.is_ascii_alphabetic());
-    let fault = match glob {
-        [] => GlobFault::Empty,
-        [b'/', ..] => GlobFault::Absolute,
-        [b'~', ..] => GlobFault::Home,
-        [b'\\', b'\\', ..] => GlobFault::WindowsAbsolute,
-        _ if is_drive && matches!(glob.get(2), None | Some(b'/' | b'\\')) => GlobFault::WindowsAbsolute,
-        _ if glob.split(|byte| matches!(byte, b'/' | b'\\')).any(|part| part == b"..") => GlobFault::Parent,
-        _ if glob.contains(&b'\\') => GlobFault::Backslash,
-        _ if glob.contains(&b'{') || glob.contains(&b'}') => GlobFault::Braces,
-        _ => return check_components(glob),
-    };
-    Err(fault)
-}
-
-fn check_components(glob: &[u8]) -> Result<(), GlobFault> {
-    let (mut wild, mut double) = (false, false);
-    for component in glob.split(|byte| *byte == b'/') {
-        if component == b"**" {
-            if double {
-                return Err(GlobFault::TwoDoubleStars);
-            }
-            if wild {
-                return Err(GlobFault::WildcardBeforeDoubleStar);
-            }
-            double = true;
-            continue;
-        }
-        if component.windows(2).any(|pair| pair == b"**") {
-            return Err(GlobFault::GluedDoubleStar);
-        }
-        check_classes(component)?;
-        wild |= component.iter().any(|byte| b"*?[".contains(byte));
-    }
-    Ok(())
-}
-
-/// Each `[` has its `]` in the same component; one that follows `[` or `[!` at once is a member.
-fn check_classes(component: &[u8]) -> Result<(), GlobFault> {
-    let mut rest = component;
-    while let Some(open) = rest.iter().position(|byte| *byte == b'[') {
-        rest = &rest[open + 1..];
-        let negated = usize::from(matches!(rest.first(), Some(b'!' | b'^')));
-        let close = rest.iter().skip(negated + 1).position(|byte| *byte == b']').ok_or(GlobFault::UnclosedClass)?;
-        rest = &rest[negated + 1 + close + 1..];
-    }
-    Ok(())
 }
 
 /// The command, by way of this program's [`SUBCOMMAND`]: this program, started once more, restricts itself and becomes the
@@ -472,12 +331,6 @@ pub fn wrap_with(
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(glob: &str, expected: Result<(&str, bool), GlobFault>) {
-        let expected = expected.map(|(path, whole)| Prefix { path: path.into(), whole });
-        assert_eq!(literal_prefix(glob.as_bytes()), expected, "{glob}");
-    }
-
     /// The number alone is no promise: some kernels report one and take less.
     #[test]
     fn t6_the_floor_is_abi_3() {
@@ -488,75 +341,5 @@ mod tests {
         assert_eq!(kernel(7, AccessFs::ABI_5).unwrap(), (Abi(7), AccessFs::ABI_5));
         assert_eq!(kernel(6, AccessFs::ABI_3).unwrap(), (Abi(6), AccessFs::ABI_3));
         assert!(matches!(kernel(6, AccessFs::ABI_2), Err(LandlockUnavailable::Incomplete { found: 6 })));
-    }
-
-    #[test]
-    fn t7_the_literal_part_of_a_glob() {
-        check("src/*.rs", Ok(("src", false)));
-        check("src/**", Ok(("src", false)));
-        check("src/**/*.rs", Ok(("src", false)));
-        check("a/b/c/*", Ok(("a/b/c", false)));
-        check("a/b*/c", Ok(("a", false)));
-        check("a/?", Ok(("a", false)));
-        check("a/[bc]/d", Ok(("a", false)));
-        check("*", Ok((".", false)));
-        check("**", Ok((".", false)));
-        check("*.md", Ok((".", false)));
-        check("a", Ok(("a", true)));
-        check("a/b.txt", Ok(("a/b.txt", true)));
-        check("./a//b/", Ok(("a/b", true)));
-        check(".", Ok((".", true)));
-        check("-rf/*", Ok(("-rf", false)));
-        check("a\nb/*", Ok(("a\nb", false)));
-        check("...", Ok(("...", true)));
-        check("[]x]/a", Ok((".", false)));
-        check("x]", Ok(("x]", true)));
-    }
-
-    #[test]
-    fn t7_globs_that_lead_out() {
-        for (glob, fault) in [
-            ("/etc", GlobFault::Absolute),
-            ("/", GlobFault::Absolute),
-            ("//x", GlobFault::Absolute),
-            ("~", GlobFault::Home),
-            ("~/x", GlobFault::Home),
-            ("~root/x", GlobFault::Home),
-            ("..", GlobFault::Parent),
-            ("../x", GlobFault::Parent),
-            ("a/../b", GlobFault::Parent),
-            ("a/..", GlobFault::Parent),
-            ("a/*/../b", GlobFault::Parent),
-            (r"a\..\b", GlobFault::Parent),
-            (r"C:\x", GlobFault::WindowsAbsolute),
-            ("c:/x", GlobFault::WindowsAbsolute),
-            (r"\\host\x", GlobFault::WindowsAbsolute),
-        ] {
-            check(glob, Err(fault));
-            assert!(fault.is_escape(), "{glob}");
-        }
-    }
-
-    #[test]
-    fn t7_globs_that_say_nothing() {
-        for (glob, fault) in [
-            ("", GlobFault::Empty),
-            ("a/{b,c}", GlobFault::Braces),
-            ("a}", GlobFault::Braces),
-            ("**/a/**", GlobFault::TwoDoubleStars),
-            ("*/a/**", GlobFault::WildcardBeforeDoubleStar),
-            ("a?/**", GlobFault::WildcardBeforeDoubleStar),
-            ("a/**b", GlobFault::GluedDoubleStar),
-            ("a/b**", GlobFault::GluedDoubleStar),
-            ("a/***", GlobFault::GluedDoubleStar),
-            ("a/[b", GlobFault::UnclosedClass),
-            ("a/[]", GlobFault::UnclosedClass),
-            ("a/[!]", GlobFault::UnclosedClass),
-            ("a/[b/c]", GlobFault::UnclosedClass),
-            (r"a\*", GlobFault::Backslash),
-        ] {
-            check(glob, Err(fault));
-            assert!(!fault.is_escape(), "{glob}");
-        }
     }
 }

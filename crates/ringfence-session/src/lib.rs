@@ -3,8 +3,11 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod account;
 mod aliases;
+pub mod alive;
 mod arguments;
+pub mod audit;
 mod beneath;
 mod bwrap;
 mod bytes;
@@ -13,6 +16,7 @@ mod descendants;
 pub mod doctor;
 mod doors;
 mod environment;
+mod first;
 pub mod given;
 mod home;
 mod idmap;
@@ -34,6 +38,7 @@ pub mod start;
 mod steps;
 pub mod store;
 pub mod terminal;
+pub mod text;
 mod view;
 mod visible;
 pub mod walk;

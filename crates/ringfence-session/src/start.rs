@@ -13,11 +13,12 @@ use ringfence_plan::{
     Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, PathFact, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::{AtFlags, Gid, Uid};
 
+use crate::account;
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
@@ -35,7 +36,7 @@ use crate::script::{self, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
-use crate::store::Session;
+use crate::store::{Grants, Session};
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
@@ -165,6 +166,10 @@ pub struct Ready {
     pub commits: Commits,
     /// How many packages were copied from the user's own caches, or why they could not be.
     pub copied: io::Result<usize>,
+    /// What can be given to it while it runs.
+    pub grants: Grants,
+    /// Who runs the command.
+    pub identity: Identity,
 }
 
 /// What becomes of signatures under commits.
@@ -274,11 +279,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
+    let grants = grants(rung, payload.landlock.as_ref());
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
-    if rung.has_view() && look.path(&hosts_file()) == PathFact::File {
-        own_hosts_file(session).map_err(|source| PrepareError::Home { source })?;
-        mounts.push(MountOp::Own { path: hosts_file(), name: HOSTS.to_owned() });
+    if rung.has_view() {
+        mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
     }
     if let Reached::Mounted(op) = program {
         mounts.push(op);
@@ -294,7 +299,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
+    let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
@@ -302,7 +308,18 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         // Whoever holds the key may be behind one of the sockets.
         Signing::AskedByRepository => Commits::AsAsked,
     };
-    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied })
+    let unwritable = idmap.err();
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity })
+}
+
+/// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
+/// start did.
+fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
+    match (rung, wall) {
+        (Rung::Bwrap | Rung::LandlockOnly, _) => Grants::None,
+        (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
+        (Rung::Native, _) => Grants::ReadsAndWrites,
+    }
 }
 
 /// Writes what the agent is given: the record of the session, and ringfence itself.
@@ -367,20 +384,50 @@ fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (Landl
     (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
 }
 
-/// The session's own file of names.
-const HOSTS: &str = "hosts";
-
-fn hosts_file() -> AbsPath {
-    AbsPath::root().join("etc/hosts")
-}
-
 /// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
 /// for, and the host's file is read outside.
-fn own_hosts_file(session: &Session) -> io::Result<()> {
-    let text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
-    let path = session.dir().join(HOSTS);
-    fs::write(os_path(&path), text)?;
-    fs::set_permissions(os_path(&path), fs::Permissions::from_mode(0o644))
+const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+
+/// The machine's own name, which many programs look up without meaning to reach anybody. A host that the policy names is asked
+/// for like any other.
+fn own_name(surface: &Surface) -> String {
+    let system = rustix::system::uname();
+    let Some(target) = system.nodename().to_str().ok().and_then(|name| HostTarget::new(name, 1).ok()) else {
+        return String::new();
+    };
+    let is_listed = surface.reach().hosts.iter().any(|entry| entry.value.matches_host(&target));
+    match (target.name(), target.name().split_once('.')) {
+        _ if is_listed || target.address().is_some() => String::new(),
+        (name, Some((short, _))) => format!("127.0.1.1 {name} {short}\n"),
+        (name, None) => format!("127.0.1.1 {name}\n"),
+    }
+}
+
+/// Files of the system that the session has its own of.
+fn own_files(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<MountOp>> {
+    let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
+    let session = order.session.dir();
+    let mut mounts = Vec::new();
+    let mut put = |path: AbsPath, name: &str, content: &[u8]| {
+        let file = session.join(name);
+        fs::write(os_path(&file), content)?;
+        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
+        mounts.push(MountOp::Own { path, name: name.to_owned() });
+        Ok::<(), io::Error>(())
+    };
+    let hosts = AbsPath::root().join("etc/hosts");
+    if look.path(&hosts) == PathFact::File {
+        put(hosts, "hosts", &[HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat())?;
+    }
+    let accounts = account::list();
+    let is_shown = order.surface.decide(&accounts, Access::Read).is_allowed();
+    if is_shown && look.path(&accounts) == PathFact::File {
+        let home = environment::home(session, look);
+        if let Some(list) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
+            put(accounts, "passwd", &list)?;
+        }
+    }
+    Ok(mounts)
 }
 
 /// Whether anything is reached, and by which rules.

@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::Command;
 
 use ringfence_plan::{Errno, SyscallAction, SyscallRule};
-use ringfence_session::jail::{GlobFault, Jail, JailError, LandlockUnavailable, probe, run_jail_exec, wrap};
+use ringfence_session::jail::{Jail, JailError, LandlockUnavailable, probe, run_jail_exec, wrap};
+use ringfence_surface::{GlobFault, GlobListError};
 use ringfence_sys::seccomp::{self, Flags};
 
 /// In a thread of its own, which may be restricted for good.
@@ -84,9 +85,12 @@ fn t7_exit_codes() {
         assert!(matches!(failed, JailError::Usage { .. }) && failed.exit_code() == 2, "{arguments:?}: {failed}");
     }
     let failed = run(&["--", anchor, "--", "true"]);
-    assert!(matches!(failed, JailError::NoGlobs) && failed.exit_code() == 2);
+    assert!(matches!(failed, JailError::Globs(GlobListError::EmptyList)) && failed.exit_code() == 2);
     let failed = run(&["--", anchor, "*", "a/../../b", "--", "true"]);
-    assert!(matches!(failed, JailError::Glob { fault: GlobFault::Parent, .. }) && failed.exit_code() == 2);
+    assert!(
+        matches!(failed, JailError::Globs(GlobListError::Escape { fault: GlobFault::Parent, .. }))
+            && failed.exit_code() == 2
+    );
     let failed = run(&["--", "/no/such/anchor", "*", "--", "true"]);
     assert!(matches!(failed, JailError::Anchor { .. }) && failed.exit_code() == 2);
     let failed = run(&["--", anchor, "no/such/*", "--", "true"]);

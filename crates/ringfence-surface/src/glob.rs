@@ -133,6 +133,16 @@ impl Glob {
         &self.tokens
     }
 
+    /// `*`.
+    pub(crate) fn any() -> Self {
+        Self { tokens: vec![GlobToken::Run] }
+    }
+
+    /// Does every name match?
+    pub(crate) fn is_any(&self) -> bool {
+        self.tokens == [GlobToken::Run]
+    }
+
     /// Does the whole component match?
     pub fn matches(&self, name: &[u8]) -> bool {
         // Most names differ from the pattern at one of its ends already.

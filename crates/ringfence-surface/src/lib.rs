@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 pub mod curated;
 mod cursor;
 mod decide;
@@ -20,6 +21,7 @@ mod matcher;
 mod path;
 mod pattern;
 pub mod policy;
+mod relative;
 mod report;
 mod resolve;
 mod source;
@@ -28,6 +30,7 @@ mod template;
 pub mod text;
 mod tighten;
 
+pub use agent::{AgentChoice, Client, Provider};
 pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
@@ -35,6 +38,7 @@ pub use glob::{Glob, GlobError, GlobToken};
 pub use host::{HostError, HostPattern, HostTarget};
 pub use path::{AbsPath, PATH_MAX, PathError, Shown};
 pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
+pub use relative::{GlobFault, GlobListError, Literal, Progress, RelativeGlob, WritableGlobs};
 pub use report::{Dropped, Omission};
 pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, resolve};
 pub use source::Source;

@@ -46,9 +46,29 @@ pub struct SubPolicy {
     pub pids: Option<u32>,
     /// How long the call may last.
     pub wall: Option<Duration>,
+    /// A directory made for this call alone: its `home` and `tmp` take the place of the session's. It lies beside the session's
+    /// own directory, or where the session may write.
+    pub scratch: Option<AbsPath>,
 }
 
 impl SubPolicy {
+    /// What a tool of the session's needs and no more: it writes where the session works, and nothing that was granted besides;
+    /// no variable passes but those of the built-in table. Hosts, ports, sockets and limits stay.
+    pub fn for_tools(session: &Surface) -> Self {
+        Self { write: Some(session.workspace_writes()), env: Some(Vec::new()), ..Self::unchanged() }
+    }
+
+    /// The same, and nothing of the host's is written: neither files of the project nor its caches.
+    pub fn for_looking(session: &Surface) -> Self {
+        Self { write: Some(Vec::new()), protect: session.caches(), ..Self::for_tools(session) }
+    }
+
+    /// Reaches nothing: no host, no port, no socket.
+    #[must_use]
+    pub fn without_network(self) -> Self {
+        Self { hosts: Some(Vec::new()), host_ports: Some(Vec::new()), sockets: Some(Vec::new()), ..self }
+    }
+
     /// Asks for nothing less than the session has.
     pub fn unchanged() -> Self {
         Self {
@@ -66,6 +86,7 @@ impl SubPolicy {
             memory: None,
             pids: None,
             wall: None,
+            scratch: None,
         }
     }
 }
@@ -89,6 +110,7 @@ impl Surface {
     /// [`Widens`] when the call asks for a path, host, port, socket, variable, limit or view that the session lacks.
     pub fn tighten(&self, call: &SubPolicy) -> Result<Self, Widens> {
         self.check_paths(call)?;
+        self.check_scratch(call)?;
         let view = call.view.unwrap_or(self.parts.view);
         if view > self.parts.view {
             return Err(widens("the view of the host"));
@@ -140,10 +162,65 @@ impl Surface {
         Ok(())
     }
 
+    /// Beside the session's own directory nothing stands but directories of other sessions, each made for one alone.
+    fn check_scratch(&self, call: &SubPolicy) -> Result<(), Widens> {
+        let Some(dir) = &call.scratch else { return Ok(()) };
+        let own: Vec<AbsPath> = self.scratch().filter_map(|(_, path)| path.parent()).collect();
+        let is_beside = dir.parent().is_some_and(|above| own.iter().any(|own| own.parent().as_ref() == Some(&above)));
+        let is_fresh = is_beside && !own.contains(dir);
+        if is_fresh || self.decide(dir, Access::Write).is_allowed() {
+            Ok(())
+        } else {
+            Err(widens(format!("a directory of its own at {dir}")))
+        }
+    }
+
+    /// The session's own home and temporary files.
+    fn scratch(&self) -> impl Iterator<Item = (&Rule, &AbsPath)> {
+        let rules = self.parts.rules.iter().filter(|rule| rule.effect == Effect::Write(Role::Scratch));
+        rules.filter_map(|rule| Some((rule, rule.pattern.as_path()?)))
+    }
+
+    /// What the session may write of what it works on.
+    fn workspace_writes(&self) -> Vec<Pattern> {
+        let is_inside = |pattern: &Pattern| {
+            let base = pattern.base();
+            base.is_some_and(|base| base.is_within(&self.parts.root) || base.is_within(&self.parts.workdir))
+        };
+        let is_workspace = |rule: &&Rule| match rule.effect {
+            Effect::Write(Role::WorkingDir | Role::GitDir) => true,
+            Effect::Write(role) => !role.is_ground() && is_inside(&rule.pattern),
+            _ => false,
+        };
+        let patterns = self.parts.rules.iter().filter(is_workspace).map(|rule| &rule.pattern);
+        // What is taken away again by another rule needs no grant.
+        let is_held = |pattern: &&Pattern| {
+            let call = SubPolicy { write: Some(vec![(*pattern).clone()]), ..SubPolicy::unchanged() };
+            self.check_paths(&call).is_ok()
+        };
+        patterns.filter(is_held).cloned().collect()
+    }
+
+    /// The project's private caches.
+    fn caches(&self) -> Vec<Pattern> {
+        let rules = self.parts.rules.iter().filter(|rule| rule.effect == Effect::Write(Role::Cache));
+        rules.map(|rule| rule.pattern.clone()).collect()
+    }
+
     fn narrowed_rules(&self, call: &SubPolicy) -> Vec<Rule> {
         let mut rules = Vec::with_capacity(self.parts.rules.len());
+        let left: Vec<&Pattern> = match &call.scratch {
+            Some(_) => self.scratch().map(|(rule, _)| &rule.pattern).collect(),
+            None => Vec::new(),
+        };
         for rule in &self.parts.rules {
+            let is_left = left.contains(&&rule.pattern);
             match rule.effect {
+                Effect::Write(Role::Scratch) if is_left => {
+                    rules.push(Rule { effect: Effect::Withheld, ..rule.clone() });
+                }
+                // What lies around it is closed to everybody; without the exception so is it.
+                Effect::Escape if is_left && rule.sense == Sense::Exception => {}
                 Effect::Write(role) if call.write.is_some() && !role.is_ground() => {
                     let effect = if call.read.is_none() { Effect::Read(role) } else { Effect::Withheld };
                     rules.push(Rule { effect, ..rule.clone() });
@@ -163,12 +240,46 @@ impl Surface {
         call.deny.iter().for_each(|pattern| add(Effect::Deny, pattern));
         call.protect.iter().for_each(|pattern| add(Effect::Protect, pattern));
         for pattern in call.write.iter().flatten() {
-            add(Effect::Write(self.role_at(pattern, Access::Write).unwrap_or(Role::Write)), pattern);
+            let role = self.role_at(pattern, Access::Write).or_else(|| self.written_role(pattern));
+            add(Effect::Write(role.unwrap_or(Role::Write)), pattern);
         }
         for pattern in call.read.iter().flatten() {
             add(Effect::Read(self.role_at(pattern, Access::Read).unwrap_or(Role::Read)), pattern);
         }
+        rules.extend(call.scratch.iter().flat_map(|dir| self.own_scratch(dir)));
         rules
+    }
+
+    /// The call's own directories in the place of the session's.
+    fn own_scratch(&self, dir: &AbsPath) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for (rule, path) in self.scratch() {
+            let Some(name) = path.split_last().1 else { continue };
+            let pattern = Pattern::path(dir.child(name));
+            let text: std::borrow::Cow<'static, str> = pattern.to_string().into();
+            let own = Rule { pattern: pattern.clone(), text: text.clone(), source: Source::Call, ..rule.clone() };
+            rules.push(own);
+            // Only where an exception opened the session's, one opens these: in the same list, since it reaches no other.
+            let opened = |other: &&Rule| {
+                other.effect == Effect::Escape && other.sense == Sense::Exception && other.pattern == rule.pattern
+            };
+            let exceptions = self.parts.rules.iter().filter(opened);
+            rules.extend(exceptions.map(|other| Rule {
+                pattern: pattern.clone(),
+                text: text.clone(),
+                source: Source::Call,
+                ..other.clone()
+            }));
+        }
+        rules
+    }
+
+    /// What a path was to the session that a call names as it is.
+    fn written_role(&self, pattern: &Pattern) -> Option<Role> {
+        self.parts.rules.iter().find_map(|rule| match rule.effect {
+            Effect::Write(role) if rule.pattern == *pattern => Some(role),
+            _ => None,
+        })
     }
 
     fn has_private_below(&self, pattern: &Pattern) -> bool {

@@ -294,7 +294,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Where a place of ours really is: the cache directory may be a link to another disk.
-    fn real(&mut self, path: AbsPath) -> AbsPath {
+    pub(super) fn real(&mut self, path: AbsPath) -> AbsPath {
         self.follow(&AbsPath::root(), path.as_bytes()).map_or(path, |found| found.path)
     }
 

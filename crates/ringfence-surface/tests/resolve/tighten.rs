@@ -137,6 +137,97 @@ fn k10_a_private_directory_stays_private() {
     );
 }
 
+fn in_session(policy: &str) -> Surface {
+    let mut host = Host::new().project(policy);
+    host.facts.session = Some(abs(SESSION));
+    host.resolve().0.surface
+}
+
+const SESSION: &str = "/home/u/.local/state/ringfence/sessions/s";
+
+#[track_caller]
+fn check(surface: &Surface, path: &str, read: bool, write: bool) {
+    assert_eq!(surface.decide(&abs(path), Access::Read).is_allowed(), read, "read {path}");
+    assert_eq!(surface.decide(&abs(path), Access::Write).is_allowed(), write, "write {path}");
+}
+
+/// K10: a tool writes where the session works; what was granted besides is readable only, and no named variable passes.
+#[test]
+fn k10_what_a_tool_gets() {
+    let session = in_session(
+        "[files]\nwrite = [\".\", \"/srv/out\"]\n[network]\nallow = [\"api.example.com\"]\n[env]\npass = [\"TOKEN\"]\n",
+    );
+    let tool = session.tighten(&SubPolicy::for_tools(&session)).expect("narrower");
+    check(&tool, "/home/u/proj/src", true, true);
+    check(&tool, "/srv/out/x", true, false);
+    check(&tool, "/tmp/x", true, true);
+    assert_eq!(session.decide_variable(b"TOKEN"), Outcome::Allow);
+    assert_eq!(tool.decide_variable(b"TOKEN"), Outcome::Deny);
+    assert_eq!(tool.decide_variable(b"TERM"), Outcome::Allow);
+    let api = HostTarget::parse("api.example.com").expect("host");
+    assert!(tool.decide_host(&api).is_some());
+    let closed = session.tighten(&SubPolicy::for_tools(&session).without_network()).expect("narrower");
+    assert!(closed.decide_host(&api).is_none());
+}
+
+/// K10: parts of the project that are granted one by one stay; one that is protected as a whole needs no grant.
+#[test]
+fn k10_a_tool_writes_what_the_session_does_of_the_project() {
+    let session = in_session("[files]\nwrite = [\"src\", \"infra\", \"/srv/out\"]\nprotect = [\"infra\"]\n");
+    let tool = session.tighten(&SubPolicy::for_tools(&session)).expect("narrower");
+    check(&tool, "/home/u/proj/src/x", true, true);
+    check(&tool, "/home/u/proj/infra/x", true, false);
+    check(&tool, "/home/u/proj/x", true, false);
+    check(&tool, "/srv/out/x", true, false);
+}
+
+/// K10: who only looks leaves nothing behind, not even in the caches.
+#[test]
+fn k10_looking_writes_nothing() {
+    let session = in_session("extends = [\"rust\"]\n");
+    let caches: Vec<AbsPath> = session
+        .allowed_writes()
+        .filter(|rule| rule.effect == ringfence_surface::Effect::Write(ringfence_surface::Role::Cache))
+        .filter_map(|rule| rule.pattern.as_path().cloned())
+        .collect();
+    assert!(!caches.is_empty());
+    let looks = session.tighten(&SubPolicy::for_looking(&session)).expect("narrower");
+    check(&looks, "/home/u/proj/x", true, false);
+    check(&looks, "/tmp/x", true, true);
+    for cache in caches {
+        check(&session, &cache.to_string(), true, true);
+        check(&looks, &cache.to_string(), true, false);
+    }
+}
+
+/// K10: a call has a home of its own; the session's, where its agent keeps what it runs and what it logs in with, is gone.
+#[test]
+fn k10_a_call_has_a_home_of_its_own() {
+    let session = in_session("");
+    let beside = "/home/u/.local/state/ringfence/sessions/c";
+    let call = SubPolicy { scratch: Some(abs(beside)), ..SubPolicy::for_tools(&session) };
+    let tool = session.tighten(&call).expect("narrower");
+    check(&session, &format!("{SESSION}/home/x"), true, true);
+    check(&tool, &format!("{SESSION}/home/x"), false, false);
+    check(&tool, &format!("{SESSION}/tmp/x"), false, false);
+    check(&tool, &format!("{beside}/home/x"), true, true);
+    check(&tool, &format!("{beside}/tmp/x"), true, true);
+    check(&tool, &format!("{beside}/given"), false, false);
+    check(&tool, "/home/u/.local/state/ringfence/trust", false, false);
+    // Once more, from there, and by way of the session's own temporary files.
+    let inner = SubPolicy { scratch: Some(abs(&format!("{beside}/tmp/calls/sessions/d"))), ..SubPolicy::unchanged() };
+    let inner = tool.tighten(&inner).expect("narrower");
+    check(&inner, &format!("{beside}/home/x"), false, false);
+    check(&inner, &format!("{beside}/tmp/x"), false, false);
+    check(&inner, &format!("{beside}/tmp/calls/sessions/d/home/x"), true, true);
+    for gained in
+        ["/home/u/.ssh", SESSION, "/home/u/.local/state/ringfence", "/srv", "/home/u/.local/state/ringfence/x"]
+    {
+        let call = SubPolicy { scratch: Some(abs(gained)), ..SubPolicy::unchanged() };
+        assert!(session.tighten(&call).is_err(), "{gained}");
+    }
+}
+
 const NAMES: [&str; 7] = ["a", "b", "c", "ab", ".env", ".git", "hooks"];
 
 fn path_text() -> impl Strategy<Value = String> {

@@ -1,14 +1,16 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
-use ringfence_session::launch::Ended;
+use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Order, prepare};
-use ringfence_session::store::Session;
+use ringfence_session::start::{Commits, Order, Ready, prepare};
+use ringfence_session::store::{About, SCHEMA, Session};
+use ringfence_session::text::{Bytes, now_ms};
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
@@ -110,7 +112,7 @@ impl Ladder<'_> {
             command: &self.args.command,
             user: self.account,
             agent: self.args.policy.agent.as_deref(),
-            mode: Mode::AcceptEdits,
+            mode: here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |agent| agent.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
         };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
@@ -129,8 +131,33 @@ impl Ladder<'_> {
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
+        let about = self.about(&here, session, rung, &ready);
+        about.write(session.dir()).map_err(|source| Failure::Write { path: os_path(session.dir()).into(), source })?;
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
-        prepared.run(|| drop((here, plan, found))).map_err(|source| Failure::Start { source })
+        prepared.run(None, || drop((here, plan, found))).map_err(|source| Failure::Start { source })
+    }
+
+    /// What others may know of the session.
+    fn about(&self, here: &Here, session: &Session, rung: Rung, ready: &Ready) -> About {
+        let surface = &here.resolved.surface;
+        let words: Vec<Vec<u8>> = self.args.command.iter().map(|word| word.as_bytes().to_vec()).collect();
+        About {
+            schema: SCHEMA,
+            id: session.name().to_owned(),
+            pid: std::process::id(),
+            started_ms: now_ms(),
+            project: Bytes::new(surface.root().as_bytes()),
+            workdir: Bytes::new(surface.workdir().as_bytes()),
+            command: About::shorten(&words),
+            rung: rung.to_string(),
+            user: match ready.identity {
+                Identity::Other { uid, .. } => Some(uid),
+                Identity::Caller { .. } => None,
+            },
+            agent: self.args.policy.agent.clone(),
+            shortfalls: receipt::grouped(ready.receipt.shortfalls()),
+            grants: ready.grants,
+        }
     }
 
     /// Says what does not hold, and refuses where it must.

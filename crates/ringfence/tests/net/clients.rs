@@ -1,6 +1,6 @@
 //! K9: programs that developers use reach what the policy names, without being told of any proxy.
 
-use crate::internet::each;
+use crate::internet::{Who, each, with};
 
 /// A repository that any web server can serve.
 const REPOSITORY: &str = r#"
@@ -96,6 +96,28 @@ n = 0
 while d := s.recv(65536): n += len(d)
 print(n)')\" = 3000000",
             ),
+        ]);
+    });
+}
+
+/// Mail, databases and SSH: the client says nothing before the server has, and what it says then is neither TLS nor HTTP.
+#[test]
+fn k9_servers_that_speak_first_are_heard_at_once() {
+    with(Who::Ordinary, |internet| {
+        let talk = |port: u16, greeting: &str, words: &str| {
+            format!(
+                "timeout 2 python3 -c '
+import socket
+s = socket.create_connection((\"site.example.com\", {port}))
+assert s.recv(99).startswith({greeting})
+s.sendall({words})
+assert s.recv(99) == b\"heard \" + {words}
+assert s.recv(99) == b\"\"'"
+            )
+        };
+        internet.works(&[
+            ("mail", &talk(25, "b\"220 \"", "b\"EHLO a.example\\r\\n\"")),
+            ("a database", &talk(3306, "b\"\\x4a\\0\"", "b\"\\x20\\0\\0\\1\\x85\\xae\\xff\"")),
         ]);
     });
 }

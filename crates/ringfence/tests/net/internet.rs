@@ -34,7 +34,8 @@ pub(crate) struct Internet {
 const POLICY: &str = r#"version = 1
 [network]
 allow = [
-    "site.example.com", "site.example.com:7", "site.example.com:19", "site.example.com:8080", "github.com",
+    "site.example.com", "site.example.com:7", "site.example.com:19", "site.example.com:25", "site.example.com:3306",
+    "site.example.com:8080", "github.com",
     "git.example.com", "rust.example.com", "js.example.com", "py.example.com", "go.example.com",
     "inner.example.com", "meta.example.com", "loop.example.com", "mapped.example.com", "half.example.com",
     "rebind.example.com", "*.wild.example.org:8443", "*.wild.example.org",
@@ -48,6 +49,7 @@ exec 3<&0
 ip link set lo up
 unshare -n /usr/bin/python3 "$1/servers.py" internet "$1" <&3 >"$1/ready-internet" &
 internet=$!
+echo $internet > "$1/internet.pid"
 tries=0
 while [ "$(readlink /proc/$internet/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do
     tries=$((tries + 1)); [ $tries -lt 500 ]; sleep 0.01
@@ -173,6 +175,25 @@ impl Internet {
         command
     }
 
+    /// A shell of root among the servers.
+    pub(crate) fn among_servers(&self, script: &str) -> Command {
+        let servers = fs::read_to_string(self.path("internet.pid")).unwrap();
+        let mut command = Command::new("nsenter");
+        command.args([
+            "--net",
+            "--target",
+            servers.trim(),
+            "--",
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "--",
+        ]);
+        command.args(["bash", "-euc", script, "servers"]).arg(self.path("")).stdin(Stdio::null());
+        command
+    }
+
     /// The program on the host.
     pub(crate) fn fence(&self, arguments: &[&str]) -> Command {
         let mut command = self.outside(self.world.binary());
@@ -209,8 +230,9 @@ impl Internet {
         said
     }
 
+    /// Tries each of these in a shell, and says how each went.
     #[track_caller]
-    fn try_each(&self, mut shell: Command, actions: &[(&str, &str)]) -> String {
+    pub(crate) fn try_each(&self, mut shell: Command, actions: &[(&str, &str)]) -> String {
         shell.args(["-c", EACH_ACTION, "actions"]);
         shell.args(actions.iter().flat_map(|(sentence, script)| [sentence, script]));
         let output = ended(shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());

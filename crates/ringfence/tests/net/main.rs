@@ -11,3 +11,4 @@ mod clients;
 mod closed;
 mod internet;
 mod soak;
+mod ssh;

@@ -137,6 +137,23 @@ async def endless(reader, writer):
         writer.close()
 
 
+def speaks_first(greeting, end):
+    """A server that greets before anything is said to it, and answers whatever then ends like that."""
+
+    async def serve(reader, writer):
+        try:
+            writer.write(greeting)
+            said = await reader.readuntil(end)
+            writer.write(b"heard " + said)
+            await writer.drain()
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.close()
+
+    return serve
+
+
 async def secret(reader, writer):
     note("tcp", writer.get_extra_info("sockname")[:2])
     writer.write(b"secret of the host\n")
@@ -150,7 +167,8 @@ async def main():
         tls.load_cert_chain(os.path.join(DIR, "server.pem"), os.path.join(DIR, "server.key"))
         for port, serve, context in [
             (80, http, None), (443, http, tls), (8080, http, None), (8443, http, tls), (9000, http, None),
-            (7, echo, None), (19, endless, None),
+            (7, echo, None), (19, endless, None), (25, speaks_first(b"220 site.example.com\r\n", b"\r\n"), None),
+            (3306, speaks_first(b"\x4a\0\0\0\x0a8.0.36\0", b"\xff"), None),
         ]:
             await asyncio.start_server(serve, None, port, ssl=context, backlog=1024)
         await loop.create_datagram_endpoint(Names, local_addr=("0.0.0.0", 53))

@@ -1,0 +1,178 @@
+//! The clients: where the set-up has put them, how each is started without anybody there, and what each calls its tools.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::ground::Ground;
+use crate::model::{Call, Model};
+
+/// A program that people use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    Claude,
+    Codex,
+    Gemini,
+}
+
+/// What a model may ask for, before a client's own words are put to it.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Read(PathBuf),
+    /// Makes a file, or writes it anew.
+    Write(PathBuf, &'static str),
+    /// Puts one text in the place of another.
+    Edit(PathBuf, &'static str, &'static str),
+    Shell(String),
+}
+
+impl Client {
+    /// Runs a case when the client is installed. Where it is not, that is said; in CI it is a failure.
+    pub(crate) fn when_installed(self, case: impl FnOnce()) {
+        if self.program().exists() {
+            return case();
+        }
+        assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "{self:?} is not installed");
+        report_skip(&format!(
+            "{self:?}: it is not installed; `cargo xtask test` does that where npm reaches its registry"
+        ));
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    fn program(self) -> PathBuf {
+        programs().join(self.name())
+    }
+
+    /// The variables that lead the client to a model, with a key that opens nothing.
+    pub(crate) fn variables(self, model: &Model) -> Vec<(&'static str, String)> {
+        let mut variables = match self {
+            Self::Claude => vec![("ANTHROPIC_BASE_URL", model.url()), ("ANTHROPIC_API_KEY", KEY.to_owned())],
+            Self::Codex => vec![("OPENAI_API_KEY", KEY.to_owned())],
+            Self::Gemini => vec![("GOOGLE_GEMINI_BASE_URL", model.url()), ("GEMINI_API_KEY", KEY.to_owned())],
+        };
+        if self == Self::Claude {
+            variables.push(("DISABLE_AUTOUPDATER", "1".to_owned()));
+            variables.push(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()));
+            // Without a fence the tests may be root, and this client then asks for a word that it is in a box.
+            variables.push(("IS_SANDBOX", "1".to_owned()));
+        }
+        variables
+    }
+
+    /// The command line that does what the model says, without a question and without a rule of the client's own.
+    pub(crate) fn command(self, model: &Model) -> Vec<String> {
+        let words: &[&str] = match self {
+            Self::Claude => &["claude", "--dangerously-skip-permissions", "-p", PROMPT],
+            Self::Codex => &["codex", "exec", "--dangerously-bypass-approvals-and-sandbox"],
+            Self::Gemini => &["gemini", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p", PROMPT],
+        };
+        let mut words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        if self == Self::Codex {
+            words.extend(codex_provider(model));
+            words.push(PROMPT.to_owned());
+        }
+        words
+    }
+
+    /// The act in the client's own words.
+    pub(crate) fn call(self, act: &Act) -> Call {
+        match self {
+            Self::Claude => claude(act),
+            Self::Codex => codex(act),
+            Self::Gemini => gemini(act),
+        }
+    }
+}
+
+const KEY: &str = "a-key-that-opens-nothing";
+const PROMPT: &str = "do what the script says";
+
+/// Where `cargo xtask test` installs the clients: beside what is built.
+pub(crate) fn installed() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    target.join("clients")
+}
+
+/// The directory of the programs themselves.
+pub(crate) fn programs() -> PathBuf {
+    installed().join("node_modules/.bin")
+}
+
+#[expect(clippy::print_stderr, reason = "a skip must be seen")]
+pub(crate) fn report_skip(what: &str) {
+    eprintln!("skipped {what}");
+}
+
+/// Codex takes its provider from settings, which the command line can give.
+pub(crate) fn codex_provider(model: &Model) -> Vec<String> {
+    let settings = [
+        ("model", "gpt-5.5-codex".to_owned()),
+        ("model_provider", "scripted".to_owned()),
+        ("model_providers.scripted.name", "scripted".to_owned()),
+        ("model_providers.scripted.env_key", "OPENAI_API_KEY".to_owned()),
+        ("model_providers.scripted.wire_api", "responses".to_owned()),
+        ("model_providers.scripted.base_url", format!("{}/v1", model.url())),
+    ];
+    settings.into_iter().flat_map(|(key, value)| ["-c".to_owned(), format!("{key}={value:?}")]).collect()
+}
+
+/// Settings without which a client asks a question first.
+pub(crate) fn seed_settings(client: Client, ground: &Ground) -> Option<(&'static str, String)> {
+    let world = ground.world.path("");
+    match client {
+        Client::Claude | Client::Codex => None,
+        // Its own rule about directories is opened as wide as it goes, so that it is not what stops anything.
+        Client::Gemini => Some((
+            ".gemini/settings.json",
+            json!({"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false},
+                   "general": {"enableAutoUpdate": false}, "context": {"includeDirectories": [world]}})
+            .to_string(),
+        )),
+    }
+}
+
+fn claude(act: &Act) -> Call {
+    match act {
+        Act::Read(path) => Call::new("Read", json!({"file_path": path})),
+        Act::Write(path, text) => Call::new("Write", json!({"file_path": path, "content": text})),
+        Act::Edit(path, old, new) => {
+            Call::new("Edit", json!({"file_path": path, "old_string": old, "new_string": new}))
+        }
+        Act::Shell(command) => Call::new("Bash", json!({"command": command, "description": "as asked"})),
+    }
+}
+
+fn gemini(act: &Act) -> Call {
+    match act {
+        Act::Read(path) => Call::new("read_file", json!({"file_path": path})),
+        Act::Write(path, text) => Call::new("write_file", json!({"file_path": path, "content": text})),
+        Act::Edit(path, old, new) => Call::new(
+            "replace",
+            json!({"file_path": path, "old_string": old, "new_string": new, "instruction": "as asked"}),
+        ),
+        Act::Shell(command) => Call::new("run_shell_command", json!({"command": command, "description": "as asked"})),
+    }
+}
+
+/// Codex reads with the shell, and edits with patches.
+fn codex(act: &Act) -> Call {
+    let patch = |what: &str, path: &Path, lines: &str| {
+        Call::new(
+            "apply_patch",
+            json!(format!("*** Begin Patch\n*** {what} File: {}\n{lines}*** End Patch", path.display())),
+        )
+    };
+    match act {
+        Act::Read(path) => codex(&Act::Shell(format!("cat {}", path.display()))),
+        Act::Write(path, text) => patch("Add", path, &format!("+{text}\n")),
+        Act::Edit(path, old, new) => patch("Update", path, &format!("@@\n-{old}\n+{new}\n")),
+        Act::Shell(command) => Call::new("exec_command", json!({"cmd": command})),
+    }
+}

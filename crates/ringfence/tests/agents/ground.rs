@@ -1,0 +1,110 @@
+//! A home with a key, a project with secrets and settings, a neighbour, and a client that is set to work there.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use ringfence_testkit::World;
+
+use crate::client::{Client, installed, programs, seed_settings};
+use crate::model::{LAST_WORDS, Model};
+
+/// Longer than any script takes on a busy machine; only a failure waits for it.
+const PATIENCE: &str = "110";
+
+/// What must not be told.
+pub(crate) const KEY: &str = "the-users-private-key";
+pub(crate) const TOKEN: &str = "the-projects-token";
+
+pub(crate) struct Ground {
+    pub(crate) world: World,
+    /// Something else that listens on the host's loopback. It knows no page.
+    pub(crate) service: Model,
+}
+
+impl Ground {
+    pub(crate) fn new() -> Self {
+        let world = World::new(env!("CARGO_BIN_EXE_ringfence"));
+        world.write("home/.ssh/id_ed25519", KEY);
+        world.write("home/.gitconfig", "[user]\n\tname = Ada Example\n\temail = ada@example.com\n");
+        world.write("neighbour/notes.txt", "notes\n");
+        world.write("project/a.txt", "hello\n");
+        world.write("project/deploy.token", TOKEN);
+        for settings in [".claude/settings.json", ".gemini/settings.json"] {
+            world.write(format!("project/{settings}"), "{\"a\": 1}\n");
+        }
+        world.write("project/.codex/config.toml", "a = 1\n");
+        let ground = Self { world, service: Model::with(Vec::new()) };
+        let git = ground.outside("/usr/bin/git").args(["init", "-q"]).status().unwrap();
+        assert!(git.success());
+        ground
+    }
+
+    pub(crate) fn project(&self, path: &str) -> PathBuf {
+        self.world.path("project").join(path)
+    }
+
+    /// The user's policy: the client's own files can be read, and its model reached. No pack brings hosts of the internet.
+    pub(crate) fn policy(&self, model: &Model) {
+        let policy = format!(
+            "version = 1\nextends = []\n[files]\nread = [{:?}]\ndeny = [\"**/*.token\"]\n[network]\nhost_ports = [{}]\n",
+            installed(),
+            model.port
+        );
+        self.world.write("home/.config/ringfence/config.toml", policy);
+    }
+
+    /// A command of the user, outside, in the project.
+    pub(crate) fn outside(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.world.path("project")).env_clear().stdin(Stdio::null());
+        command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs().to_str().unwrap()));
+        command.env("HOME", self.world.path("home")).env("LANG", "C.UTF-8").env("SHELL", "/bin/bash");
+        command.env("TERM", "xterm-256color");
+        command
+    }
+
+    /// The client, without a fence: what it is asked is possible.
+    pub(crate) fn unfenced(&self, client: Client, model: &Model) {
+        if let Some((file, text)) = seed_settings(client, self) {
+            self.world.write(format!("home/{file}"), text);
+        }
+        let mut command = self.outside("/usr/bin/timeout");
+        command.args(["--kill-after=5", PATIENCE]).args(client.command(model)).envs(client.variables(model));
+        went_through(&command.output().unwrap(), model);
+    }
+
+    /// The client in a fence, and nothing of ours in its settings.
+    pub(crate) fn fenced(&self, client: Client, model: &Model) {
+        self.policy(model);
+        let mut command = self.outside("/usr/bin/timeout");
+        command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).arg("run");
+        for (name, value) in client.variables(model) {
+            command.args(["--env", name]).env(name, value);
+        }
+        command.arg("--");
+        if let Some((file, text)) = seed_settings(client, self) {
+            let script = "mkdir -p \"$(dirname ~/\"$0\")\" && printf %s \"$1\" > ~/\"$0\" && shift && exec \"$@\"";
+            command.args(["bash", "-c", script, file, &text]);
+        }
+        command.args(client.command(model));
+        went_through(&command.output().unwrap(), model);
+    }
+}
+
+/// The client has ended by itself, after the last words of the model.
+#[track_caller]
+pub(crate) fn went_through(output: &Output, model: &Model) {
+    let said = shown(output);
+    let lines: Vec<String> = model.requests().into_iter().map(|request| request.line).collect();
+    assert!(output.status.success(), "{}; results {:#?}; requests {lines:#?}; {said}", output.status, model.results());
+    assert!(said.contains(LAST_WORDS), "it ended before the script did: {said}");
+}
+
+pub(crate) fn shown(output: &Output) -> String {
+    let mut text = String::new();
+    for chunk in output.stdout.utf8_chunks().chain(output.stderr.utf8_chunks()) {
+        text.push_str(chunk.valid());
+        text.push_str(&chunk.invalid().escape_ascii().to_string());
+    }
+    text
+}

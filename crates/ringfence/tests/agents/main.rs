@@ -1,0 +1,11 @@
+//! The real clients, as people install them, and a model that asks for what it must not have.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+mod client;
+mod deeds;
+mod dialect;
+mod ground;
+mod kernel;
+mod model;
