@@ -32,6 +32,8 @@ pub(crate) struct Ends {
     pub(crate) alive: OwnedFd,
     /// Hands sockets out.
     pub(crate) ways: Option<OwnedFd>,
+    /// Takes the number of the signal that ended the payload, which an exit code does not tell apart from itself.
+    pub(crate) signal: OwnedFd,
 }
 
 /// A terminal for the first process to pass on.
@@ -61,10 +63,12 @@ pub(crate) struct First<'p> {
 impl First<'_> {
     /// Allocates nothing.
     pub(crate) fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 3]) -> u8 {
-        let Ends { errors, alive, ways } = ends;
+        let Ends { errors, alive, ways, signal } = ends;
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
-        if let Err(failed) = self.take_streams().and_then(|()| self.let_go(&errors, &alive, ways.as_ref(), seat)) {
+        if let Err(failed) =
+            self.take_streams().and_then(|()| self.let_go([&errors, &alive, &signal], ways.as_ref(), seat))
+        {
             return report(&errors, failed);
         }
         if let (Shape::Native(_), Some(place)) = (self.shape, self.arguments) {
@@ -102,7 +106,11 @@ impl First<'_> {
         };
         // Now only the payload holds it, until it becomes its program.
         drop(errors);
-        let code = wait_for(payload, &signals, &alive, ways.as_ref());
+        let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref());
+        if number != 0 {
+            // Whoever does not listen does not need to know.
+            let _ = rustix::io::write(&signal, &[number]);
+        }
         if matches!(self.shape, Shape::Walls) && descendants::end_all().is_err() {
             return 125;
         }
@@ -118,7 +126,7 @@ impl First<'_> {
 
     /// Whoever starts several at once has ends of the others' pipes, and this copy of them would keep those from ever being
     /// closed. Bubblewrap is handed some of them.
-    fn let_go(&self, errors: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>, seat: Seat<'_>) -> Result<(), Failed> {
+    fn let_go(&self, ends: [&OwnedFd; 3], ways: Option<&OwnedFd>, seat: Seat<'_>) -> Result<(), Failed> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
@@ -131,7 +139,8 @@ impl First<'_> {
         let lock = self.lock.as_raw_fd();
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
         let ways = ways.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors.as_raw_fd(), alive.as_raw_fd(), lock, one(view), one(seat), one(ways)];
+        let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
+        let mut keep = [errors, alive, signal, lock, one(view), one(seat), one(ways)];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
@@ -201,16 +210,18 @@ const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
 /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
-/// Allocates nothing.
-fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> u8 {
+/// Returns its code, and the signal that ended it or 0. Allocates nothing.
+fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
     // Asking for nothing makes an empty slot.
     let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == payload => {
-                    let code = status.exit_status().or_else(|| status.terminating_signal().map(|s| 128 + s));
-                    return code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125);
+                    let small = |number: i32| u8::try_from(number).ok();
+                    let signal = status.terminating_signal().and_then(small).unwrap_or(0);
+                    let code = status.exit_status().and_then(small).or(Some(128 + (signal & 127)));
+                    return (code.unwrap_or(125), signal);
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) | Err(_) => break,
@@ -220,7 +231,7 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&Owne
             [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
         let _ = rustix::event::poll(&mut fds, None);
         if !fds[1].revents().is_empty() {
-            return 125;
+            return (125, 0);
         }
         if fds[2].revents().contains(PollFlags::IN) {
             // It fails when the supervisor has gone, which the other pipe tells.

@@ -148,6 +148,8 @@ pub(crate) struct Network {
 pub struct Ended {
     /// The payload's own code, or 128 and its signal.
     pub code: u8,
+    /// The signal, if it was one.
+    pub signal: Option<u8>,
     /// Whether its time was up.
     pub out_of_time: bool,
     /// Whether the session that it belonged to ended first.
@@ -226,6 +228,9 @@ impl Prepared {
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
             (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
         };
+        let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
+        // It is read once there is nobody left to write.
+        rustix::io::ioctl_fionbio(&signal_read, true).map_err(|errno| before("ioctl(FIONBIO)")(errno.into()))?;
         let (errors_read, errors) = self.reports;
         let (outwards, control, ways_inside) = match self.network {
             Some(Network { rules, sockets, channel: (outside, inside) }) => {
@@ -247,14 +252,14 @@ impl Prepared {
                 streams: streams.map_err(|errno: Errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
                 lock: self.lock,
             };
-            let ends = Ends { errors, alive, ways: ways_inside };
+            let ends = Ends { errors, alive, ways: ways_inside, signal };
             let others = [Some(alive_write.as_raw_fd()), control.as_ref().map(OwnedFd::as_raw_fd), outside];
             let group = self.group.as_ref().map(Group::as_fd);
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
         };
         let ways = control.map(|control| Control { control, listeners });
-        let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None };
+        let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
         let made = (self.shape, self.payload);
         Ok(Begun { unreaped, errors: errors_read, made, program: self.program_name, group: self.group, ways, outwards })
     }
@@ -332,8 +337,10 @@ impl Running {
     pub fn wait(self) -> Result<Ended, StartError> {
         let Self { mut unreaped, egress, _group } = self;
         let code = unreaped.reap()?;
+        let mut signal = [0];
+        let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);
         let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
-        Ok(Ended { code, out_of_time: false, session_over: false, refusals })
+        Ok(Ended { code, signal, out_of_time: false, session_over: false, refusals })
     }
 }
 
@@ -342,6 +349,8 @@ struct Unreaped {
     child: Child,
     lifeline: Lifeline,
     code: Option<u8>,
+    /// Says which signal ended the payload, if one did.
+    signal: OwnedFd,
 }
 
 impl Unreaped {

@@ -4,28 +4,35 @@
 #![cfg(target_os = "linux")]
 
 mod account;
+pub mod agent;
 mod aliases;
 pub mod alive;
 mod arguments;
 pub mod audit;
 mod beneath;
 mod bwrap;
+mod bytes;
+pub mod call;
+pub mod capture;
 mod cgroup;
 mod descendants;
 pub mod doctor;
 mod doors;
 mod environment;
 mod first;
+pub mod given;
 mod home;
 mod idmap;
 pub mod inside;
 pub mod jail;
 pub mod launch;
 mod links;
+pub mod look;
 mod named;
 mod payload;
 mod place;
 pub mod probe;
+pub mod record;
 mod remove;
 mod script;
 mod secrets;

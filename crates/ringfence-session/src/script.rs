@@ -208,7 +208,11 @@ impl Layout<'_> {
                 self.grounds.insert(path.clone(), Ground::Host);
             }
             MountOp::Bind { path, access, role } => self.bind(path, *access, *role)?,
-            MountOp::Cover { path } => self.bind(path, MountAccess::ReadWrite, Role::Write)?,
+            MountOp::Cover { path } => {
+                // The session's own directories belong to whoever works in them, whoever owns the project.
+                let role = if path.is_within(self.session) { Role::Scratch } else { Role::Write };
+                self.bind(path, MountAccess::ReadWrite, role)?;
+            }
             MountOp::Link { path, target } => {
                 self.parents(path);
                 self.steps.push(Step::Symlink { target: c_string(target), path: relative(path) });
@@ -222,8 +226,10 @@ impl Layout<'_> {
             MountOp::Freeze { path } => {
                 self.steps.push(Step::Again { to: self.target(path), attributes: MountAttr::FROZEN });
             }
-            MountOp::Own { path, name } => self.own_file(path, name)?,
+            MountOp::Own { path, name } => self.own_file(path, &self.session.join(name))?,
+            MountOp::Program { path, source } => self.own_file(path, source)?,
             MountOp::Hollow { path } => self.hollow(path),
+            MountOp::Rebuilt { path } => self.rebuilt(path),
         }
         Ok(())
     }
@@ -287,9 +293,8 @@ impl Layout<'_> {
     }
 
     /// A file or a socket of the session in the place of the host's.
-    fn own_file(&mut self, path: &AbsPath, name: &str) -> Result<(), ScriptError> {
-        let source = self.session.join(name);
-        let (from, kind) = self.identify(&source)?;
+    fn own_file(&mut self, path: &AbsPath, source: &AbsPath) -> Result<(), ScriptError> {
+        let (from, kind) = self.identify(source)?;
         self.parents(path);
         let to = match self.ground(path) {
             // Whoever listens may make it anew, or end, at any time.
@@ -300,7 +305,7 @@ impl Layout<'_> {
                 Self::own(path)
             }
         };
-        let (source, attributes) = (relative(&source), MountAttr::READ_ONLY);
+        let (source, attributes) = (relative(source), MountAttr::READ_ONLY);
         self.steps.push(Step::Bind { source, from, to, attributes, idmap: false });
         Ok(())
     }
@@ -324,6 +329,19 @@ impl Layout<'_> {
         self.steps.push(Step::Mount { kind: c"tmpfs", to: self.target(path), flags, data });
         self.seals.push(relative(path));
         self.grounds.insert(path.clone(), Ground::Own(0o111));
+    }
+
+    /// A directory of ours with the host's names in it, which are mounted afterwards.
+    fn rebuilt(&mut self, path: &AbsPath) {
+        if matches!(self.ground(path), Ground::Own(_)) {
+            self.parents(path);
+            self.mkdir(path);
+            return;
+        }
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        self.steps.push(Step::Mount { kind: c"tmpfs", to: self.target(path), flags, data: c"mode=0755" });
+        self.seals.push(relative(path));
+        self.grounds.insert(path.clone(), Ground::Own(0o755));
     }
 
     /// `/tmp` is the session's own directory on disk; the rest is made of nothing.

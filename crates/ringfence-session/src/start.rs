@@ -12,23 +12,27 @@ use ringfence_plan::{
     Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
     Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
+use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::{AtFlags, Gid, Uid};
 
 use crate::account;
+use crate::agent::{self, Furnished, Furnishing};
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
+use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
+use crate::record::{Record, RecordError};
 use crate::script::{self, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
@@ -83,6 +87,15 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// What the session gives to the agent could not be written.
+    #[error("cannot give the session what is its own")]
+    Given {
+        /// Why.
+        source: io::Error,
+    },
+    /// The session's record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// A socket in the place of one of the host's could not be made.
     #[error("cannot make a socket that leads out")]
     Socket {
@@ -132,8 +145,27 @@ pub struct Order<'a> {
     pub command: &'a [OsString],
     /// Who runs it where root starts it: user and group.
     pub user: Option<(u32, u32)>,
+    /// What the agent's client is started with, where the command is one.
+    pub client: Option<&'a Furnishing>,
+    /// Which client the command is, if it is one that ringfence knows.
+    pub agent: Option<&'a str>,
+    /// How much its tool calls are held back.
+    pub mode: Mode,
     /// How much of a receipt is wanted.
     pub lines: Lines,
+    /// What it is.
+    pub occasion: Occasion,
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A session, on the streams of whoever starts it.
+    Session,
+    /// One call within a session, on the streams of whoever starts it.
+    Call,
+    /// One call within a session, on streams that are made for it.
+    CapturedCall,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -154,6 +186,8 @@ pub struct Ready {
     pub grants: Grants,
     /// Who runs the command.
     pub identity: Identity,
+    /// Why the agent remembers nothing of earlier sessions, if it should.
+    pub forgetful: Option<io::Error>,
 }
 
 /// What becomes of signatures under commits.
@@ -179,16 +213,27 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         let rule = workdir.because.to_string();
         return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
-    let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
+    let stdio = match order.occasion {
+        Occasion::Session | Occasion::Call => standards(surface),
+        Occasion::CapturedCall => Ok(Vec::new()),
+    };
+    let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
+    let program = give(order)?;
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground, look).map(|seeded| seeded.copied);
+    let client = order.client.map(|client| client.write(session.dir(), ground.owner)).transpose();
+    let mut client = client.map_err(|source| PrepareError::Home { source })?;
+    let copied = match order.occasion {
+        Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
+        // The session had them copied, and one that only looks changes no cache.
+        Occasion::Call | Occasion::CapturedCall => Ok(0),
+    };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
@@ -203,6 +248,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
+    freeze(&mut walked, client.as_ref(), rung);
     let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
@@ -211,11 +257,14 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
     guards.protected.retain(|path| !doors.has(path));
-    let (landlock, mut withheld) = match rung {
+    let (mut landlock, mut withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    if let Reached::Admitted(rule) = &program {
+        landlock.rules.push(rule.clone());
+    }
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -265,6 +314,13 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if rung.has_view() {
         mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
     }
+    if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
+        mounts = agent::with_room(mounts, &client.shown, look);
+        mounts.extend(client.shown.iter().map(|(path, name)| MountOp::Own { path: path.clone(), name: name.clone() }));
+    }
+    if let Reached::Mounted(op) = program {
+        mounts.push(op);
+    }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
             script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
@@ -286,7 +342,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Signing::AskedByRepository => Commits::AsAsked,
     };
     let unwritable = idmap.err();
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity })
+    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
 }
 
 /// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
@@ -297,6 +354,36 @@ fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
         (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
         (Rung::Native, _) => Grants::ReadsAndWrites,
     }
+}
+
+/// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
+fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
+    let frozen = client.map(|client| client.frozen.as_slice()).unwrap_or_default();
+    if rung.has_view() {
+        walked.findings.protected.extend(frozen.iter().cloned());
+        return;
+    }
+    let reason = "Landlock takes nothing away below a directory that can be written";
+    walked.shortfalls.extend(frozen.iter().map(|path| Shortfall {
+        claim: Claim::Protected { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
+}
+
+/// Writes what the agent is given: the record of the session, and ringfence itself.
+fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+    let Order { surface, rung, session, .. } = *order;
+    let record = Record {
+        session: session.name().to_owned(),
+        agent: order.agent.map(str::to_owned),
+        mode: order.mode,
+        rung,
+        home: session.dir().join("home"),
+        surface,
+    };
+    record.write(&given::dir(session.dir()).join(given::RECORD))?;
+    given::program(surface, rung, session.dir()).map_err(|source| PrepareError::Given { source })
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
@@ -315,7 +402,8 @@ fn words(
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets };
+    let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -464,7 +552,7 @@ fn owner(identity: Identity) -> Owner {
 
 /// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
 /// mapped, nor does it need to.
-fn is_initial_user_namespace() -> bool {
+pub(crate) fn is_initial_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }

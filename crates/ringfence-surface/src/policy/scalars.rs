@@ -375,7 +375,7 @@ impl EnvName {
     }
 
     /// A row of a built-in table, which may end in `*`.
-    pub(crate) fn built_in(text: &str) -> Self {
+    pub fn built_in(text: &str) -> Self {
         Self(text.to_owned())
     }
 

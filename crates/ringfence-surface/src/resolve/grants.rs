@@ -280,10 +280,15 @@ impl<'a> Cx<'a> {
             }
         }
         if let Some(session) = &self.facts.session {
-            for name in ["home", "tmp"] {
+            // What is given is read, never written: settings, and the record of this Surface.
+            for (name, effect) in [
+                ("given", Effect::Read(Role::Scratch)),
+                ("home", Effect::Write(Role::Scratch)),
+                ("tmp", Effect::Write(Role::Scratch)),
+            ] {
                 let source = Source::Host { reason: "the session's own directory" };
                 let path = self.real(session.join(name));
-                grants.push(Grant::known(Effect::Write(Role::Scratch), path, source));
+                grants.push(Grant::known(effect, path, source));
             }
         }
     }

@@ -8,13 +8,17 @@ use std::process::ExitCode;
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Order, Ready, prepare};
+use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
 use ringfence_session::store::{About, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
-use ringfence_surface::policy::Tier;
+use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
+mod agent;
+mod sign_in;
+
 use super::receipt;
+use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
 use crate::error::Failure;
 use crate::host::{Recorder, mounts, os_path, user};
@@ -77,6 +81,7 @@ impl Ladder<'_> {
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
         if caps.memory.is_some() || caps.pids.is_some() {
             // Only who looks for a control group needs them, and the kernel takes its time.
@@ -103,15 +108,21 @@ impl Ladder<'_> {
     fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
+        let client = agent::client(self.args, &here, session, rung)?;
+        client.said.iter().for_each(|line| say(line));
         let order = Order {
             surface,
             facts: &here.facts,
             plan: &plan,
             rung,
             session,
-            command: &self.args.command,
+            command: &client.command,
             user: self.account,
+            client: client.furnishing.as_ref(),
+            agent: self.args.policy.agent.as_deref(),
+            mode: here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
+            occasion: Occasion::Session,
         };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
@@ -125,6 +136,9 @@ impl Ladder<'_> {
             Ok(0) => {}
             Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
             Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
+        }
+        if let Some(cause) = &ready.forgetful {
+            say(&format!("ringfence: the agent remembers nothing of earlier sessions: {cause}"));
         }
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));

@@ -66,6 +66,8 @@ enum WireMount {
     Mask { path: Bytes },
     Freeze { path: Bytes },
     Own { path: Bytes, name: String },
+    Rebuilt { path: Bytes },
+    Program { path: Bytes, source: Bytes },
     Hollow { path: Bytes },
 }
 
@@ -181,6 +183,10 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
         MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
         MountOp::Own { path, name } => WireMount::Own { path: Bytes::new(path.as_bytes()), name: name.clone() },
+        MountOp::Rebuilt { path } => WireMount::Rebuilt { path: Bytes::new(path.as_bytes()) },
+        MountOp::Program { path, source } => {
+            WireMount::Program { path: Bytes::new(path.as_bytes()), source: Bytes::new(source.as_bytes()) }
+        }
         MountOp::Hollow { path } => WireMount::Hollow { path: Bytes::new(path.as_bytes()) },
     }
 }
