@@ -75,7 +75,7 @@ fn run() -> io::Result<u8> {
         lines: Lines::Short,
     };
     let ready = prepare(&order, &mut Seen(BTreeMap::new())).map_err(io::Error::other)?;
-    Ok(ready.prepared.run(|| {}).map_err(io::Error::other)?.code)
+    Ok(ready.prepared.run(|| Ok(None)).0.map_err(io::Error::other)?.code)
 }
 
 /// Everything of the host, writable, but for devices and processes, which are the session's own. What is called scratch is not

@@ -25,11 +25,13 @@ use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
 use crate::descendants;
+use crate::desk::Desk;
+use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
 use crate::steps::{
     ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, TERMINAL, WAYS, failed, next_report, report, words,
 };
-use crate::terminal::{self, Clock, Recipient, Signals, Struck, Terminal, Wanted, wait_with_signals};
+use crate::terminal::{self, Aside, Clock, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals};
 use crate::view::{Failed, View};
 use crate::ways::{self, Ways};
 
@@ -159,10 +161,21 @@ struct Ends {
 pub struct Ended {
     /// The payload's own code, or 128 and its signal.
     pub code: u8,
-    /// Whether its time was up.
-    pub out_of_time: bool,
+    /// Whether it ended by itself.
+    pub cut: Cut,
     /// What was stopped on the way out, and how often; and how many more kinds there were.
     pub refusals: (Vec<(Refusal, u64)>, u64),
+}
+
+/// Why a session was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// It was not.
+    Not,
+    /// Its time was up.
+    OutOfTime,
+    /// Somebody asked for it.
+    Stopped,
 }
 
 impl StartError {
@@ -179,17 +192,30 @@ impl StartError {
 
 impl Prepared {
     /// Starts the payload and waits for its end. `meanwhile` runs here once the new process does: whatever the start needed
-    /// can be let go of then, which keeps nobody waiting.
+    /// can be let go of then, and what else a session needs be made, which keeps nobody waiting. Where that fails the new
+    /// process ends.
     ///
     /// # Errors
-    /// [`StartError`] when nothing was started, or when waiting failed.
-    pub fn run(self, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
+    /// [`StartError`] when nothing was started, or when waiting failed; and the desk, if there is one.
+    pub fn run(
+        self,
+        meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+    ) -> (Result<Ended, StartError>, Option<Desk>) {
+        let mut desk = None;
+        (self.run_with(meanwhile, &mut desk), desk)
+    }
+
+    fn run_with(
+        self,
+        meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+        desk: &mut Option<Desk>,
+    ) -> Result<Ended, StartError> {
         let prepare = |what: &'static str| move |source: io::Error| StartError::Prepare { what, source };
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
             .map_err(prepare("openpty"))?;
         let signals = Signals::block().map_err(prepare("signalfd"))?;
-        let (alive, alive_write) = pipe().map_err(prepare("pipe2"))?;
+        let (alive, alive_write) = ways::channel().map_err(prepare("socketpair"))?;
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
@@ -218,7 +244,15 @@ impl Prepared {
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
         };
-        meanwhile();
+        match meanwhile() {
+            Ok(made) => *desk = made,
+            Err(source) => {
+                // Nobody waits for the new process any more; it notices, and ends.
+                drop((alive_write, ways, screen));
+                reap(&child)?;
+                return Err(StartError::Prepare { what: "writing down that the session begins", source });
+            }
+        }
         // What the new process says about itself is told first: without it there are no sockets either.
         let ways = ways.map(|control| Ways::take(control, &listeners));
         let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
@@ -229,11 +263,16 @@ impl Prepared {
             }
             _ => None,
         };
+        if let Some(desk) = desk {
+            let view = LiveView::receive(&alive_write);
+            desk.take(view, egress.as_ref().map(Egress::refusals)).map_err(prepare("eventfd"))?;
+        }
         // Nobody needs these any more, and a supervisor may wait for days. What cannot be given back is kept.
         drop((self.shape, self.payload));
         let _ = memory::let_go_of_program();
         let to = Recipient::Process(child.pidfd.as_fd());
-        let mut clock = Clock::new(self.wall_time, Some(alive_write));
+        let aside = desk.as_mut().map(|desk| desk as &mut dyn Aside);
+        let mut clock = Clock::new(self.wall_time, Some(alive_write)).beside(aside);
         match terminal {
             Some(terminal) => terminal.into_relay(&signals).run(child.pidfd.as_fd(), to, &mut clock),
             None => wait_with_signals(&signals, child.pidfd.as_fd(), to, &mut clock),
@@ -243,7 +282,12 @@ impl Prepared {
         // One that was ended tells nothing of itself.
         let code = if clock.struck() == Struck::Told { KILLED } else { code };
         let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
-        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not, refusals })
+        let cut = match (clock.struck(), clock.why()) {
+            (Struck::Not, _) => Cut::Not,
+            (_, Why::Time) => Cut::OutOfTime,
+            (_, Why::Asked) => Cut::Stopped,
+        };
+        Ok(Ended { code, cut, refusals })
     }
 }
 
@@ -435,7 +479,11 @@ impl First<'_> {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
         }
         match self.shape {
-            Shape::Native(view) => self.enter_view(view, ways)?,
+            Shape::Native(view) => {
+                self.enter_view(view, ways)?;
+                // Without it nothing can be given later, which whoever asks is told.
+                let _ = LiveView::hand_out(alive, self.identity);
+            }
             Shape::Walls => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;

@@ -67,6 +67,21 @@ pub fn clone_into(
     if has_threads()? {
         return Err(io::Error::other("a process with several threads cannot be copied safely"));
     }
+    clone_here(namespaces, cgroup, main)
+}
+
+/// Makes a plain child that does nothing but system calls, also of a process with several threads.
+///
+/// `main` runs in a copy of this process in which a lock of another thread may be held for ever: what allocates, prints,
+/// panics or takes a lock would wait for it.
+///
+/// # Errors
+/// What clone says.
+pub fn clone_for_calls(main: impl FnOnce() -> u8) -> io::Result<Child> {
+    clone_here(Namespaces::NONE, None, main)
+}
+
+fn clone_here(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>, main: impl FnOnce() -> u8) -> io::Result<Child> {
     let mut pidfd: RawFd = -1;
     let pid = copy(namespaces, cgroup, &mut pidfd);
     match i32::try_from(pid) {
@@ -100,7 +115,7 @@ fn copy(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>, pidfd: &mut RawF
             args.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
         }
         // SAFETY: without a stack the child goes on here on a copy of ours, as after fork; the caller has one thread, so no lock
-        // is held. The arguments and the place for the descriptor outlive the call.
+        // is held, or the child takes none. The arguments and the place for the descriptor outlive the call.
         let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<libc::clone_args>()) };
         // What is to be limited does not start without its limits.
         if pid >= 0 || cgroup.is_some() || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS) {
@@ -245,6 +260,24 @@ pub fn become_user(uid: u32, gid: u32) -> io::Result<()> {
 pub fn unshare_user() -> io::Result<()> {
     // SAFETY: takes a number; no memory is shared with another thread whose rights would now differ.
     if unsafe { libc::unshare(libc::CLONE_NEWUSER) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Moves into a mount namespace of one's own, a copy of the present one. Allocates nothing.
+///
+/// # Errors
+/// When the caller has no right to.
+pub fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: takes a number; the caller is a process of one thread, and nothing in memory changes.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Moves into a user or a mount namespace, by a descriptor of it. Allocates nothing.
+///
+/// # Errors
+/// When the caller has no right to, or has several threads.
+pub fn enter_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes two numbers; of a process with one thread nothing in memory changes.
+    if unsafe { libc::setns(namespace.as_raw_fd(), 0) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Writes to a file that is there, in one call. Allocates nothing.
