@@ -132,6 +132,7 @@ impl Words {
             MountOp::Link { path, target } => self.add("--symlink", &[target, path.as_bytes()]),
             MountOp::Mask { path, kind: Found::File } => self.bind("--ro-bind", &places.mask_file, path),
             MountOp::Mask { path, kind: Found::Directory } => self.bind("--ro-bind", &places.mask_directory, path),
+            MountOp::Program { path, source } => self.bind("--ro-bind", source, path),
             MountOp::Own { path, name } => self.bind("--ro-bind", &places.session.join(name), path),
             MountOp::Hollow { path } => self.add("--perms", &[b"0111", b"--tmpfs", path.as_bytes()]),
             MountOp::Private { path, .. } => self.private(path, places),

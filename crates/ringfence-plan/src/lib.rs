@@ -7,24 +7,33 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod bwrap;
 mod claim;
 mod complement;
+mod env;
 mod guards;
+mod json;
 mod landlock;
 mod mounts;
+mod preamble;
 mod receipt;
 mod rung;
 mod seccomp;
 
 use ringfence_surface::{HostFacts, Surface};
 
+pub use agent::{
+    AgentFile, AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, agent, claude, codex, gemini,
+};
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
+pub use env::env;
 pub use guards::{Findings, guarded};
 pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
+pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt};
 pub use rung::Rung;
 pub use seccomp::{ArgTest, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};

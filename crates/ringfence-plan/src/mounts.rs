@@ -72,6 +72,13 @@ pub enum MountOp {
         /// What it is called in the session's directory.
         name: String,
     },
+    /// ringfence itself, read-only, in the session's directory: where it really is may not be shown, or may be written.
+    Program {
+        /// Where.
+        path: AbsPath,
+        /// Where it is on the host.
+        source: AbsPath,
+    },
     /// A directory that may not be read, made of nothing: in it exists only what is mounted there afterwards.
     Hollow {
         /// Where.
@@ -100,6 +107,7 @@ impl MountOp {
             | Self::Mask { path, .. }
             | Self::Freeze { path }
             | Self::Own { path, .. }
+            | Self::Program { path, .. }
             | Self::Hollow { path } => path,
         }
     }
@@ -336,14 +344,17 @@ mod tests {
         assert_eq!(shown, expected, "{policy}");
     }
 
-    const SESSION: [&str; 2] =
-        ["rw /home/u/.local/state/ringfence/sessions/1/home", "rw /home/u/.local/state/ringfence/sessions/1/tmp"];
+    const SESSION: [&str; 3] = [
+        "ro /home/u/.local/state/ringfence/sessions/1/given",
+        "rw /home/u/.local/state/ringfence/sessions/1/home",
+        "rw /home/u/.local/state/ringfence/sessions/1/tmp",
+    ];
 
     #[test]
     fn the_surface_alone() {
         check(
             "[files]\nread = [\"../docs\"]\n",
-            &["ro /etc", SESSION[0], SESSION[1], "ro /home/u/docs", "rw /home/u/proj", "ro /usr"],
+            &["ro /etc", SESSION[0], SESSION[1], SESSION[2], "ro /home/u/docs", "rw /home/u/proj", "ro /usr"],
         );
     }
 
@@ -352,7 +363,7 @@ mod tests {
         let sockets = "not /run: hidden: it holds sockets of the host, and read-only files do not stop a connection";
         check(
             "[files]\nview = \"host\"\n",
-            &["ro /", "private /dev", SESSION[0], SESSION[1], "rw /home/u/proj", "hollow /run", sockets],
+            &["ro /", "private /dev", SESSION[0], SESSION[1], SESSION[2], "rw /home/u/proj", "hollow /run", sockets],
         );
     }
 
@@ -364,6 +375,7 @@ mod tests {
                 "ro /etc",
                 SESSION[0],
                 SESSION[1],
+                SESSION[2],
                 "ro /home/u/proj",
                 "ro /usr",
                 "not /home/u/docs: another rule denies it",
@@ -379,6 +391,7 @@ mod tests {
                 "ro /etc",
                 SESSION[0],
                 SESSION[1],
+                SESSION[2],
                 "rw /home/u/proj",
                 "rw /home/u/proj/infra/state",
                 "rw /home/u/proj/private/open",

@@ -15,6 +15,7 @@ use ringfence_sys::seccomp;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::bytes::{Reader, Writer};
 use crate::payload::{Payload, Pids};
 use crate::standard::Standard;
 use crate::steps::{ARRIVED, INSIDE, failed, report};
@@ -26,7 +27,7 @@ pub const COMMAND: &str = "inside";
 
 /// The orders for a payload, as bytes.
 pub(crate) fn orders(payload: &Payload) -> Vec<u8> {
-    let mut out = Writer(Vec::new());
+    let mut out = Writer::new();
     out.bytes(payload.workdir.as_bytes());
     let Words { candidates, arguments, environment } = payload.program.words();
     for list in [candidates, arguments, environment] {
@@ -56,20 +57,7 @@ pub(crate) fn orders(payload: &Payload) -> Vec<u8> {
     let (uid, gid) = payload.becomes.unwrap_or((0, 0));
     out.number(u64::from(uid));
     out.number(u64::from(gid));
-    out.0
-}
-
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn number(&mut self, number: u64) {
-        self.0.extend(number.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.0.extend(bytes);
-    }
+    out.finish()
 }
 
 /// Becomes the payload's program. The arguments are the numbers of two descriptors: the orders, and where to report to.
@@ -98,7 +86,7 @@ fn arrive(orders: OwnedFd, errors: &OwnedFd) -> Result<std::convert::Infallible,
 
 /// The payload that orders describe.
 fn read(bytes: &[u8]) -> Option<Payload> {
-    let mut input = Reader(bytes);
+    let mut input = Orders(Reader::new(bytes));
     let workdir = input.string()?;
     let words = Words { candidates: input.strings()?, arguments: input.strings()?, environment: input.strings()? };
     let stdio = (0..input.number()?).map(|_| input.standard()).collect::<Option<Vec<_>>>()?;
@@ -110,7 +98,7 @@ fn read(bytes: &[u8]) -> Option<Payload> {
     let needs_namespace = becomes.filter(|_| is_separate);
     let pids = (most != 0).then_some(Pids { most, needs_namespace });
     let seccomp = seccomp::compile(&syscalls(Fence::Namespaces)).ok()?.program;
-    input.0.is_empty().then_some(Payload {
+    input.0.is_done().then_some(Payload {
         workdir,
         program: Program::new(words),
         stdio,
@@ -121,20 +109,15 @@ fn read(bytes: &[u8]) -> Option<Payload> {
     })
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Orders<'a>(Reader<'a>);
 
-impl Reader<'_> {
+impl Orders<'_> {
     fn number(&mut self) -> Option<u64> {
-        let (number, rest) = self.0.split_first_chunk::<8>()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*number))
+        self.0.number()
     }
 
     fn string(&mut self) -> Option<CString> {
-        let length = usize::try_from(self.number()?).ok()?;
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        CString::new(bytes).ok()
+        CString::new(self.0.bytes()?).ok()
     }
 
     fn strings(&mut self) -> Option<Vec<CString>> {

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use ringfence_plan::Found;
 use ringfence_surface::AbsPath;
 use ringfence_sys::mount::{MountAttr, Reach, mount_thaw};
-use ringfence_sys::process::{self, Child};
+use ringfence_sys::process::{self, Child, Namespaces};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount};
@@ -161,7 +161,7 @@ impl LiveView {
             // Said before the namespace that was needed for it goes away, which takes its time.
             report(&write, made.err().unwrap_or(Failed { step: DONE, errno: Errno::PERM }))
         };
-        let child = process::clone_for_calls(run)?;
+        let child = process::clone_process(Namespaces::NONE, run)?;
         rustix::io::ioctl_fionbio(&read, true)?;
         Ok(Change { child, report: read, path: path.clone() })
     }

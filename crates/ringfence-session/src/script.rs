@@ -222,7 +222,8 @@ impl Layout<'_> {
             MountOp::Freeze { path } => {
                 self.steps.push(Step::Again { to: self.target(path), attributes: MountAttr::FROZEN });
             }
-            MountOp::Own { path, name } => self.own_file(path, name)?,
+            MountOp::Own { path, name } => self.own_file(path, &self.session.join(name))?,
+            MountOp::Program { path, source } => self.own_file(path, source)?,
             MountOp::Hollow { path } => self.hollow(path),
         }
         Ok(())
@@ -287,9 +288,8 @@ impl Layout<'_> {
     }
 
     /// A file or a socket of the session in the place of the host's.
-    fn own_file(&mut self, path: &AbsPath, name: &str) -> Result<(), ScriptError> {
-        let source = self.session.join(name);
-        let (from, kind) = self.identify(&source)?;
+    fn own_file(&mut self, path: &AbsPath, source: &AbsPath) -> Result<(), ScriptError> {
+        let (from, kind) = self.identify(source)?;
         self.parents(path);
         let to = match self.ground(path) {
             // Whoever listens may make it anew, or end, at any time.
@@ -300,7 +300,7 @@ impl Layout<'_> {
                 Self::own(path)
             }
         };
-        let (source, attributes) = (relative(&source), MountAttr::READ_ONLY);
+        let (source, attributes) = (relative(source), MountAttr::READ_ONLY);
         self.steps.push(Step::Bind { source, from, to, attributes, idmap: false });
         Ok(())
     }

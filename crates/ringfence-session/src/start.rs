@@ -12,6 +12,7 @@ use ringfence_plan::{
     Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
     Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
+use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
@@ -23,12 +24,14 @@ use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
+use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::idmap::mapping;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
+use crate::record::{Record, RecordError};
 use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
@@ -83,6 +86,15 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// What the session gives to the agent could not be written.
+    #[error("cannot give the session what is its own")]
+    Given {
+        /// Why.
+        source: io::Error,
+    },
+    /// The session's record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// A socket in the place of one of the host's could not be made.
     #[error("cannot make a socket that leads out")]
     Socket {
@@ -132,8 +144,25 @@ pub struct Order<'a> {
     pub command: &'a [OsString],
     /// Who runs it where root starts it: user and group.
     pub user: Option<(u32, u32)>,
+    /// Which client the command is, if it is one that ringfence knows.
+    pub agent: Option<&'a str>,
+    /// How much its tool calls are held back.
+    pub mode: Mode,
     /// How much of a receipt is wanted.
     pub lines: Lines,
+    /// What it is.
+    pub occasion: Occasion,
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A session, on the streams of whoever starts it.
+    Session,
+    /// One call within a session, on the streams of whoever starts it.
+    Call,
+    /// One call within a session, on streams that are made for it.
+    CapturedCall,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -179,16 +208,25 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         let rule = workdir.because.to_string();
         return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
-    let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
+    let stdio = match order.occasion {
+        Occasion::Session | Occasion::Call => standards(surface),
+        Occasion::CapturedCall => Ok(Vec::new()),
+    };
+    let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
+    let program = give(order)?;
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground, look).map(|seeded| seeded.copied);
+    let copied = match order.occasion {
+        Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
+        // The session had them copied, and one that only looks changes no cache.
+        Occasion::Call | Occasion::CapturedCall => Ok(0),
+    };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
@@ -211,11 +249,14 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
     guards.protected.retain(|path| !doors.has(path));
-    let (landlock, mut withheld) = match rung {
+    let (mut landlock, mut withheld) = match rung {
         Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    if let Reached::Admitted(rule) = &program {
+        landlock.rules.push(rule.clone());
+    }
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -264,6 +305,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if rung.has_view() {
         mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
     }
+    if let Reached::Mounted(op) = program {
+        mounts.push(op);
+    }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
             script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
@@ -276,7 +320,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
+    let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
@@ -295,6 +340,21 @@ fn grants(shape: &Shape) -> Grants {
         Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
         Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => Grants::None,
     }
+}
+
+/// Writes what the agent is given: the record of the session, and ringfence itself.
+fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+    let Order { surface, rung, session, .. } = *order;
+    let record = Record {
+        session: session.name().to_owned(),
+        agent: order.agent.map(str::to_owned),
+        mode: order.mode,
+        rung,
+        home: session.dir().join("home"),
+        surface,
+    };
+    record.write(&given::dir(session.dir()).join(given::RECORD))?;
+    given::program(surface, rung, session.dir()).map_err(|source| PrepareError::Given { source })
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {
@@ -462,7 +522,7 @@ fn owner(identity: Identity) -> Owner {
 
 /// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
 /// mapped, nor does it need to.
-fn is_initial_user_namespace() -> bool {
+pub(crate) fn is_initial_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }

@@ -19,6 +19,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::audit::{Audit, Event, Patience, What};
+use crate::given;
 use crate::remove::{remove_tree, remove_until};
 use crate::text::now_ms;
 use crate::walk::os_path;
@@ -34,11 +35,11 @@ pub struct Session {
     dir: AbsPath,
     name: String,
     /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 /// What a session's directory holds from the start.
-const INNER: [&str; 2] = ["home", "tmp"];
+const INNER: [&str; 3] = ["given", "home", "tmp"];
 
 impl Session {
     /// Makes one below ringfence's state directory.
@@ -67,7 +68,7 @@ impl Session {
                 None => Err(io::ErrorKind::NotFound.into()),
             });
             match made {
-                Ok(lock) => return Ok(Self { state, dir, name, _lock: lock }),
+                Ok(lock) => return Ok(Self { state, dir, name, lock }),
                 // Somebody who collects was faster than the lock, and it is gone.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => {
@@ -90,6 +91,11 @@ impl Session {
         &self.name
     }
 
+    /// The lock once more: it is held until every copy is gone.
+    pub(crate) fn hold_lock(&self) -> io::Result<OwnedFd> {
+        self.lock.try_clone()
+    }
+
     /// Where the state of all sessions is, without links.
     pub fn state(&self) -> &AbsPath {
         &self.state
@@ -109,6 +115,9 @@ impl Drop for Session {
         about::remove(&self.dir);
         // Most leave nothing behind; then no directory needs to be listed.
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
+        for name in given::FILES {
+            let _ = rustix::fs::unlink(given::dir(&self.dir).join(name).as_bytes());
+        }
         if !INNER.iter().all(|inner| is_empty(&self.dir.join(inner))) || !is_empty(&self.dir) {
             // What cannot be removed now is collected at a later start.
             let _ = remove_tree(os_path(&self.dir));
@@ -125,7 +134,12 @@ fn make(dir: &Path, mode: Mode) -> io::Result<()> {
 }
 
 fn fill(dir: &AbsPath) -> io::Result<()> {
-    INNER.iter().try_for_each(|inner| Ok(rustix::fs::mkdir(dir.join(inner).as_bytes(), Mode::RWXU)?))
+    INNER.iter().try_for_each(|inner| rustix::fs::mkdir(dir.join(inner).as_bytes(), Mode::RWXU))?;
+    if rustix::process::geteuid().is_root() {
+        // Those who work for root read what is given, and do not own it.
+        rustix::fs::chmod(dir.join(INNER[0]).as_bytes(), Mode::from_raw_mode(0o755))?;
+    }
+    Ok(())
 }
 
 /// Takes a session's lock; `None` where somebody holds it. It is the directory itself. Over NFS only what can be written can be

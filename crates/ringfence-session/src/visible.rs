@@ -75,6 +75,7 @@ fn ground_of(op: &MountOp) -> Option<Ground> {
         | MountOp::Cover { .. }
         | MountOp::Mask { .. }
         | MountOp::Own { .. }
+        | MountOp::Program { .. }
         | MountOp::Freeze { .. } => return None,
     })
 }

@@ -85,7 +85,8 @@ impl Surface {
     pub(crate) fn judge(&self, covering: &Covering, access: Access) -> Verdict<'_> {
         let hits = Hits { surface: self, hits: &covering.hits, root: covering.root };
         let (writable, readable) = hits.grants();
-        let is_own = writable.is_some_and(|rule| matches!(rule.effect, Effect::Write(role) if role.is_ground()));
+        let is_own = writable.is_some_and(|rule| matches!(rule.effect, Effect::Write(role) if role.is_ground()))
+            || readable.is_some_and(|rule| rule.effect == Effect::Read(Role::Scratch));
         let deny = |because| Verdict { outcome: Outcome::Deny, because, ask: None };
         let allow = |because, ask| Verdict { outcome: Outcome::Allow, because, ask };
         let stages: &[Stage] = match access {

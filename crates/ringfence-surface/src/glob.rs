@@ -10,15 +10,25 @@ use crate::text::Format;
 /// A component with wildcards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Glob {
-    tokens: Vec<Token>,
+    tokens: Vec<GlobToken>,
 }
 
+/// A part of such a component.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Token {
+pub enum GlobToken {
+    /// These bytes.
     Literal(Vec<u8>),
+    /// Any one character.
     One,
+    /// Anything, also nothing.
     Run,
-    Class { negated: bool, ranges: Vec<(char, char)> },
+    /// One character in these ranges, or in none of them.
+    Class {
+        /// In none of them.
+        negated: bool,
+        /// From and to, both included.
+        ranges: Vec<(char, char)>,
+    },
 }
 
 /// What is wrong with a wildcard.
@@ -64,16 +74,16 @@ impl GlobError {
 impl Glob {
     /// Parses one component. `Ok(Err(bytes))` is a component without wildcards.
     pub(crate) fn parse(units: &[Unit]) -> Result<Result<Self, Vec<u8>>, GlobError> {
-        let mut tokens: Vec<Token> = Vec::new();
+        let mut tokens: Vec<GlobToken> = Vec::new();
         let mut at = 0;
         while let Some(unit) = units.get(at) {
             at += 1;
             match unit {
-                Unit::Meta(b'*') if matches!(tokens.last(), Some(Token::Run)) => {
+                Unit::Meta(b'*') if matches!(tokens.last(), Some(GlobToken::Run)) => {
                     return Err(GlobError::GluedDoubleStar);
                 }
-                Unit::Meta(b'*') => tokens.push(Token::Run),
-                Unit::Meta(b'?') => tokens.push(Token::One),
+                Unit::Meta(b'*') => tokens.push(GlobToken::Run),
+                Unit::Meta(b'?') => tokens.push(GlobToken::One),
                 Unit::Meta(b'{' | b'}') => return Err(GlobError::Braces),
                 Unit::Meta(b'[') => {
                     let (class, used) = class(&units[at..])?;
@@ -84,14 +94,14 @@ impl Glob {
                     let is_wild = |unit: &Unit| matches!(unit, Unit::Meta(b'*' | b'?' | b'[' | b'{' | b'}'));
                     let length = units[at..].iter().position(is_wild).unwrap_or(units.len() - at);
                     let bytes = units[at - 1..at + length].iter().map(|unit| unit.byte());
-                    tokens.push(Token::Literal(bytes.collect()));
+                    tokens.push(GlobToken::Literal(bytes.collect()));
                     at += length;
                 }
             }
         }
         Ok(match tokens.as_mut_slice() {
             [] => Err(Vec::new()),
-            [Token::Literal(bytes)] => Err(std::mem::take(bytes)),
+            [GlobToken::Literal(bytes)] => Err(std::mem::take(bytes)),
             _ => Ok(Self { tokens }),
         })
     }
@@ -101,13 +111,13 @@ impl Glob {
         let mut tokens = Vec::with_capacity(3);
         for (number, bytes) in name.split(|byte| *byte == b'*').enumerate() {
             if number > 0 {
-                if tokens.last() == Some(&Token::Run) {
+                if tokens.last() == Some(&GlobToken::Run) {
                     return None;
                 }
-                tokens.push(Token::Run);
+                tokens.push(GlobToken::Run);
             }
             if !bytes.is_empty() {
-                tokens.push(Token::Literal(bytes.to_vec()));
+                tokens.push(GlobToken::Literal(bytes.to_vec()));
             }
         }
         Some(Self { tokens })
@@ -115,19 +125,29 @@ impl Glob {
 
     /// `*`.
     pub(crate) fn any() -> Self {
-        Self { tokens: vec![Token::Run] }
+        Self { tokens: vec![GlobToken::Run] }
     }
 
     /// Does every name match?
     pub(crate) fn is_any(&self) -> bool {
-        self.tokens == [Token::Run]
+        self.tokens == [GlobToken::Run]
+    }
+
+    /// A component of these parts.
+    pub fn from_tokens(tokens: Vec<GlobToken>) -> Self {
+        Self { tokens }
+    }
+
+    /// Its parts.
+    pub fn tokens(&self) -> &[GlobToken] {
+        &self.tokens
     }
 
     /// Does the whole component match?
     pub fn matches(&self, name: &[u8]) -> bool {
         // Most names differ from the pattern at one of its ends already.
-        let end = |token: Option<&Token>, pick: fn(&[u8]) -> Option<&u8>| match token {
-            Some(Token::Literal(bytes)) => pick(bytes) == pick(name),
+        let end = |token: Option<&GlobToken>, pick: fn(&[u8]) -> Option<&u8>| match token {
+            Some(GlobToken::Literal(bytes)) => pick(bytes) == pick(name),
             _ => true,
         };
         if !end(self.tokens.first(), <[u8]>::first) || !end(self.tokens.last(), <[u8]>::last) {
@@ -139,7 +159,7 @@ impl Glob {
         let mut retry: Option<(usize, usize)> = None;
         loop {
             match self.tokens.get(token) {
-                Some(Token::Run) => {
+                Some(GlobToken::Run) => {
                     retry = Some((token, at));
                     token += 1;
                     continue;
@@ -158,7 +178,7 @@ impl Glob {
                 Some((star, from)) if from < name.len() => {
                     // Straight to the next place where what follows the `*` can begin.
                     let next = match self.tokens.get(star + 1) {
-                        Some(Token::Literal(bytes)) => {
+                        Some(GlobToken::Literal(bytes)) => {
                             name[from + 1..].iter().position(|b| Some(b) == bytes.first()).map(|gap| from + 1 + gap)
                         }
                         _ => Some(from + 1),
@@ -176,7 +196,7 @@ impl Glob {
     /// The stretches of plain bytes that every match holds.
     pub(crate) fn literals(&self) -> impl Iterator<Item = &[u8]> {
         self.tokens.iter().filter_map(|token| match token {
-            Token::Literal(bytes) => Some(bytes.as_slice()),
+            GlobToken::Literal(bytes) => Some(bytes.as_slice()),
             _ => None,
         })
     }
@@ -184,7 +204,7 @@ impl Glob {
     /// The bytes after a single leading `*`, for an index: `*.pem` is found by its ending.
     pub(crate) fn as_suffix(&self) -> Option<&[u8]> {
         match self.tokens.as_slice() {
-            [Token::Run, Token::Literal(bytes)] => Some(bytes),
+            [GlobToken::Run, GlobToken::Literal(bytes)] => Some(bytes),
             _ => None,
         }
     }
@@ -192,13 +212,13 @@ impl Glob {
     /// The bytes before a single trailing `*`.
     pub(crate) fn as_prefix(&self) -> Option<&[u8]> {
         match self.tokens.as_slice() {
-            [Token::Literal(bytes), Token::Run] => Some(bytes),
+            [GlobToken::Literal(bytes), GlobToken::Run] => Some(bytes),
             _ => None,
         }
     }
 }
 
-impl Token {
+impl GlobToken {
     /// How many bytes of `rest` it takes, if it matches there.
     fn take(&self, rest: &[u8]) -> Option<usize> {
         match self {
@@ -221,7 +241,7 @@ fn first_char(bytes: &[u8]) -> Option<(Option<char>, usize)> {
 }
 
 /// Parses after `[`; returns the class and how many units it took, the `]` included.
-fn class(units: &[Unit]) -> Result<(Token, usize), GlobError> {
+fn class(units: &[Unit]) -> Result<(GlobToken, usize), GlobError> {
     let negated = matches!(units.first(), Some(Unit::Meta(b'!' | b'^')));
     let start = usize::from(negated);
     // `[]a]` holds a bracket, as in every shell.
@@ -233,7 +253,7 @@ fn class(units: &[Unit]) -> Result<(Token, usize), GlobError> {
             GlobError::UnclosedClass
         },
     )?;
-    Ok((Token::Class { negated, ranges: ranges(&units[start..end])? }, end + 1))
+    Ok((GlobToken::Class { negated, ranges: ranges(&units[start..end])? }, end + 1))
 }
 
 /// The ranges between the brackets. Only a `-` as typed makes one: escaped, or from a variable, it is itself.
@@ -265,10 +285,10 @@ impl std::fmt::Display for Glob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for token in &self.tokens {
             match token {
-                Token::Literal(bytes) => write!(f, "{}", Shown(bytes))?,
-                Token::One => f.write_str("?")?,
-                Token::Run => f.write_str("*")?,
-                Token::Class { negated, ranges } => {
+                GlobToken::Literal(bytes) => write!(f, "{}", Shown(bytes))?,
+                GlobToken::One => f.write_str("?")?,
+                GlobToken::Run => f.write_str("*")?,
+                GlobToken::Class { negated, ranges } => {
                     f.write_str(if *negated { "[!" } else { "[" })?;
                     for (from, to) in ranges {
                         write_member(f, *from)?;

@@ -9,6 +9,8 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
+pub mod command;
 pub mod curated;
 mod cursor;
 mod decide;
@@ -29,10 +31,11 @@ mod template;
 pub mod text;
 mod tighten;
 
+pub use agent::{AgentChoice, Client, Provider};
 pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
-pub use glob::{Glob, GlobError};
+pub use glob::{Glob, GlobError, GlobToken};
 pub use host::{HostError, HostPattern, HostTarget};
 pub use path::{AbsPath, PATH_MAX, PathError, Shown};
 pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
@@ -40,6 +43,6 @@ pub use relative::{GlobFault, GlobListError, Literal, Progress, RelativeGlob, Wr
 pub use report::{Dropped, Omission};
 pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, resolve};
 pub use source::Source;
-pub use surface::{Caps, Effect, Governance, Injection, Reach, Role, Rule, Sense, Sourced, Surface};
+pub use surface::{Caps, Effect, Governance, Injection, Parts, Reach, Role, RootName, Rule, Sense, Sourced, Surface};
 pub use template::{PATH_VARIABLES, SOCKET_VARIABLES, TemplateError, TemplateKind};
 pub use tighten::{SubPolicy, Widens};

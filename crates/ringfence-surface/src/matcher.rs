@@ -15,7 +15,7 @@ use crate::pattern::{Anchor, Pattern, Segment};
 
 /// How a directory that floating patterns search counts itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RootName {
+pub enum RootName {
     /// Only what is below it is searched: a project may itself be called `build` or lie in `.claude/worktrees`.
     NotSearched,
     /// Its own last name is searched too: a single file that was named for reading.

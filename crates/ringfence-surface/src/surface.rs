@@ -1,18 +1,20 @@
 //! The Surface: everything one spawned agent may touch, resolved.
 //!
 //! It is the only input of every layer. What it holds is data; the answers are in `decide`, the narrowing in `tighten`.
-//! A Surface is made by `resolve` or from another Surface, never by hand and never by default.
+//! A Surface is made by `resolve` or from another Surface, never by hand and never by default. Its [`Parts`] are what another
+//! process needs to have the same one.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::host::HostPattern;
-use crate::matcher::{Matcher, RootName};
+use crate::matcher::Matcher;
 use crate::path::AbsPath;
 use crate::pattern::Pattern;
 use crate::policy::{EnvName, Tier, View};
 use crate::source::Source;
 
+pub use crate::matcher::RootName;
 pub use crate::policy::Sense;
 
 /// What a path is to the session.
@@ -105,7 +107,7 @@ pub struct Rule {
     /// Where it was written.
     pub source: Source,
     /// Rules of one list belong together: an exception reaches no other list.
-    pub(crate) list: u32,
+    pub list: u32,
 }
 
 /// A value and where it was written.
@@ -179,19 +181,30 @@ pub struct Surface {
 }
 
 /// What a Surface is made of.
-#[derive(Debug, Clone)]
-pub(crate) struct Parts {
-    pub(crate) root: AbsPath,
-    pub(crate) workdir: AbsPath,
-    pub(crate) view: View,
-    pub(crate) tier: Tier,
-    pub(crate) governance: Governance,
-    pub(crate) rules: Vec<Rule>,
-    pub(crate) roots: Vec<(AbsPath, RootName)>,
-    pub(crate) reach: Reach,
-    pub(crate) env: Vec<Sourced<EnvName>>,
-    pub(crate) caps: Caps,
-    pub(crate) packs: Vec<&'static str>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts {
+    /// The project's root.
+    pub root: AbsPath,
+    /// Where the agent starts.
+    pub workdir: AbsPath,
+    /// What exists beside what is named.
+    pub view: View,
+    /// How much must hold before a session starts.
+    pub tier: Tier,
+    /// Who governs the session.
+    pub governance: Governance,
+    /// Every rule.
+    pub rules: Vec<Rule>,
+    /// The directories below which patterns that float are searched for.
+    pub roots: Vec<(AbsPath, RootName)>,
+    /// What can be reached.
+    pub reach: Reach,
+    /// Variables that pass beside the built-in table.
+    pub env: Vec<Sourced<EnvName>>,
+    /// Limits on resources.
+    pub caps: Caps,
+    /// The packs that took part.
+    pub packs: Vec<&'static str>,
 }
 
 /// Orders rules as they decide; within one list the order of the file stays. Rules are large and come in long runs that are
@@ -223,6 +236,17 @@ impl Surface {
             matcher.add_root(path, *name);
         }
         Self { parts, matcher }
+    }
+
+    /// The Surface that another process described by its parts. Only for what [`Surface::parts`] gave and nobody could change on
+    /// the way: what `resolve` checks is not checked again.
+    pub fn from_parts(parts: Parts) -> Self {
+        Self::new(parts)
+    }
+
+    /// What it is made of.
+    pub fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// The project's root.

@@ -77,13 +77,18 @@ impl Place {
     }
 
     /// The file, where no line can be named. It is shown without an excerpt.
-    pub(crate) fn whole(text: &Arc<PolicyText>) -> Self {
+    pub fn whole(text: &Arc<PolicyText>) -> Self {
         Self { text: Arc::clone(text), span: None }
     }
 
     /// The file this is in.
-    pub fn file(&self) -> &PolicyText {
+    pub fn file(&self) -> &Arc<PolicyText> {
         &self.text
+    }
+
+    /// Which bytes of the file, if not all of it.
+    pub fn span(&self) -> Option<&Range<usize>> {
+        self.span.as_ref()
     }
 
     /// The words themselves; none of a whole file.

@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Explain(ExplainArgs),
     Plan(PlanArgs),
+    Render(RenderArgs),
     Check(CheckArgs),
     Init(InitArgs),
     Trust(TrustArgs),
@@ -48,7 +49,7 @@ pub(crate) enum Command {
 }
 
 /// Which policy, and for whom.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PolicyArgs {
     /// Use this policy file in the place of the project's; it is trusted
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -89,6 +90,9 @@ impl PolicyArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// How much the agent's own tool calls are held back
+    #[arg(long, value_name = "MODE", requires = "agent")]
+    pub(crate) mode: Option<ModeArg>,
     /// Build the fence in this way only; without it, in the strongest way that this host allows
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<Backend>,
@@ -111,6 +115,7 @@ impl RunArgs {
     pub(crate) fn plain(command: &[OsString]) -> Self {
         Self {
             policy: PolicyArgs::only(None),
+            mode: None,
             backend: None,
             user: None,
             allow_shortfall: Vec::new(),
@@ -118,6 +123,15 @@ impl RunArgs {
             command: command.to_vec(),
         }
     }
+}
+
+/// How much an agent's own tool calls are held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Reads, edits and commands that only read pass
+    AcceptEdits,
+    /// Everything passes; the fence is the guard
+    Auto,
 }
 
 /// How a fence is built.
@@ -182,6 +196,38 @@ pub(crate) struct PlanArgs {
     /// Show the built-in rules too
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// Print what one layer is made of
+///
+/// What belongs to a session, as its home, stands there with the name SESSION.
+#[derive(Debug, Args)]
+pub(crate) struct RenderArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    /// As for `run`
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<ModeArg>,
+    /// Which layer
+    #[arg(value_name = "LAYER")]
+    pub(crate) layer: RenderLayer,
+}
+
+/// What can be printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RenderLayer {
+    /// What the model is told
+    Preamble,
+    /// What Claude Code is started with
+    Claude,
+    /// What Gemini CLI is started with
+    Gemini,
+    /// What Codex is started with
+    Codex,
+    /// Who is asked before each tool
+    Hook,
+    /// Which variables pass, and why
+    Env,
 }
 
 /// Check policy files; without any, those that hold here

@@ -10,7 +10,9 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use ringfence_surface::{AbsPath, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES};
+use ringfence_surface::{
+    AbsPath, Client, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES,
+};
 use rustix::fs::{FileType, OFlags};
 
 use crate::error::Failure;
@@ -65,9 +67,13 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
     fs::metadata(&cwd).map_err(|source| Failure::UnreadableDirectory { dir: cwd.clone(), source })?;
     let cwd = AbsPath::lexical(cwd.as_os_str().as_bytes()).map_err(|source| Failure::Path { source })?;
     // Only what a rule may name: other variables hold secrets, and facts are written to files.
-    let names = PATH_VARIABLES.iter().chain(SOCKET_VARIABLES).chain(&["XDG_STATE_HOME"]);
-    let environment =
-        names.filter_map(|name| Some((name.as_bytes().to_vec(), std::env::var_os(name)?.into_vec()))).collect();
+    let names = PATH_VARIABLES.iter().chain(SOCKET_VARIABLES).chain(&["XDG_STATE_HOME", "PATH"]);
+    let value = |name: &str| Some((name.as_bytes().to_vec(), std::env::var_os(name)?.into_vec()));
+    // Where an agent's model is. With a password in it, or a key, it is none.
+    let addresses = Client::ALL.map(|client| client.provider().base_url);
+    let is_plain = |(_, value): &(Vec<u8>, Vec<u8>)| !value.iter().any(|byte| b"@?#".contains(byte));
+    let addresses = addresses.iter().filter_map(|name| value(name)).filter(is_plain);
+    let environment = names.filter_map(|name| value(name)).chain(addresses).collect();
     Ok(HostFacts {
         environment,
         cwd,

@@ -69,6 +69,7 @@ mod tests {
             "run -- a --receipt -- b",
             "run --receipt -- a",
             "run --ref x --ref y --env A --policy p --persona q --task t --agent claude -- a -b",
+            "run --agent gemini --mode auto",
             "run --backend bwrap --user 1:2 --allow-shortfall tree -- a",
         ] {
             let words: Vec<OsString> =

@@ -2,12 +2,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringfence_sys::pty::{self, SignalMask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
+
+use crate::live::LiveView;
 
 /// The signals that a supervisor answers itself while a payload runs.
 const ANSWERED: [Signal; 9] = [
@@ -112,6 +115,29 @@ pub enum Asked {
     End,
 }
 
+/// As long as somebody holds it a payload may go on. Whoever waits for it ends it when this is cut.
+#[derive(Debug, Clone)]
+pub struct Lifeline(Arc<Mutex<Option<OwnedFd>>>);
+
+impl Lifeline {
+    /// By an end of a pipe or a channel, of which there is no other copy.
+    #[must_use]
+    pub fn new(end: OwnedFd) -> Self {
+        Self(Arc::new(Mutex::new(Some(end))))
+    }
+
+    /// The right to change the view, which the first process hands out over it.
+    pub(crate) fn receive_view(&self) -> Option<LiveView> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(LiveView::receive)
+    }
+
+    /// Ends the payload with everything it has started. Once is enough.
+    pub fn cut(&self) {
+        // Whoever panicked while holding the lock has left nothing half done: there is one step.
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
 /// Ends a payload whose time is up or that somebody else wants to end: first it is asked, then it is told.
 #[derive(Debug)]
 pub struct Clock<'a> {
@@ -119,7 +145,7 @@ pub struct Clock<'a> {
     struck: Struck,
     why: Why,
     /// Whoever waits for the payload ends it when this is closed.
-    alive: Option<OwnedFd>,
+    alive: Option<Lifeline>,
     aside: Option<&'a mut dyn Aside>,
     is_called: bool,
 }
@@ -147,7 +173,7 @@ pub enum Struck {
 impl<'a> Clock<'a> {
     /// Begins now; without a limit it never strikes.
     #[must_use]
-    pub fn new(limit: Option<Duration>, alive: Option<OwnedFd>) -> Self {
+    pub fn new(limit: Option<Duration>, alive: Option<Lifeline>) -> Self {
         let next = limit.and_then(|limit| Instant::now().checked_add(limit));
         Self { next, struck: Struck::Not, why: Why::Time, alive, aside: None, is_called: false }
     }
@@ -212,7 +238,10 @@ impl<'a> Clock<'a> {
             return Ok(());
         }
         if self.struck == Struck::Asked {
-            (self.next, self.struck, self.alive) = (None, Struck::Told, None);
+            (self.next, self.struck) = (None, Struck::Told);
+            if let Some(alive) = self.alive.take() {
+                alive.cut();
+            }
             return Ok(());
         }
         (self.next, self.struck) = (Some(Instant::now() + GRACE), Struck::Asked);

@@ -17,8 +17,8 @@ use crate::text::{Diagnostic, Place, PolicyText, Spanned, short};
 pub use amounts::{Bytes, Pids, SizeError, TimeError, Wall};
 pub use inject::{HeaderName, HeaderText, Inject};
 pub use scalars::{
-    AllowRule, DenyRule, EnvName, Extension, HostRule, Mode, MountMode, PlaceRule, Port, Sense, SocketRule,
-    SurfaceMode, Tier, Version, View,
+    AllowRule, Credentials, DenyRule, EnvName, Extension, HostRule, Mode, MountMode, PlaceRule, Port, Sense,
+    SocketRule, SurfaceMode, Tier, Version, View,
 };
 use shape::{Schema, Shape, table};
 
@@ -166,6 +166,8 @@ table! {
         command: Option<Spanned<Vec<String>>>,
         /// `accept-edits` or `auto`.
         mode: Option<Spanned<Mode>>,
+        /// What it signs in with: `none` (default), `inject` (the key is added on the way out) or `copy` (the user's sign-in, without what renews it).
+        credentials: Option<Spanned<Credentials>>,
         /// How it runs in a container.
         container: Option<Container>,
     }

@@ -87,6 +87,23 @@ impl Word for Mode {
     const WORDS: &'static [(&'static str, Self)] = &[("accept-edits", Self::AcceptEdits), ("auto", Self::Auto)];
 }
 
+/// What an agent's client has to sign in with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Credentials {
+    /// Nothing of the user's.
+    None,
+    /// A placeholder; the key is added on the way out.
+    Inject,
+    /// The user's own sign-in without what renews it, or the key in a variable.
+    Copy,
+}
+
+impl Word for Credentials {
+    const WHAT: &'static str = "credentials";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("none", Self::None), ("inject", Self::Inject), ("copy", Self::Copy)];
+}
+
 /// How an operator's mounts go together with the surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SurfaceMode {
@@ -358,7 +375,7 @@ impl EnvName {
     }
 
     /// A row of a built-in table, which may end in `*`.
-    pub(crate) fn built_in(text: &str) -> Self {
+    pub fn built_in(text: &str) -> Self {
         Self(text.to_owned())
     }
 

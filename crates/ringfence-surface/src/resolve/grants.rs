@@ -280,16 +280,21 @@ impl<'a> Cx<'a> {
             }
         }
         if let Some(session) = &self.facts.session {
-            for name in ["home", "tmp"] {
+            // What is given is read, never written: settings, and the record of this Surface.
+            for (name, effect) in [
+                ("given", Effect::Read(Role::Scratch)),
+                ("home", Effect::Write(Role::Scratch)),
+                ("tmp", Effect::Write(Role::Scratch)),
+            ] {
                 let source = Source::Host { reason: "the session's own directory" };
                 let path = self.real(session.join(name));
-                grants.push(Grant::known(Effect::Write(Role::Scratch), path, source));
+                grants.push(Grant::known(effect, path, source));
             }
         }
     }
 
     /// Where a place of ours really is: the cache directory may be a link to another disk.
-    fn real(&mut self, path: AbsPath) -> AbsPath {
+    pub(super) fn real(&mut self, path: AbsPath) -> AbsPath {
         self.follow(&AbsPath::root(), path.as_bytes()).map_or(path, |found| found.path)
     }
 

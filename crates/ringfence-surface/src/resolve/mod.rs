@@ -4,6 +4,7 @@
 //! the project's file speaks for itself and only narrows until it is trusted, a file named on the command line stands in the
 //! project's place. What does not take part is returned beside the Surface, never dropped in silence.
 
+mod agent;
 mod ceiling;
 mod grants;
 mod links;
@@ -15,6 +16,7 @@ mod taken;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::agent::AgentChoice;
 use crate::facts::{Followed, HostFacts, Look, Trail};
 use crate::matcher::{Matcher, RootName};
 use crate::path::{AbsPath, Shown};
@@ -121,6 +123,8 @@ pub struct Resolved {
     pub omissions: Vec<Omission>,
     /// Warnings and notes.
     pub diagnostics: Vec<Diagnostic>,
+    /// What was chosen for the agent, where one was named.
+    pub agent: Option<AgentChoice>,
 }
 
 /// Resolves policies on a host. `facts` gives the environment and directories, `look` answers about paths: on a live host it
@@ -146,12 +150,13 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     let collected = cx.limit(collected).map_err(|d| vec![d])?;
     cx.warn_of_variables(&collected.settings, &collected.reach);
     cx.warn_of_unreached(&collected.reach);
+    let agent = cx.agent_choice(&collected.grants, &collected.reach);
     let surface = cx.build(collected);
     cx.warn_of_contradictions(&surface);
     if cx.said.iter().any(|d| d.severity == Severity::Error) {
         return Err(cx.said);
     }
-    Ok(Resolved { surface, omissions: cx.omissions, diagnostics: cx.said })
+    Ok(Resolved { surface, omissions: cx.omissions, diagnostics: cx.said, agent })
 }
 
 /// Does an untrusted project file take part, or is this the baseline it may narrow?
@@ -192,11 +197,13 @@ impl<'a> Cx<'a> {
         let persona = self.persona(reading)?;
         let workdir = self.workdir(&root, persona)?;
         let packs = self.packs(reading, &root);
-        let grants = self.grants(reading, &root, &workdir, persona, &packs)?;
+        let mut grants = self.grants(reading, &root, &workdir, persona, &packs)?;
+        self.agent_program(&mut grants, reading, &root);
         let reach = self.reach(reading, &packs)?;
         let roots = floating_roots(&grants, settings.view.value, &root);
         let mut collected = Collected { root, workdir, packs, grants, reach, settings, roots };
         self.variables(&mut collected);
+        collected.settings.env.extend(self.agent_variables(reading));
         Ok(collected)
     }
 

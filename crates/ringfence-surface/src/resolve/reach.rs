@@ -1,6 +1,8 @@
 //! Hosts, loopback ports and sockets.
 
+use super::agent::Address;
 use super::{Cx, Layer, Level, Reading, source_of};
+use crate::agent::Client;
 use crate::curated::groups::{Group, group};
 use crate::curated::packs::Pack;
 use crate::host::{HostPattern, HostTarget};
@@ -42,6 +44,31 @@ impl Asked {
         self.inject.iter().any(|entry| entry.value.variable == *name)
     }
 
+    /// Is this header added to the requests for a host?
+    pub(super) fn adds_to(&self, host: &str, header: &str) -> bool {
+        self.inject.iter().any(|entry| entry.value.host == host && entry.value.header == header)
+    }
+
+    pub(super) fn add_group(&mut self, name: &str, source: &Source) {
+        self.hosts.extend(group_hosts(name, source));
+    }
+
+    /// Another address for a model: on the host's own loopback, or somewhere that may be private.
+    pub(super) fn add_address(&mut self, address: &Address, source: &Source) {
+        let (source, text) = (source.clone(), format!("{}:{}", address.host, address.port));
+        if address.is_loopback() {
+            self.host_ports.push(Entry { value: address.port, text, source });
+        } else if let Ok(value) = HostPattern::parse(&text) {
+            let entry = Entry { value, text, source };
+            self.private.push(entry.clone());
+            self.hosts.push(entry);
+        }
+    }
+
+    pub(super) fn add_injection(&mut self, value: Injection, source: Source) {
+        self.inject.push(Entry { text: format!("inject {value}"), value, source });
+    }
+
     pub(super) fn finish(self) -> Reach {
         Reach {
             hosts: finish(self.hosts),
@@ -61,13 +88,6 @@ fn finish<T: PartialEq>(entries: Vec<Entry<T>>) -> Vec<Sourced<T>> {
         }
     }
     kept
-}
-
-/// The agents that are known, and the group of hosts that each one's model answers from.
-const AGENTS: &[(&str, &str)] = &[("claude", "anthropic"), ("codex", "openai"), ("gemini", "google-ai")];
-
-fn provider(agent: &str) -> Option<&'static Group> {
-    AGENTS.iter().find(|(name, _)| *name == agent).and_then(|(_, hosts)| group(hosts))
 }
 
 impl Cx<'_> {
@@ -109,21 +129,16 @@ impl Cx<'_> {
                 }
             }
         }
-        if let Some(name) = &self.inputs.request.agent {
-            match provider(name) {
-                Some(found) => asked.hosts.extend(group_hosts(found.name, &Source::Flag { name: "--agent" })),
-                None => self.must_be_described(name)?,
-            }
-        }
+        self.reach_model(&mut asked, reading)?;
         Ok(asked)
     }
 
     /// An agent that ringfence does not know must be one that a file describes.
-    fn must_be_described(&self, name: &str) -> Result<(), Diagnostic> {
+    pub(super) fn must_be_described(&self, name: &str) -> Result<(), Diagnostic> {
         let layers = self.layers(Reading::WithProject);
         let described =
             layers.iter().flat_map(|layer| layer.file.agent.iter().flat_map(|a| a.keys().map(String::as_str)));
-        let known: Vec<&str> = described.chain(AGENTS.iter().map(|(agent, _)| *agent)).collect();
+        let known: Vec<&str> = described.chain(Client::ALL.map(Client::word)).collect();
         if known.contains(&name) { Ok(()) } else { Err(super::root::unknown_name("agent", name, known)) }
     }
 

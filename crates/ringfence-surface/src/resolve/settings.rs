@@ -172,7 +172,10 @@ impl Cx<'_> {
 
     /// A variable that carries a secret or runs code is passed when somebody names it, and somebody should know.
     pub(super) fn warn_of_variables(&mut self, settings: &Settings, reach: &Asked) {
-        for entry in settings.env.iter().filter(|entry| entry.source.is_written()) {
+        let by_hand = |entry: &&Sourced<EnvName>| {
+            entry.source.is_written() && !matches!(entry.source, Source::Flag { name: "--agent" })
+        };
+        for entry in settings.env.iter().filter(by_hand) {
             if reach.injects(&entry.value) {
                 let message = format!("{} is not passed: `inject` keeps its value outside", entry.value.as_str());
                 self.said.push(Diagnostic::warning(entry.source.place().cloned(), message));

@@ -94,7 +94,9 @@ impl Taken<'_, '_> {
                 self.place(Effect::Escape, &home.join(below), source, OWN);
             }
         }
-        for grant in grants.iter().filter(|g| matches!(g.effect, Effect::Write(Role::Scratch | Role::Cache))) {
+        let is_ours =
+            |effect| matches!(effect, Effect::Write(Role::Scratch | Role::Cache) | Effect::Read(Role::Scratch));
+        for grant in grants.iter().filter(|grant| is_ours(grant.effect)) {
             self.exception(Effect::Escape, grant.pattern.clone(), &grant.text, grant.source.clone(), OWN);
         }
     }

@@ -1,5 +1,6 @@
 //! From policy text and a host made of data to answers: what a Surface allows, and why.
 
+mod agents;
 mod host;
 mod layers;
 mod rules;

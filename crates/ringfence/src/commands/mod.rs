@@ -13,6 +13,7 @@ mod man;
 mod plan;
 #[cfg(target_os = "linux")]
 mod receipt;
+mod render;
 #[cfg(target_os = "linux")]
 mod run;
 mod schema;
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(&args, managed),
         Command::Explain(args) => explain::run(&args, managed),
         Command::Plan(args) => plan::run(&args, managed),
+        Command::Render(args) => render::run(&args, managed),
         Command::Check(args) => check::run(&args, managed),
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),

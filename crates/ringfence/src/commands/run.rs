@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
 use ringfence_session::desk::{Control, Desk};
-use ringfence_session::launch::{Cut, Ended, Identity};
+use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Order, Ready, prepare};
+use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
 use ringfence_session::store::{About, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
-use ringfence_surface::policy::Tier;
+use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
 use super::receipt;
@@ -94,12 +94,11 @@ impl Ladder<'_> {
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let ended = self.start(here, &session, &state, rung)?;
-        match ended.cut {
-            Cut::Not => {}
-            Cut::OutOfTime => {
-                say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
-            }
-            Cut::Stopped => say("ringfence: ended by `ringfence stop`"),
+        if ended.out_of_time {
+            say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
+        }
+        if ended.stopped {
+            say("ringfence: ended by `ringfence stop`");
         }
         stopped(&ended).iter().for_each(|line| say(line));
         Ok(ended.code)
@@ -116,7 +115,10 @@ impl Ladder<'_> {
             session,
             command: &self.args.command,
             user: self.account,
+            agent: self.args.policy.agent.as_deref(),
+            mode: Mode::AcceptEdits,
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
+            occasion: Occasion::Session,
         };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
@@ -139,9 +141,9 @@ impl Ladder<'_> {
         // Without a view of its own, the command could reach the socket as well as anybody.
         let control = if rung.has_view() { Control::Socket } else { Control::None };
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
-        let (ended, desk) = prepared.run(|| {
+        let (ended, desk) = prepared.run_attended(|| {
             drop((here, plan, found));
-            Desk::open(session, about, receipt, control).map(Some)
+            Desk::open(session, about, receipt, control)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         match (&ended, desk) {

@@ -66,6 +66,7 @@ enum WireMount {
     Mask { path: Bytes },
     Freeze { path: Bytes },
     Own { path: Bytes, name: String },
+    Program { path: Bytes, source: Bytes },
     Hollow { path: Bytes },
 }
 
@@ -181,6 +182,9 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
         MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
         MountOp::Own { path, name } => WireMount::Own { path: Bytes::new(path.as_bytes()), name: name.clone() },
+        MountOp::Program { path, source } => {
+            WireMount::Program { path: Bytes::new(path.as_bytes()), source: Bytes::new(source.as_bytes()) }
+        }
         MountOp::Hollow { path } => WireMount::Hollow { path: Bytes::new(path.as_bytes()) },
     }
 }

@@ -167,6 +167,7 @@ fn mount(op: &MountOp) -> String {
         MountOp::Cover { path } => format!("  rw {path}  (again, over its pins)"),
         MountOp::Mask { path, .. } => format!("  -- {path}"),
         MountOp::Freeze { path } => format!("  ro {path}  (protected)"),
+        MountOp::Program { path, .. } => format!("  ro {path}  (ringfence itself)"),
         MountOp::Own { path, .. } => format!("  ro {path}  (the session's own)"),
         MountOp::Hollow { path } => format!("  -- {path}  (but for what is mounted in it)"),
     }

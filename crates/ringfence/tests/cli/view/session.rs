@@ -25,6 +25,39 @@ fn nothing_of_a_session_stays() {
     });
 }
 
+/// A1: what a session gives can be read inside and not changed: the record that decisions are made by, and ringfence itself.
+#[test]
+fn a1_what_is_given_stays_as_it_is() {
+    each(|fence| {
+        for backend in ["native", "bwrap", "landlock"] {
+            for (script, works) in [
+                ("head -c 16 $G/record | grep -q '^ringfence record'", true),
+                ("$G/ringfence --version", true),
+                ("test -x $G/ringfence && ls $G", true),
+                ("echo x > $G/new", false),
+                ("mkdir $G/new", false),
+                ("echo x >> $G/record", false),
+                ("rm -f $G/record", false),
+                ("mv $G/record $G/other", false),
+                ("ln $G/record $G/other", false),
+                ("echo x >> $G/ringfence", false),
+                ("rm -f $G/ringfence", false),
+                ("ln -sf /bin/true $G/ringfence", false),
+                ("mv $G $G.old", false),
+                ("rm -rf $G", false),
+                ("cd $G/.. && mkdir given2 && mv given2 given", false),
+            ] {
+                let script = format!("G=$(dirname $HOME)/given; {script}");
+                let output =
+                    fence.ringfence().args(["run", "--backend", backend, "--", "/bin/sh", "-c", &script]).output();
+                let output = output.unwrap();
+                let shown = text(&output.stdout) + &text(&output.stderr);
+                assert_eq!(output.status.success(), works, "as {:?}, {backend}: {script}\n{shown}", fence.who);
+            }
+        }
+    });
+}
+
 /// A1: the home directory as the project: the session's own home is there, ringfence's state is not.
 #[test]
 fn a1_the_home_directory_as_the_project() {

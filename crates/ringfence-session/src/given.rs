@@ -1,0 +1,60 @@
+//! What a session gives to the agent: a directory that can be read inside at its own path, and never written.
+//!
+//! It holds the session's [record](crate::record), ringfence itself under a path that the agent cannot change, and whatever
+//! settings a client is started with. Where ringfence can be read inside and not written, that path is a link to it. Where it
+//! cannot, it is mounted there: that costs one mount.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use ringfence_plan::{LandlockRule, MountOp, Rights, Rung};
+use ringfence_surface::{AbsPath, Access, Surface};
+
+use crate::walk::os_path;
+
+/// The session's record.
+pub const RECORD: &str = "record";
+
+/// ringfence itself.
+pub const PROGRAM: &str = "ringfence";
+
+/// What every session is given.
+pub(crate) const FILES: [&str; 2] = [RECORD, PROGRAM];
+
+/// What is given, in a session's directory.
+pub fn dir(session: &AbsPath) -> AbsPath {
+    session.join("given")
+}
+
+/// How ringfence can be started inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// By a link.
+    Linked,
+    /// It is mounted.
+    Mounted(MountOp),
+    /// By a link, and Landlock must let it be read.
+    Admitted(LandlockRule),
+}
+
+/// Puts ringfence itself among what is given.
+///
+/// # Errors
+/// When its own path cannot be found, or the place cannot be made.
+pub(crate) fn program(surface: &Surface, rung: Rung, session: &AbsPath) -> io::Result<Reached> {
+    let path = dir(session).join(PROGRAM);
+    let source = fs::read_link("/proc/self/exe")?;
+    let source = AbsPath::lexical(source.as_os_str().as_bytes()).map_err(io::Error::other)?;
+    let may = |access| surface.decide(&source, access).is_allowed();
+    let is_safe = may(Access::Read) && !may(Access::Write);
+    if is_safe || !rung.has_view() {
+        rustix::fs::symlink(source.as_bytes(), path.as_bytes())?;
+        let rule = LandlockRule { path: source, rights: Rights::Read };
+        return Ok(if rung.has_view() { Reached::Linked } else { Reached::Admitted(rule) });
+    }
+    // Something to mount over.
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(os_path(&path))?;
+    Ok(Reached::Mounted(MountOp::Program { path, source }))
+}

@@ -1,0 +1,126 @@
+//! `ringfence render`: prints what one layer is made of, without a session.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use ringfence_plan::{AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, agent, env, preamble};
+use ringfence_surface::policy::Mode;
+use ringfence_surface::{AbsPath, Client, Resolved, Shown, Source, Sourced};
+
+use crate::cli::{ModeArg, RenderArgs, RenderLayer};
+use crate::error::Failure;
+use crate::load::Loader;
+use crate::out;
+use crate::tell::{self, Detail};
+
+/// Stands for a session that there is not.
+const SESSION: &str = "sessions/SESSION";
+
+pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let mut policy = args.policy.clone();
+    let named = client_of(args.layer);
+    if let Some(client) = named {
+        policy.agent = Some(client.word().to_owned());
+    }
+    let loader = Loader::new(managed)?;
+    let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
+    let mut here = loader.resolve(&policy)?;
+    tell::resolved(&here.resolved, Detail::Short);
+    override_mode(&mut here.resolved, args.mode);
+    let text = match (args.layer, named) {
+        (_, Some(client)) => words(&planned(&here.resolved, client, &state)),
+        (RenderLayer::Hook, _) => Client::ALL.map(|client| hook_line(client, &state)).concat(),
+        (RenderLayer::Env, _) => {
+            let client = here.resolved.agent.as_ref().and_then(|choice| choice.client);
+            let set = client.map_or(Vec::new(), |client| planned(&here.resolved, client, &state).variables);
+            env(&here.resolved.surface, &set)
+        }
+        (..) => {
+            let mode = here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |choice| choice.mode.value);
+            preamble(&here.resolved.surface, args.mode.map_or(mode, mode_of))
+        }
+    };
+    out::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The mode that the command line asks for stands in the place of any file's.
+pub(crate) fn override_mode(resolved: &mut Resolved, asked: Option<ModeArg>) {
+    if let (Some(choice), Some(asked)) = (&mut resolved.agent, asked) {
+        choice.mode = Sourced { value: mode_of(asked), source: Source::Flag { name: "--mode" } };
+    }
+}
+
+fn mode_of(asked: ModeArg) -> Mode {
+    match asked {
+        ModeArg::AcceptEdits => Mode::AcceptEdits,
+        ModeArg::Auto => Mode::Auto,
+    }
+}
+
+fn client_of(layer: RenderLayer) -> Option<Client> {
+    match layer {
+        RenderLayer::Claude => Some(Client::Claude),
+        RenderLayer::Gemini => Some(Client::Gemini),
+        RenderLayer::Codex => Some(Client::Codex),
+        RenderLayer::Preamble | RenderLayer::Hook | RenderLayer::Env => None,
+    }
+}
+
+/// Where a session would find our own program.
+fn program(state: &AbsPath) -> AbsPath {
+    state.join(SESSION).join("given/ringfence")
+}
+
+fn planned(resolved: &Resolved, client: Client, state: &AbsPath) -> AgentPlan {
+    let (home, ringfence) = (state.join(SESSION).join("home"), program(state));
+    // `--agent` was given, so there is a choice.
+    let Some(choice) = &resolved.agent else {
+        return AgentPlan {
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            files: Vec::new(),
+            remembered: Vec::new(),
+            unsaid: Vec::new(),
+        };
+    };
+    let ground = AgentGround {
+        choice,
+        home: &home,
+        history: None,
+        ringfence: &ringfence,
+        hook_name: "rf-RANDOM",
+        etc: Etc::Shown,
+        user: ClientUser::Ordinary,
+        key_end: None,
+    };
+    agent(&resolved.surface, client, &ground)
+}
+
+fn hook_line(client: Client, state: &AbsPath) -> String {
+    let event = match client {
+        Client::Claude => "PreToolUse, PermissionRequest",
+        Client::Codex => "PreToolUse",
+        Client::Gemini => "BeforeTool",
+    };
+    let program = program(state);
+    format!("{}: {event} of every tool, within {HOOK_SECONDS} s: {program} hook {}\n", client.word(), client.word())
+}
+
+fn words(plan: &AgentPlan) -> String {
+    let mut text = format!("# arguments\n{}\n", plan.arguments.join(" "));
+    text.push_str("\n# variables\n");
+    for (name, value) in &plan.variables {
+        text.push_str(&format!("{name}={}\n", Shown(value)));
+    }
+    for file in &plan.files {
+        let place = match &file.place {
+            FilePlace::Home(path) => format!("~/{path}, which the client may change"),
+            FilePlace::Frozen(path) => format!("~/{path}, read-only"),
+            FilePlace::Shown(path) => format!("{path}, read-only"),
+            FilePlace::Given(name) => format!("given/{name}, read-only"),
+        };
+        text.push_str(&format!("\n# {place}\n{}", file.content));
+    }
+    text
+}
