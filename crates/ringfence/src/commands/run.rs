@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
+use ringfence_session::desk::{Control, Desk};
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
@@ -101,6 +102,9 @@ impl Ladder<'_> {
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
+        if ended.stopped {
+            say("ringfence: ended by `ringfence stop`");
+        }
         stopped(&ended).iter().for_each(|line| say(line));
         Ok(ended.code)
     }
@@ -144,9 +148,26 @@ impl Ladder<'_> {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
         let about = self.about(&here, session, rung, &ready);
-        about.write(session.dir()).map_err(|source| Failure::Write { path: os_path(session.dir()).into(), source })?;
+        let receipt = receipt::event(&ready.receipt);
+        // Without a view of its own, the command could reach the socket as well as anybody.
+        let control = if rung.has_view() { Control::Socket } else { Control::None };
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
-        prepared.run(None, || drop((here, plan, found))).map_err(|source| Failure::Start { source })
+        let (ended, desk) = prepared.run_attended(|| {
+            drop((here, plan, found));
+            Desk::open(session, about, receipt, control)
+        });
+        let ended = ended.map_err(|source| Failure::Start { source });
+        match (&ended, desk) {
+            (Ok(ended), Some(desk)) => {
+                let stopped = ended.refusals.0.len() as u64 + ended.refusals.1;
+                if let Err(cause) = desk.ended(ended.code, stopped) {
+                    say(&format!("ringfence: the end of the session could not be written down: {cause}"));
+                }
+            }
+            (Err(failure), Some(desk)) => desk.failed(&failure.in_one_line()),
+            (_, None) => {}
+        }
+        ended
     }
 
     /// What others may know of the session.
