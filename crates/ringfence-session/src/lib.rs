@@ -16,6 +16,7 @@ pub mod doctor;
 mod doors;
 mod environment;
 pub mod given;
+pub mod governed;
 mod home;
 mod idmap;
 pub mod inside;

@@ -334,7 +334,7 @@ fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
 }
 
 /// Writes what the agent is given: the record of the session, and ringfence itself.
-fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
     let record = Record {
         session: session.name().to_owned(),
@@ -530,7 +530,7 @@ fn idmap_for(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> 
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.
-fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
+pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);

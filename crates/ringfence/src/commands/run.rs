@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
+use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
+use ringfence_session::governed;
 use ringfence_session::launch::Ended;
 use ringfence_session::probe;
 use ringfence_session::start::{Commits, Order, prepare};
@@ -91,8 +92,7 @@ impl Ladder<'_> {
             summary(surface).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-            // Without an OS layer there is no fence, and nothing else of such a session is built yet.
-            return Err(Failure::NoBackend);
+            return self.start_unfenced(&here, &session, &state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let ended = self.start(here, &session, &state, rung)?;
@@ -108,19 +108,7 @@ impl Ladder<'_> {
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
         client.said.iter().for_each(|line| say(line));
-        let order = Order {
-            surface,
-            facts: &here.facts,
-            plan: &plan,
-            rung,
-            session,
-            command: &client.command,
-            user: self.account,
-            client: client.furnishing.as_ref(),
-            agent: self.args.policy.agent.as_deref(),
-            mode: here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |choice| choice.mode.value),
-            lines: if self.args.receipt { Lines::All } else { Lines::Short },
-        };
+        let order = self.order(&here, session, &plan, &client, rung);
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
@@ -142,6 +130,48 @@ impl Ladder<'_> {
         }
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         prepared.run(|| drop((here, plan, found))).map_err(|source| Failure::Start { source })
+    }
+
+    /// A session that governs itself: the environment and the client's own settings are all that is left.
+    fn start_unfenced(&self, here: &Here, session: &Session, state: &AbsPath) -> Result<u8, Failure> {
+        let (surface, rung) = (&here.resolved.surface, Rung::LandlockOnly);
+        let plan = compile(surface, &here.facts, rung);
+        let client = agent::client(self.args, here, session, rung)?;
+        client.said.iter().for_each(|line| say(line));
+        let order = self.order(here, session, &plan, &client, rung);
+        let look = &mut Recorder::new(Vec::new());
+        let ready = governed::prepare(&order, look).map_err(|source| Failure::Prepare { source })?;
+        self.accept(&ready.receipt, surface.tier(), session, state)?;
+        // Whoever looks for what went wrong must find that there was no fence.
+        if !self.args.receipt {
+            receipt::save(state, session.name(), &ready.receipt)?;
+        }
+        let ended = ready.run().map_err(|source| Failure::Start { source })?;
+        Ok(ended.code)
+    }
+
+    fn order<'o>(
+        &'o self,
+        here: &'o Here,
+        session: &'o Session,
+        plan: &'o Plan,
+        client: &'o agent::Start,
+        rung: Rung,
+    ) -> Order<'o> {
+        let choice = here.resolved.agent.as_ref();
+        Order {
+            surface: &here.resolved.surface,
+            facts: &here.facts,
+            plan,
+            rung,
+            session,
+            command: &client.command,
+            user: self.account,
+            client: client.furnishing.as_ref(),
+            agent: self.args.policy.agent.as_deref(),
+            mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
+            lines: if self.args.receipt { Lines::All } else { Lines::Short },
+        }
     }
 
     /// Says what does not hold, and refuses where it must.
@@ -229,7 +259,7 @@ fn summary(surface: &Surface) -> Vec<String> {
         format!("ringfence: reaches {}", few(&hosts)),
     ];
     if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-        lines.push("ringfence: SELF-GOVERNING: no OS layer is applied to this session".to_owned());
+        lines.push("ringfence: SELF-GOVERNING: no OS layer is applied to this session; only its environment, its settings and its hooks are ringfence's".to_owned());
     }
     lines
 }
