@@ -57,7 +57,16 @@ const OTHER_SYSTEMS: &[(&str, &[&str])] = &[
     ("aarch64-unknown-linux-gnu", &["--workspace"]),
     (
         "x86_64-apple-darwin",
-        &["--package", "ringfence", "--package", "ringfence-session", "--package", "ringfence-sys"],
+        &[
+            "--package",
+            "ringfence",
+            "--package",
+            "ringfence-fs",
+            "--package",
+            "ringfence-session",
+            "--package",
+            "ringfence-sys",
+        ],
     ),
 ];
 

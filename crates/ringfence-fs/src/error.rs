@@ -1,5 +1,6 @@
 //! What can go wrong with files and with commands, told apart as far as a caller can act on it.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -133,12 +134,10 @@ pub enum FileError {
         found: FileKind,
     },
     /// The file has other names, and writing into it would change what those show.
-    #[error("`{}` has {links} names, which would all change: replace it instead", Shown(path.as_os_str().as_bytes()))]
+    #[error("`{}` has other names, which would change with it", Shown(path.as_os_str().as_bytes()))]
     HardLinked {
         /// As given.
         path: PathBuf,
-        /// How many names.
-        links: u64,
     },
     /// There is more than the caller takes.
     #[error("`{}` holds more than {most} {unit}", Shown(path.as_os_str().as_bytes()))]
@@ -207,6 +206,39 @@ impl FileError {
     }
 }
 
+/// Why there is no root.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// The directory cannot be opened.
+    #[error("open({}, O_PATH|O_DIRECTORY)", Shown(path.as_os_str().as_bytes()))]
+    Open {
+        /// As given.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A working directory leads out of the root of its session.
+    #[error(
+        "the working directory `{}` escapes the session root `{}`",
+        Shown(working_dir.as_os_str().as_bytes()),
+        Shown(session_root.as_os_str().as_bytes())
+    )]
+    WorkingDirEscapes {
+        /// The root of the session.
+        session_root: PathBuf,
+        /// As given.
+        working_dir: PathBuf,
+        /// How.
+        source: Box<FileError>,
+    },
+    /// This kernel, or a filter, does not let us ask it to stay beneath a root.
+    #[error("openat2 is not to be had here, and nothing else keeps a path beneath its root (Linux 5.6 has it)")]
+    NoOpenat2,
+    /// Nothing can be held on this system.
+    #[error("files can be held beneath a root on Linux only")]
+    NotLinux,
+}
+
 /// Why a command was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
@@ -214,13 +246,13 @@ pub enum ExecError {
     #[error("this environment runs no commands: nothing would confine `{}`", Shown(program.as_bytes()))]
     Refused {
         /// What was to be run.
-        program: std::ffi::OsString,
+        program: OsString,
     },
     /// The fence could not be put up; nothing was started.
     #[error("`{}` was not started: the fence does not stand", Shown(program.as_bytes()))]
     Fence {
         /// What was to be run.
-        program: std::ffi::OsString,
+        program: OsString,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -228,15 +260,23 @@ pub enum ExecError {
     #[error("`{}` was not started: its wrapper failed", Shown(program.as_bytes()))]
     Wrapper {
         /// What was to be run.
-        program: std::ffi::OsString,
+        program: OsString,
         /// Why.
         source: io::Error,
+    },
+    /// The directory that it was to start in cannot be used; nothing was started.
+    #[error("`{}` was not started: its directory cannot be used", Shown(program.as_bytes()))]
+    Directory {
+        /// What was to be run.
+        program: OsString,
+        /// Why.
+        source: Box<FileError>,
     },
     /// It cannot be started: there is no such program, or it cannot be executed.
     #[error("cannot start `{}`", Shown(program.as_bytes()))]
     Start {
         /// What was to be run.
-        program: std::ffi::OsString,
+        program: OsString,
         /// Why.
         source: io::Error,
     },
@@ -244,7 +284,7 @@ pub enum ExecError {
     #[error("`{}` was started and ended, since {call} failed", Shown(program.as_bytes()))]
     Lost {
         /// What was to be run.
-        program: std::ffi::OsString,
+        program: OsString,
         /// The call.
         call: &'static str,
         /// Why.

@@ -1,19 +1,45 @@
 //! Files without races, and the environment that an agent's tools run in.
 //!
 //! An orchestrator carries out what an agent asks for: read this, write that, run this. The agent may have chosen the path, and
-//! may be changing the tree at the same moment. [`Environment`] is what the tools of an orchestrator are written against.
+//! may be changing the tree at the same moment. [`Root`] holds files beneath a directory by the kernel's own resolution;
+//! [`Environment`] is what the tools of an orchestrator are written against, and [`LocalEnvironment`] is this machine.
 //!
 //! Nothing here decides what a whole session may touch, and nothing here is a sandbox: a command that is not fenced can do what
-//! its user can.
+//! its user can. Paths are checked beside a fence, not instead of one.
+//!
+//! On systems other than Linux everything builds, and [`Root::open`] refuses.
 
 #![forbid(unsafe_code)]
 
 mod environment;
 mod error;
 mod exec;
+mod local;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no root to walk from"))]
+mod path;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/process.rs")]
+mod process;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/root.rs")]
+mod root;
 mod search;
+#[cfg(target_os = "linux")]
+mod tail;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no root to rename in"))]
+mod writable;
 
 pub use environment::Environment;
-pub use error::{Escape, ExecError, FileError, FileKind, Operation};
+pub use error::{Escape, ExecError, FileError, FileKind, Operation, RootError};
 pub use exec::{Captured, Exec, Executed, Outcome, USUAL_KEEP};
-pub use search::{Entry, Found};
+pub use local::LocalEnvironment;
+pub use ringfence_surface::{GlobFault, GlobListError};
+pub use root::Root;
+pub use search::{Entry, Found, Part};
+pub use writable::Writable;
+
+/// What other systems get, built and tested on every one.
+#[cfg(all(test, target_os = "linux"))]
+#[expect(dead_code, unreachable_pub, reason = "here only its tests use it")]
+mod elsewhere {
+    mod process;
+    mod root;
+}

@@ -23,3 +23,19 @@ pub struct Found {
     /// Directories that could not be looked into: no right, gone meanwhile, or nested deeper than a path can say.
     pub skipped: Vec<PathBuf>,
 }
+
+impl Found {
+    #[cfg(target_os = "linux")]
+    pub(crate) fn nothing() -> Self {
+        Self { entries: Vec::new(), is_cut: false, skipped: Vec::new() }
+    }
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The bytes; fewer than asked for at the end of the file.
+    pub bytes: Vec<u8>,
+    /// How large the whole file is.
+    pub size: u64,
+}

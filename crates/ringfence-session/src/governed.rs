@@ -21,8 +21,8 @@ use crate::environment::{self, Own, Variables};
 use crate::home::{self, Ground};
 use crate::launch::{Ended, Identity, StartError, pipe};
 use crate::secrets::Secrets;
-use crate::start::{Order, PrepareError, give, make_directories};
-use crate::terminal::{Clock, Recipient, Signals, Struck, Terminal, spawn_on, wait_with_signals};
+use crate::start::{Order, PrepareError, give, make_directories, note_shortfalls};
+use crate::terminal::{Clock, Lifeline, Recipient, Signals, Struck, Terminal, spawn_on, wait_with_signals};
 use crate::walk::os_path;
 
 /// A command that is ready to start, without a fence.
@@ -73,6 +73,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Governed, Prepa
     let variables = environment::build(&caller, surface, facts, look, &own);
     let mut receipt = without_fence(surface);
     receipt.withheld.extend(secrets.withheld.iter().cloned());
+    note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     Ok(Governed {
         receipt,
         forgetful: written.and_then(|written| written.forgetful),
@@ -109,7 +110,7 @@ impl Governed {
             let _ = rustix::io::read(&watched, &mut [0; 1]);
             let _ = kill_process_group(leader, Signal::KILL);
         });
-        let mut clock = Clock::new(self.limit, Some(alive));
+        let mut clock = Clock::new(self.limit, Some(Lifeline::new(alive)));
         let to = Recipient::Group(leader);
         match terminal {
             Some(terminal) => terminal.into_relay(&signals).run(done.as_fd(), to, &mut clock),
@@ -122,7 +123,13 @@ impl Governed {
         let _ = watcher.join();
         let status = child.wait().map_err(failed("waiting"))?;
         let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(125);
-        Ok(Ended { code: u8::try_from(code).unwrap_or(125), out_of_time, refusals: Default::default() })
+        Ok(Ended {
+            code: u8::try_from(code).unwrap_or(125),
+            signal: status.signal().and_then(|signal| u8::try_from(signal).ok()),
+            out_of_time,
+            session_over: false,
+            refusals: Default::default(),
+        })
     }
 
     fn name(&self) -> String {

@@ -18,7 +18,7 @@ use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 /// # Errors
 /// What the kernel says; `EINVAL` where the file system cannot.
 pub(crate) fn mapping(project: &AbsPath, owner: (u32, u32), payload: (u32, u32)) -> io::Result<OwnedFd> {
-    let keeper = process::clone_process(Namespaces::NONE.with_user(), || {
+    let keeper = process::clone_into(Namespaces::NONE.with_user(), None, || {
         let forever = rustix::thread::Timespec { tv_sec: 60, tv_nsec: 0 };
         let _ = process::die_with_parent();
         let _ = rustix::thread::nanosleep(&forever);

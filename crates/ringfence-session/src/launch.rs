@@ -14,23 +14,20 @@ use std::time::Duration;
 
 use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
 use ringfence_surface::AbsPath;
+use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
-use ringfence_sys::{memory, ns, pty};
-use rustix::event::{PollFd, PollFlags};
-use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
+use rustix::process::WaitOptions;
 
+use crate::alive::Watched;
 use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
-use crate::descendants;
-use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
-use crate::steps::{
-    ARRIVED, CAPABILITIES, EXEC, FORK, IDENTITY, LOOPBACK, MAPS, TERMINAL, WAYS, failed, next_report, report, words,
-};
-use crate::terminal::{self, Clock, Recipient, Signals, Struck, Terminal, Wanted, wait_with_signals};
-use crate::view::{Failed, View};
+use crate::first::{Ends, First, Seat};
+use crate::payload::Payload;
+use crate::steps::{ARRIVED, EXEC, next_report, words};
+use crate::terminal::{self, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, wait_with_signals};
+use crate::view::View;
 use crate::ways::{self, Ways};
 
 /// Who runs the payload.
@@ -133,6 +130,8 @@ pub struct Prepared {
     pub(crate) network: Option<Network>,
     /// Where the new process reports to, and the other end.
     pub(crate) reports: (OwnedFd, OwnedFd),
+    /// The session's lock.
+    pub(crate) lock: OwnedFd,
 }
 
 /// A network that leads somewhere.
@@ -144,23 +143,17 @@ pub(crate) struct Network {
     pub(crate) channel: (OwnedFd, OwnedFd),
 }
 
-/// The new process's ends of what it shares with the supervisor.
-struct Ends {
-    /// Says which step failed; closed by success.
-    errors: OwnedFd,
-    /// Ends when the supervisor does.
-    alive: OwnedFd,
-    /// Hands sockets out.
-    ways: Option<OwnedFd>,
-}
-
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// The payload's own code, or 128 and its signal.
     pub code: u8,
+    /// The signal, if it was one.
+    pub signal: Option<u8>,
     /// Whether its time was up.
     pub out_of_time: bool,
+    /// Whether the session that it belonged to ended first.
+    pub session_over: bool,
     /// What was stopped on the way out, and how often; and how many more kinds there were.
     pub refusals: (Vec<(Refusal, u64)>, u64),
 }
@@ -178,25 +171,68 @@ impl StartError {
 }
 
 impl Prepared {
-    /// Starts the payload and waits for its end. `meanwhile` runs here once the new process does: whatever the start needed
-    /// can be let go of then, which keeps nobody waiting.
+    /// Starts the payload on the caller's own streams and waits for its end. `meanwhile` runs here once the new process does:
+    /// whatever the start needed can be let go of then, which keeps nobody waiting. `watched` ends it too, when that ends.
     ///
     /// # Errors
     /// [`StartError`] when nothing was started, or when waiting failed.
-    pub fn run(self, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
-        let prepare = |what: &'static str| move |source: io::Error| StartError::Prepare { what, source };
+    pub fn run(self, watched: Option<Watched>, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
-            .map_err(prepare("openpty"))?;
-        let signals = Signals::block().map_err(prepare("signalfd"))?;
-        let (alive, alive_write) = pipe().map_err(prepare("pipe2"))?;
+            .map_err(before("openpty"))?;
+        let signals = Signals::block().map_err(before("signalfd"))?;
+        let wall_time = self.wall_time;
+        let begun = self.begin(screen.seat(), screen.outside(), None)?;
+        meanwhile();
+        // What the new process says about itself is told first: without it there are no sockets either.
+        let begun = begun.take_ways();
+        let terminal = screen.ready().map_err(before("setting up the terminal"))?;
+        let running = begun.arrived()?;
+        let _ = memory::let_go_of_program();
+        // Only now: a process with threads is copied with less ease.
+        let watched = watched.map(|watched| watched.watch(running.lifeline()));
+        let (done, to) = (running.pidfd(), Recipient::Process(running.pidfd()));
+        let mut clock = Clock::new(wall_time, Some(running.lifeline()));
+        match terminal {
+            Some(terminal) => terminal.into_relay(&signals).run(done, to, &mut clock),
+            None => wait_with_signals(&signals, done, to, &mut clock),
+        }
+        .map_err(before("waiting"))?;
+        let ended = running.wait()?;
+        // One that was ended tells nothing of itself.
+        let code = if clock.struck() == Struck::Told { KILLED } else { ended.code };
+        let is_over = watched.is_some_and(|watch| watch.is_over());
+        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not, session_over: is_over, ..ended })
+    }
+
+    /// Starts the payload on these streams: input, output, errors. The caller waits for its end, and keeps time.
+    ///
+    /// The thread that calls this must live as long as the payload: the kernel ends it with that thread.
+    ///
+    /// # Errors
+    /// [`StartError`] when nothing was started.
+    pub fn start(self, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
+        self.begin(Seat::None, None, Some(streams))?.take_ways().arrived()
+    }
+
+    /// Makes the new process.
+    fn begin(
+        self,
+        seat: Seat<'_>,
+        outside: Option<i32>,
+        streams: Option<[OwnedFd; 3]>,
+    ) -> Result<Begun<Control>, StartError> {
+        let (alive, alive_write) = pipe().map_err(before("pipe2"))?;
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
             (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
         };
+        let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
+        // It is read once there is nobody left to write.
+        rustix::io::ioctl_fionbio(&signal_read, true).map_err(|errno| before("ioctl(FIONBIO)")(errno.into()))?;
         let (errors_read, errors) = self.reports;
-        let (outwards, ways, ways_inside) = match self.network {
+        let (outwards, control, ways_inside) = match self.network {
             Some(Network { rules, sockets, channel: (outside, inside) }) => {
                 (Some((rules, sockets)), Some(outside), Some(inside))
             }
@@ -204,46 +240,136 @@ impl Prepared {
         };
         let listeners = outwards.as_ref().map(|(rules, _)| rules.listeners()).unwrap_or_default();
         let child = {
+            // Above the three places that they go to.
+            let above = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 3);
+            let streams = streams.map(|[a, b, c]| Ok([above(a)?, above(b)?, above(c)?])).transpose();
             let first = First {
                 shape: &self.shape,
                 arguments: Arguments::find(),
                 identity: self.identity,
                 payload: &self.payload,
                 listeners: &listeners,
+                streams: streams.map_err(|errno: Errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
+                lock: self.lock,
             };
-            let seat = screen.seat();
-            let ends = Ends { errors, alive, ways: ways_inside };
-            let others = [Some(alive_write.as_raw_fd()), ways.as_ref().map(OwnedFd::as_raw_fd), screen.outside()];
+            let ends = Ends { errors, alive, ways: ways_inside, signal };
+            let others = [Some(alive_write.as_raw_fd()), control.as_ref().map(OwnedFd::as_raw_fd), outside];
             let group = self.group.as_ref().map(Group::as_fd);
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
         };
-        meanwhile();
-        // What the new process says about itself is told first: without it there are no sockets either.
-        let ways = ways.map(|control| Ways::take(control, &listeners));
-        let terminal = screen.ready().map_err(prepare("setting up the terminal"))?;
-        started(&errors_read, &self.shape, self.program_name)?;
+        let ways = control.map(|control| Control { control, listeners });
+        let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
+        let made = (self.shape, self.payload);
+        Ok(Begun { unreaped, errors: errors_read, made, program: self.program_name, group: self.group, ways, outwards })
+    }
+}
+
+/// What failed before there was a new process.
+fn before(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::Prepare { what, source }
+}
+
+/// A new process that has not said yet whether it has become the payload.
+struct Begun<W> {
+    unreaped: Unreaped,
+    errors: OwnedFd,
+    made: (Shape, Payload),
+    program: String,
+    group: Option<Group>,
+    ways: Option<W>,
+    outwards: Option<(Rules, Vec<(UnixListener, AbsPath)>)>,
+}
+
+/// Where the sockets of the way out will come from.
+struct Control {
+    control: OwnedFd,
+    listeners: Vec<SocketAddr>,
+}
+
+impl Begun<Control> {
+    fn take_ways(self) -> Begun<io::Result<Ways>> {
+        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
+        let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
+        Begun { unreaped, errors, made, program, group, ways, outwards }
+    }
+}
+
+impl Begun<io::Result<Ways>> {
+    /// Waits until it is the payload, and opens its way out.
+    fn arrived(self) -> Result<Running, StartError> {
+        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
+        started(&errors, &made.0, program)?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, sockets))) => {
-                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(prepare("the way out"))?)
+                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(before("the way out"))?)
             }
             _ => None,
         };
-        // Nobody needs these any more, and a supervisor may wait for days. What cannot be given back is kept.
-        drop((self.shape, self.payload));
-        let _ = memory::let_go_of_program();
-        let to = Recipient::Process(child.pidfd.as_fd());
-        let mut clock = Clock::new(self.wall_time, Some(alive_write));
-        match terminal {
-            Some(terminal) => terminal.into_relay(&signals).run(child.pidfd.as_fd(), to, &mut clock),
-            None => wait_with_signals(&signals, child.pidfd.as_fd(), to, &mut clock),
-        }
-        .map_err(prepare("waiting"))?;
-        let code = reap(&child)?;
-        // One that was ended tells nothing of itself.
-        let code = if clock.struck() == Struck::Told { KILLED } else { code };
+        // What it was made of goes here: nobody needs it any more, and a supervisor may wait for days.
+        Ok(Running { unreaped, egress, _group: group })
+    }
+}
+
+/// A payload that runs. When this is dropped before its end, it is ended.
+pub struct Running {
+    unreaped: Unreaped,
+    egress: Option<Egress>,
+    /// Goes after everything in it has ended.
+    _group: Option<Group>,
+}
+
+impl Running {
+    /// Readable when it has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.unreaped.child.pidfd.as_fd()
+    }
+
+    /// What ends it before its time.
+    pub fn lifeline(&self) -> Lifeline {
+        self.unreaped.lifeline.clone()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When somebody else has waited for this process.
+    pub fn wait(self) -> Result<Ended, StartError> {
+        let Self { mut unreaped, egress, _group } = self;
+        let code = unreaped.reap()?;
+        let mut signal = [0];
+        let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);
         let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
-        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not, refusals })
+        Ok(Ended { code, signal, out_of_time: false, session_over: false, refusals })
+    }
+}
+
+/// A process of ours. One that nobody has waited for yet is ended, and waited for, when this is dropped.
+struct Unreaped {
+    child: Child,
+    lifeline: Lifeline,
+    code: Option<u8>,
+    /// Says which signal ended the payload, if one did.
+    signal: OwnedFd,
+}
+
+impl Unreaped {
+    /// Waits for its end, once: its number may be another's afterwards.
+    fn reap(&mut self) -> Result<u8, StartError> {
+        if let Some(code) = self.code {
+            return Ok(code);
+        }
+        let code = reap(&self.child)?;
+        self.code = Some(code);
+        Ok(code)
+    }
+}
+
+impl Drop for Unreaped {
+    fn drop(&mut self) {
+        self.lifeline.cut();
+        // There is nobody to tell.
+        let _ = self.reap();
     }
 }
 
@@ -255,15 +381,6 @@ enum Screen {
     Made(Terminal),
     /// One that is made inside, where it has a name.
     Inside { wanted: Wanted, ends: terminal::Ends },
-}
-
-/// A terminal for the first process to pass on.
-#[derive(Clone, Copy)]
-enum Seat<'s> {
-    None,
-    Made(BorrowedFd<'s>, pty::Seats),
-    /// To be made, and handed out by this.
-    ToBeMade(BorrowedFd<'s>, pty::Seats),
 }
 
 impl Screen {
@@ -362,167 +479,6 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
         }
     }
     if arrived { Ok(()) } else { Err(StartError::Bubblewrap) }
-}
-
-/// The first new process.
-struct First<'p> {
-    shape: &'p Shape,
-    /// Where the kernel reads this program's own arguments, which would show inside.
-    arguments: Option<Arguments>,
-    identity: Identity,
-    payload: &'p Payload,
-    /// Where it listens from the start, for the supervisor.
-    listeners: &'p [SocketAddr],
-}
-
-impl First<'_> {
-    /// Allocates nothing.
-    fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 3]) -> u8 {
-        let Ends { errors, alive, ways } = ends;
-        // Ours would keep the supervisor's ends open.
-        others.into_iter().flatten().for_each(process::close);
-        if let (Shape::Native(_), Some(place)) = (self.shape, self.arguments) {
-            place.wipe();
-        }
-        // The view's own cannot be written.
-        let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
-        let proc = if needs_proc { open_proc().ok() } else { None };
-        if let Err(failed) = self.enter(&alive, ways.as_ref()) {
-            return report(&errors, failed);
-        }
-        let made;
-        let seat: SeatAt<'_> = match seat {
-            Seat::None => None,
-            Seat::Made(slave, seats) => Some((slave, seats)),
-            Seat::ToBeMade(inside, seats) => match terminal::make_inside(inside) {
-                Ok(slave) => {
-                    made = slave;
-                    Some((made.as_fd(), seats))
-                }
-                Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
-            },
-        };
-        let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
-        if pty::block(&FORWARDED).is_err() {
-            return 125;
-        }
-        let program = || match self.shape {
-            Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
-        };
-        let payload = match process::fork_in_copy(|| report(&errors, program())) {
-            Ok(pid) => pid,
-            Err(error) => return report(&errors, failed(FORK, &error)),
-        };
-        // Now only the payload holds it, until it becomes its program.
-        drop(errors);
-        let code = wait_for(payload, &signals, &alive, ways.as_ref());
-        if matches!(self.shape, Shape::Walls) && descendants::end_all().is_err() {
-            return 125;
-        }
-        code
-    }
-
-    /// Makes the view, and gives up the rights over it.
-    fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<(), Failed> {
-        let identity = |e: &io::Error| failed(IDENTITY, e);
-        // Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
-        let dies_at_once = !matches!(self.shape, Shape::Walls);
-        let bind_to_parent = || if dies_at_once { process::die_with_parent() } else { Ok(()) };
-        bind_to_parent().map_err(|e| identity(&e))?;
-        // The parent may have died before it was asked for; then nobody holds the other end any more.
-        if is_closed(alive) {
-            return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
-        }
-        match self.shape {
-            Shape::Native(view) => self.enter_view(view, ways)?,
-            Shape::Walls => {
-                rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-                    .map_err(|errno| Failed { step: IDENTITY, errno })?;
-            }
-            Shape::Bwrap(_) => {}
-        }
-        let quiet = DumpableBehavior::NotDumpable;
-        rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
-        rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
-        if matches!(self.shape, Shape::Bwrap(_)) {
-            // It mounts with the rights of whoever started us; the payload gives them up.
-            return Ok(());
-        }
-        // An ordinary user without a namespace has no right to this, and nothing to give up.
-        let has_rights = matches!((self.shape, self.identity), (Shape::Native(_), _) | (_, Identity::Other { .. }));
-        if has_rights {
-            process::drop_bounding_set().map_err(|e| failed(CAPABILITIES, &e))?;
-        }
-        if let Identity::Other { uid, gid } = self.identity {
-            process::become_user(uid, gid).map_err(|e| identity(&e))?;
-            // Changing who we are undid both.
-            bind_to_parent().map_err(|e| identity(&e))?;
-            rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
-        }
-        process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
-    }
-
-    fn enter_view(&self, view: &View, ways: Option<&OwnedFd>) -> Result<(), Failed> {
-        if let Identity::Caller { uid, gid } = self.identity {
-            map_oneself(uid, gid).map_err(|e| failed(MAPS, &e))?;
-        }
-        ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
-        if let Some(ways) = ways {
-            ways::open(ways, self.listeners).map_err(|e| failed(WAYS, &e))?;
-        }
-        // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
-        let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
-        view.enter()?;
-        rustix::process::umask(mask);
-        Ok(())
-    }
-}
-
-/// Has the other end of a pipe been closed? Allocates nothing.
-fn is_closed(pipe: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(pipe, PollFlags::IN)];
-    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
-}
-
-const FORWARDED: [Signal; 7] =
-    [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
-
-/// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
-/// Allocates nothing.
-fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> u8 {
-    // Asking for nothing makes an empty slot.
-    let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
-    loop {
-        loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == payload => {
-                    let code = status.exit_status().or_else(|| status.terminating_signal().map(|s| 128 + s));
-                    return code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125);
-                }
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) | Err(_) => break,
-            }
-        }
-        let mut fds =
-            [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
-        let _ = rustix::event::poll(&mut fds, None);
-        if !fds[1].revents().is_empty() {
-            return 125;
-        }
-        if fds[2].revents().contains(PollFlags::IN) {
-            // It fails when the supervisor has gone, which the other pipe tells.
-            let _ = ways::answer(ways);
-        }
-        while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
-            if signal != Signal::CHILD {
-                // The payload leads a group of its own; what has ended needs no signal.
-                let _ = rustix::process::kill_process_group(payload, signal);
-                // One that is stopped would not hear of it.
-                let _ = rustix::process::kill_process_group(payload, Signal::CONT);
-            }
-        }
-    }
 }
 
 /// The end of the first process.

@@ -37,7 +37,7 @@ use crate::script::{self, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
-use crate::store::Session;
+use crate::store::{Grants, Session};
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
@@ -153,6 +153,19 @@ pub struct Order<'a> {
     pub mode: Mode,
     /// How much of a receipt is wanted.
     pub lines: Lines,
+    /// What it is.
+    pub occasion: Occasion,
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A session, on the streams of whoever starts it.
+    Session,
+    /// One call within a session, on the streams of whoever starts it.
+    Call,
+    /// One call within a session, on streams that are made for it.
+    CapturedCall,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -171,6 +184,10 @@ pub struct Ready {
     pub copied: io::Result<usize>,
     /// Why the agent remembers nothing of earlier sessions, if it should.
     pub forgetful: Option<io::Error>,
+    /// What can be given to it while it runs.
+    pub grants: Grants,
+    /// Who runs the command.
+    pub identity: Identity,
 }
 
 /// What becomes of signatures under commits.
@@ -196,7 +213,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         let rule = workdir.because.to_string();
         return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
-    let stdio = standards(surface).map_err(|source| PrepareError::Standard { source })?;
+    let stdio = match order.occasion {
+        Occasion::Session | Occasion::Call => standards(surface),
+        Occasion::CapturedCall => Ok(Vec::new()),
+    };
+    let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
@@ -208,7 +229,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
     let client = order.client.map(|client| client.write(session.dir(), ground.owner)).transpose();
     let mut client = client.map_err(|source| PrepareError::Home { source })?;
-    let copied = seed(&ground, look).map(|seeded| seeded.copied);
+    let copied = match order.occasion {
+        Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
+        // The session had them copied, and one that only looks changes no cache.
+        Occasion::Call | Occasion::CapturedCall => Ok(0),
+    };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
@@ -283,6 +308,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
+    let grants = grants(rung, payload.landlock.as_ref());
+    note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() {
@@ -306,7 +333,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports };
+    let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
+    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
@@ -315,7 +343,18 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Signing::AskedByRepository => Commits::AsAsked,
     };
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable: idmap.err(), commits, copied, forgetful })
+    let unwritable = idmap.err();
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, forgetful, grants, identity })
+}
+
+/// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
+/// start did.
+fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
+    match (rung, wall) {
+        (Rung::Bwrap | Rung::LandlockOnly, _) => Grants::None,
+        (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
+        (Rung::Native, _) => Grants::ReadsAndWrites,
+    }
 }
 
 /// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
@@ -331,6 +370,15 @@ fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
         layer: LayerName::Landlock,
         reason: reason.to_owned(),
     }));
+}
+
+/// How many claims fall short, for whoever shows it inside. What every session lacks and nobody can change is among them.
+pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Result<()> {
+    if order.client.is_none() {
+        return Ok(());
+    }
+    let count = receipt.shortfalls().count();
+    fs::write(os_path(&given::dir(order.session.dir()).join(given::SHORTFALLS)), count.to_string())
 }
 
 /// Writes what the agent is given: the record of the session, and ringfence itself.

@@ -1,4 +1,10 @@
 //! The sessions' own directories: made at the start, gone at the end, collected when a supervisor was killed.
+//!
+//! Of what ended a line is kept: see [`past`]. Whether a session lives is told by its lock alone, which the kernel lets go of
+//! however the supervisor ends.
+
+mod about;
+mod list;
 
 use std::fs;
 use std::io;
@@ -14,15 +20,21 @@ use rustix::io::Errno;
 
 use crate::given;
 use crate::remove::{remove_tree, remove_until};
+use crate::text::now_ms;
 use crate::walk::os_path;
+
+pub use about::{About, Grants, Past, SCHEMA, past};
+pub use list::{FindError, Found, Live, find, find_any, sessions};
 
 /// A session's own directory. It goes away with the value.
 #[derive(Debug)]
 pub struct Session {
+    /// Where the state of all sessions is.
+    state: AbsPath,
     dir: AbsPath,
     name: String,
     /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 /// What a session's directory holds from the start.
@@ -41,10 +53,10 @@ impl Session {
         // State may be kept on another disk, by a link. What is mounted is named without any.
         let sessions = fs::canonicalize(os_path(&sessions))?;
         let sessions = AbsPath::lexical(sessions.as_os_str().as_bytes()).map_err(io::Error::other)?;
-        collect(&sessions);
-        for attempt in 0..100 {
-            let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            let name = format!("{:x}-{:x}-{attempt}", time.as_micros(), std::process::id());
+        let state = sessions.parent().unwrap_or_else(AbsPath::root);
+        collect(&state, &sessions, COLLECTING);
+        for _ in 0..100 {
+            let name = new_name()?;
             let dir = sessions.join(&name);
             match rustix::fs::mkdir(dir.as_bytes(), mode) {
                 Err(Errno::EXIST) => continue,
@@ -55,7 +67,7 @@ impl Session {
                 None => Err(io::ErrorKind::NotFound.into()),
             });
             match made {
-                Ok(lock) => return Ok(Self { dir, name, _lock: lock }),
+                Ok(lock) => return Ok(Self { state, dir, name, lock }),
                 // Somebody who collects was faster than the lock, and it is gone.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => {
@@ -77,10 +89,29 @@ impl Session {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// The lock once more: it is held until every copy is gone.
+    pub(crate) fn hold_lock(&self) -> io::Result<OwnedFd> {
+        self.lock.try_clone()
+    }
+
+    /// Where the state of all sessions is, without links.
+    pub fn state(&self) -> &AbsPath {
+        &self.state
+    }
+}
+
+/// Names are typed by people: eight letters and digits, none of which looks like another.
+fn new_name() -> io::Result<String> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        about::remove(&self.dir);
         // Most leave nothing behind; then no directory needs to be listed.
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
         for name in given::FILES {
@@ -135,15 +166,47 @@ fn flock(file: OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
 /// How long a start waits for what others left.
 const COLLECTING: Duration = Duration::from_millis(250);
 
-/// Removes what sessions left whose supervisor was killed. Not for long: somebody waits to start.
-fn collect(sessions: &AbsPath) {
-    let until = Some(Instant::now() + COLLECTING);
+/// What was collected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collected {
+    /// The sessions whose supervisor was killed, by name.
+    pub killed: Vec<String>,
+    /// What could not be removed, or not in the time there was.
+    pub left: Vec<AbsPath>,
+}
+
+/// Removes what killed supervisors left. No live session is touched, and several may do it at once.
+pub fn gc(state: &AbsPath) -> Collected {
+    collect(state, &state.join("sessions"), Duration::from_secs(60))
+}
+
+/// Removes what sessions left whose supervisor was killed. Not for long: somebody may wait to start.
+fn collect(state: &AbsPath, sessions: &AbsPath, time: Duration) -> Collected {
+    let until = Some(Instant::now() + time);
+    let mut collected = Collected { killed: Vec::new(), left: Vec::new() };
     for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten() {
         let dir = sessions.child(entry.file_name().as_bytes());
         if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
-            let _ = remove_until(os_path(&dir), until);
+            if let Some(id) = note_killed(state, &dir) {
+                collected.killed.push(id);
+            }
+            if remove_until(os_path(&dir), until).is_err() && os_path(&dir).exists() {
+                collected.left.push(dir);
+            }
         }
     }
+    collected
+}
+
+/// A session that told nothing of its end is noted before its directory goes, once.
+fn note_killed(state: &AbsPath, dir: &AbsPath) -> Option<String> {
+    let about = About::read(dir).ok()?;
+    let id = about.id.clone();
+    let past = Past { about, ended_ms: now_ms(), code: None, stopped: 0 };
+    // Where nothing can be written nothing can be kept, and the rest must go all the same.
+    let _ = past.keep(state);
+    about::remove(dir);
+    Some(id)
 }
 
 #[cfg(test)]
@@ -202,5 +265,103 @@ mod tests {
             }
         });
         assert_eq!(sessions(&state), 0);
+    }
+
+    fn about(session: &Session, started_ms: u64) -> About {
+        About {
+            schema: SCHEMA,
+            id: session.name().to_owned(),
+            pid: 1,
+            started_ms,
+            project: crate::text::Bytes::new(b"/p"),
+            workdir: crate::text::Bytes::new(b"/p"),
+            command: About::shorten(&[b"true".to_vec()]),
+            rung: "native".to_owned(),
+            user: None,
+            agent: None,
+            shortfalls: Vec::new(),
+            grants: Grants::Reads,
+        }
+    }
+
+    #[test]
+    fn a10_live_sessions_are_listed_and_found_by_the_beginning_of_their_name() {
+        let (_place, state) = state();
+        assert!(super::sessions(&state).unwrap().is_empty());
+        let (one, two) = (Session::create(&state).unwrap(), Session::create(&state).unwrap());
+        about(&one, 2).write(one.dir()).unwrap();
+        about(&two, 1).write(two.dir()).unwrap();
+        let listed: Vec<String> = super::sessions(&state).unwrap().into_iter().map(|live| live.id).collect();
+        assert_eq!(listed, [two.name(), one.name()]);
+        let found = find(&state, one.name()).unwrap();
+        assert_eq!((found.about.unwrap(), found.dir), (about(&one, 2), one.dir().clone()));
+        let other = one.name().chars().zip(two.name().chars()).take_while(|(a, b)| a == b).count();
+        assert_eq!(find(&state, &one.name()[..=other]).unwrap().id, one.name());
+        assert!(matches!(find(&state, ""), Err(FindError::NotFound { .. })));
+        assert!(matches!(find(&state, "none"), Err(FindError::NotFound { .. })));
+        let name = two.name().to_owned();
+        Past { about: about(&two, 1), ended_ms: 3, code: Some(0), stopped: 0 }.keep(&state).unwrap();
+        drop(two);
+        assert!(matches!(find(&state, &name), Err(FindError::Ended { .. })));
+        assert!(matches!(find_any(&state, &name), Ok(Found::Past(past)) if past.code == Some(0)));
+    }
+
+    /// What a killed supervisor left is told apart from what ended, and told once.
+    #[test]
+    fn m6_a_killed_session_is_noted_when_it_is_collected() {
+        let (_place, state) = state();
+        let session = Session::create(&state).unwrap();
+        about(&session, 1).write(session.dir()).unwrap();
+        let copy = state.join("sessions/killed");
+        fs::create_dir_all(os_path(&copy.join("home/x"))).unwrap();
+        About { id: "killed".into(), ..about(&session, 1) }.write(&copy).unwrap();
+        let collected = gc(&state);
+        assert_eq!((collected.killed, collected.left), (vec!["killed".to_owned()], vec![]));
+        assert_eq!(gc(&state).killed, Vec::<String>::new());
+        assert!(os_path(&session.dir().join("session.json")).exists());
+        let (past, unread) = past(&state).unwrap();
+        assert_eq!((past.len(), past[0].about.id.as_str(), past[0].code, unread), (1, "killed", None, 0));
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_not_guessed_at() {
+        let (_place, state) = state();
+        let session = Session::create(&state).unwrap();
+        fs::write(os_path(&session.dir().join("session.json")), "{\"schema\": 99, \"id\": 7}").unwrap();
+        let listed = super::sessions(&state).unwrap();
+        assert!(listed[0].about.as_ref().unwrap_err().to_string().contains("schema 99"));
+    }
+
+    /// Thousands of ended sessions are listed fast, the newest first; what is torn or too old is no obstacle.
+    #[test]
+    fn a10_many_ended_sessions_are_listed_at_once() {
+        let (_place, state) = state();
+        let session = Session::create(&state).unwrap();
+        for number in 0..5_000 {
+            let about = About { id: format!("s{number}"), ..about(&session, number) };
+            Past { about, ended_ms: number, code: Some(0), stopped: 0 }.keep(&state).unwrap();
+        }
+        let mut file = fs::OpenOptions::new().append(true).open(os_path(&state.join("ended.jsonl"))).unwrap();
+        io::Write::write_all(&mut file, b"{\"schema\":1,\"id\":\"to").unwrap();
+        Past { about: about(&session, 9_999), ended_ms: 9_999, code: Some(1), stopped: 0 }.keep(&state).unwrap();
+        let before = Instant::now();
+        let (all, unread) = past(&state).unwrap();
+        let took = before.elapsed();
+        assert_eq!((all.len(), unread, all[0].ended_ms, all[1].about.id.as_str()), (5_001, 1, 9_999, "s4999"));
+        assert!(took < Duration::from_millis(1_000), "{took:?}");
+    }
+
+    #[test]
+    fn what_is_kept_of_the_past_is_bounded() {
+        let (_place, state) = state();
+        let session = Session::create(&state).unwrap();
+        let long = vec![vec![b'x'; 100_000]];
+        for number in 0..2_000 {
+            let about = About { id: format!("s{number}"), command: About::shorten(&long), ..about(&session, number) };
+            Past { about, ended_ms: number, code: Some(0), stopped: 0 }.keep(&state).unwrap();
+        }
+        assert!(fs::metadata(os_path(&state.join("ended.jsonl"))).unwrap().len() < 5 << 20);
+        let (all, unread) = past(&state).unwrap();
+        assert!(all.len() > 300 && all[0].about.id == "s1999" && unread == 0, "{} {unread}", all.len());
     }
 }

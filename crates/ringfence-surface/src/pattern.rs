@@ -295,6 +295,21 @@ impl Pattern {
         if split.absolute { Ok(Self { rest: split.rest, ..Self::path(base) }) } else { Err(RuleError::NotAbsolute) }
     }
 
+    /// The same, and what is relative is seen from `dir`.
+    ///
+    /// # Errors
+    /// When the text is no pattern.
+    pub fn parse_from(dir: &AbsPath, text: &str) -> Result<Self, RuleError> {
+        let rule = PathRule::parse(text, TemplateKind::Path)?;
+        let split = rule.split(&Variables::new()).map_err(|_| RuleError::NotAbsolute)?;
+        if split.absolute || rule.is_floating() {
+            return Self::parse(text);
+        }
+        let place = [dir.as_bytes(), b"/", &split.literal].concat();
+        let base = AbsPath::lexical(&place).map_err(|_| RuleError::NotAbsolute)?;
+        Ok(Self { rest: split.rest, ..Self::path(base) })
+    }
+
     /// A path and everything below it.
     pub fn path(path: AbsPath) -> Self {
         Self { anchor: Anchor::At(path), rest: Vec::new() }

@@ -175,9 +175,11 @@ impl Surface {
         }
     }
 
-    /// The session's own home and temporary files.
+    /// The session's own home and temporary files, and what it is given.
     fn scratch(&self) -> impl Iterator<Item = (&Rule, &AbsPath)> {
-        let rules = self.parts.rules.iter().filter(|rule| rule.effect == Effect::Write(Role::Scratch));
+        let is_scratch =
+            |rule: &&Rule| matches!(rule.effect, Effect::Write(Role::Scratch) | Effect::Read(Role::Scratch));
+        let rules = self.parts.rules.iter().filter(is_scratch);
         rules.filter_map(|rule| Some((rule, rule.pattern.as_path()?)))
     }
 
@@ -216,7 +218,7 @@ impl Surface {
         for rule in &self.parts.rules {
             let is_left = left.contains(&&rule.pattern);
             match rule.effect {
-                Effect::Write(Role::Scratch) if is_left => {
+                Effect::Write(Role::Scratch) | Effect::Read(Role::Scratch) if is_left => {
                     rules.push(Rule { effect: Effect::Withheld, ..rule.clone() });
                 }
                 // What lies around it is closed to everybody; without the exception so is it.

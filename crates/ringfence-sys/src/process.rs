@@ -52,21 +52,26 @@ pub struct Child {
 /// # Errors
 /// When there are several threads, or when clone3 fails; `ENOSPC` and `EPERM` mean that namespaces are not to be had here.
 pub fn clone_process(namespaces: Namespaces, main: impl FnOnce() -> u8) -> io::Result<Child> {
+    if has_threads()? {
+        return Err(io::Error::other("a process with several threads cannot be copied safely"));
+    }
     clone_into(namespaces, None, main)
 }
 
-/// The same, and the process begins in this control group: a descriptor of its directory.
+/// The same in a process that may have several threads, and the process begins in this control group: a descriptor of its
+/// directory.
+///
+/// Of the threads only the calling one is in the copy. What another one had locked stays locked there, also inside the
+/// allocator: a `main` that allocates, or takes any lock, may wait for ever. Whatever is called in there says of itself that
+/// it allocates nothing.
 ///
 /// # Errors
-/// Those of [`clone_process`], and `EACCES` when the caller may not move processes there.
+/// When clone3 fails, with `EACCES` where the caller may not move processes to the group.
 pub fn clone_into(
     namespaces: Namespaces,
     cgroup: Option<BorrowedFd<'_>>,
     main: impl FnOnce() -> u8,
 ) -> io::Result<Child> {
-    if has_threads()? {
-        return Err(io::Error::other("a process with several threads cannot be copied safely"));
-    }
     let mut pidfd: RawFd = -1;
     let pid = copy(namespaces, cgroup, &mut pidfd);
     match i32::try_from(pid) {
@@ -99,8 +104,8 @@ fn copy(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>, pidfd: &mut RawF
             args.flags |= CLONE_INTO_CGROUP;
             args.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
         }
-        // SAFETY: without a stack the child goes on here on a copy of ours, as after fork; the caller has one thread, so no lock
-        // is held. The arguments and the place for the descriptor outlive the call.
+        // SAFETY: without a stack the child goes on here on a copy of ours, as after fork; what it runs takes no lock that another
+        // thread may have held. The arguments and the place for the descriptor outlive the call.
         let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<libc::clone_args>()) };
         // What is to be limited does not start without its limits.
         if pid >= 0 || cgroup.is_some() || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS) {
@@ -321,6 +326,28 @@ pub fn fork_in_copy(main: impl FnOnce() -> u8) -> io::Result<Pid> {
 pub fn close(fd: RawFd) {
     // SAFETY: only closes a number; in the copied process nothing else refers to it.
     unsafe { libc::close(fd) };
+}
+
+/// Closes every descriptor from 3 on but these. Allocates nothing.
+///
+/// # Errors
+/// When the kernel has no close_range (before 5.9).
+pub fn close_all_but(keep: &mut [RawFd]) -> io::Result<()> {
+    keep.sort_unstable();
+    let mut next: RawFd = 3;
+    for fd in keep {
+        if *fd > next {
+            close_range(next, *fd - 1)?;
+        }
+        next = next.max(*fd + 1);
+    }
+    close_range(next, RawFd::MAX)
+}
+
+fn close_range(first: RawFd, last: RawFd) -> io::Result<()> {
+    // SAFETY: takes three integers; in the copied process nothing else refers to these descriptors.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Lets a descriptor come along when the process becomes another program. Allocates nothing.

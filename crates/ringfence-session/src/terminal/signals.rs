@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringfence_sys::pty::{self, SignalMask};
@@ -91,13 +92,31 @@ impl Recipient<'_> {
 /// How long a payload has after it was asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// As long as somebody holds it a payload may go on. Whoever waits for it ends it when this is cut.
+#[derive(Debug, Clone)]
+pub struct Lifeline(Arc<Mutex<Option<OwnedFd>>>);
+
+impl Lifeline {
+    /// By an end of a pipe, of which there is no other copy.
+    #[must_use]
+    pub fn new(end: OwnedFd) -> Self {
+        Self(Arc::new(Mutex::new(Some(end))))
+    }
+
+    /// Ends the payload with everything it has started. Once is enough.
+    pub fn cut(&self) {
+        // Whoever panicked while holding the lock has left nothing half done: there is one step.
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
 /// Ends a payload whose time is up: first it is asked, then it is told.
 #[derive(Debug)]
 pub struct Clock {
     next: Option<Instant>,
     struck: Struck,
     /// Whoever waits for the payload ends it when this is closed.
-    alive: Option<OwnedFd>,
+    alive: Option<Lifeline>,
 }
 
 /// How far a clock has come.
@@ -114,7 +133,7 @@ pub enum Struck {
 impl Clock {
     /// Begins now; without a limit it never strikes.
     #[must_use]
-    pub fn new(limit: Option<Duration>, alive: Option<OwnedFd>) -> Self {
+    pub fn new(limit: Option<Duration>, alive: Option<Lifeline>) -> Self {
         Self { next: limit.and_then(|limit| Instant::now().checked_add(limit)), struck: Struck::Not, alive }
     }
 
@@ -141,7 +160,10 @@ impl Clock {
             return Ok(());
         }
         if self.struck == Struck::Asked {
-            (self.next, self.struck, self.alive) = (None, Struck::Told, None);
+            (self.next, self.struck) = (None, Struck::Told);
+            if let Some(alive) = self.alive.take() {
+                alive.cut();
+            }
             return Ok(());
         }
         (self.next, self.struck) = (Some(Instant::now() + GRACE), Struck::Asked);

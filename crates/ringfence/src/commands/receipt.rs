@@ -90,9 +90,11 @@ pub(super) fn save(state: &AbsPath, session: &str, receipt: &Receipt) -> Result<
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&dir))?;
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(os_path(&path))?;
         io::Write::write_all(&mut &file, text.as_bytes())?;
-        let mut names: Vec<_> = fs::read_dir(os_path(&dir))?.flatten().map(|entry| entry.file_name()).collect();
+        let age = |entry: &fs::DirEntry| entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        let entries = fs::read_dir(os_path(&dir))?.flatten();
+        let mut names: Vec<_> = entries.map(|entry| (age(&entry), entry.file_name())).collect();
         names.sort();
-        for old in names.iter().take(names.len().saturating_sub(KEPT)) {
+        for (_, old) in names.iter().take(names.len().saturating_sub(KEPT)) {
             match fs::remove_file(os_path(&dir).join(old)) {
                 // Another session that starts now has removed it.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}

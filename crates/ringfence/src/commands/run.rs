@@ -1,15 +1,17 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::governed;
-use ringfence_session::launch::Ended;
+use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Order, prepare};
-use ringfence_session::store::Session;
+use ringfence_session::start::{Commits, Occasion, Order, prepare};
+use ringfence_session::store::{About, Grants, SCHEMA, Session};
+use ringfence_session::text::{Bytes, now_ms};
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
@@ -128,8 +130,34 @@ impl Ladder<'_> {
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
+        let user = match ready.identity {
+            Identity::Other { uid, .. } => Some(uid),
+            Identity::Caller { .. } => None,
+        };
+        let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
+        about.write(session.dir()).map_err(|source| Failure::Write { path: os_path(session.dir()).into(), source })?;
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
-        prepared.run(|| drop((here, plan, found))).map_err(|source| Failure::Start { source })
+        prepared.run(None, || drop((here, plan, found))).map_err(|source| Failure::Start { source })
+    }
+
+    /// What others may know of the session.
+    fn about(&self, here: &Here, session: &Session, client: &agent::Start, receipt: &Receipt) -> About {
+        let surface = &here.resolved.surface;
+        let words: Vec<Vec<u8>> = client.command.iter().map(|word| word.as_bytes().to_vec()).collect();
+        About {
+            schema: SCHEMA,
+            id: session.name().to_owned(),
+            pid: std::process::id(),
+            started_ms: now_ms(),
+            project: Bytes::new(surface.root().as_bytes()),
+            workdir: Bytes::new(surface.workdir().as_bytes()),
+            command: About::shorten(&words),
+            rung: receipt.rung.map_or("none", Rung::word).to_owned(),
+            user: None,
+            agent: self.args.policy.agent.clone(),
+            shortfalls: receipt::grouped(receipt.shortfalls()),
+            grants: Grants::None,
+        }
     }
 
     /// A session that governs itself: the environment and the client's own settings are all that is left.
@@ -146,6 +174,8 @@ impl Ladder<'_> {
         if !self.args.receipt {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
+        let about = self.about(here, session, &client, &ready.receipt);
+        about.write(session.dir()).map_err(|source| Failure::Write { path: os_path(session.dir()).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source })?;
         Ok(ended.code)
     }
@@ -171,6 +201,7 @@ impl Ladder<'_> {
             agent: self.args.policy.agent.as_deref(),
             mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
+            occasion: Occasion::Session,
         }
     }
 

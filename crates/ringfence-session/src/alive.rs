@@ -1,0 +1,289 @@
+//! Sessions as another process finds them: by name, if they are the caller's own and still run.
+//!
+//! A session runs as long as its lock is held. Nothing is asked of process numbers, which may be another's by now, or those of
+//! another namespace.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringfence_surface::AbsPath;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::terminal::Lifeline;
+use crate::walk::os_path;
+
+/// Why there is no such session to work within.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// A name is made of letters, digits and dashes. Anything else could be a path.
+    #[error("`{name}` is not the name of a session")]
+    NoName {
+        /// As given.
+        name: String,
+    },
+    /// Nothing of that name.
+    #[error("there is no session `{name}` of yours")]
+    Unknown {
+        /// As given.
+        name: String,
+    },
+    /// Several begin with it.
+    #[error("`{name}` may be any of {}", all.join(", "))]
+    Ambiguous {
+        /// As given.
+        name: String,
+        /// Those.
+        all: Vec<String>,
+    },
+    /// Its directory is there, and nobody holds its lock.
+    #[error("session {name} has ended")]
+    Over {
+        /// Its whole name.
+        name: String,
+    },
+    /// Its directory is not one that a session of the caller's makes.
+    #[error("{dir} belongs to user {owner} with mode {mode:03o}, so it is no session of yours")]
+    Foreign {
+        /// Which.
+        dir: AbsPath,
+        /// Whose it is.
+        owner: u32,
+        /// Who may write it.
+        mode: u32,
+    },
+    /// It cannot be looked at.
+    #[error("cannot look at {dir}")]
+    Look {
+        /// Which.
+        dir: AbsPath,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A session that runs.
+#[derive(Debug)]
+pub struct Found {
+    dir: AbsPath,
+    name: String,
+    lock: OwnedFd,
+}
+
+impl Found {
+    /// Its own directory.
+    pub fn dir(&self) -> &AbsPath {
+        &self.dir
+    }
+
+    /// Its whole name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&self) -> bool {
+        is_held(&self.lock).unwrap_or(false)
+    }
+
+    /// For whoever must end when it does.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub fn watched(&self) -> io::Result<Watched> {
+        Ok(Watched { lock: self.lock.try_clone()? })
+    }
+}
+
+/// Finds a session by its name, or by how its name begins if no other begins like that, below one of these state directories.
+///
+/// # Errors
+/// [`FindError`].
+pub fn find(states: &[AbsPath], name: &str) -> Result<Found, FindError> {
+    // Nothing else is ever asked of the file system: neither `..` nor a slash nor an empty name.
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Err(FindError::NoName { name: name.to_owned() });
+    }
+    let mut all = Vec::new();
+    for state in states {
+        let sessions = state.join("sessions");
+        let entries = match fs::read_dir(os_path(&sessions)) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+            other => other.map_err(|source| FindError::Look { dir: sessions.clone(), source })?,
+        };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        all.extend(
+            names.filter(|found| found.starts_with(name)).map(|found| (sessions.child(found.as_bytes()), found)),
+        );
+    }
+    if let Some(exact) = all.iter().position(|(_, found)| found == name) {
+        all = vec![all.swap_remove(exact)];
+    }
+    match all.as_slice() {
+        [] => Err(FindError::Unknown { name: name.to_owned() }),
+        [(dir, name)] => open(dir.clone(), name.clone()),
+        more => {
+            let mut all: Vec<String> = more.iter().map(|(_, found)| found.clone()).collect();
+            all.sort();
+            Err(FindError::Ambiguous { name: name.to_owned(), all })
+        }
+    }
+}
+
+fn open(dir: AbsPath, name: String) -> Result<Found, FindError> {
+    let look = |errno: Errno| FindError::Look { dir: dir.clone(), source: errno.into() };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = match rustix::fs::open(dir.as_bytes(), flags, Mode::empty()) {
+        // It was the last moment of it.
+        Err(Errno::NOENT) => return Err(FindError::Over { name }),
+        other => other.map_err(look)?,
+    };
+    let status = rustix::fs::fstat(&lock).map_err(look)?;
+    let (owner, mode) = (status.st_uid, status.st_mode & 0o777);
+    if owner != rustix::process::geteuid().as_raw() || mode & 0o022 != 0 {
+        return Err(FindError::Foreign { dir, owner, mode });
+    }
+    if is_held(&lock).map_err(look)? {
+        return Ok(Found { dir, name, lock });
+    }
+    // Over NFS it is a file that is locked.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(&lock, c"lock", flags, Mode::empty()) {
+        Ok(file) if is_held(&file).map_err(look)? => Ok(Found { dir, name, lock: file }),
+        _ => Err(FindError::Over { name }),
+    }
+}
+
+/// Does somebody hold this lock? Whoever makes a session meanwhile tries again.
+fn is_held(lock: &OwnedFd) -> rustix::io::Result<bool> {
+    match rustix::fs::flock(lock, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => rustix::fs::flock(lock, FlockOperation::Unlock).map(|()| false),
+        Err(Errno::WOULDBLOCK) => Ok(true),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A session whose end is waited for.
+#[derive(Debug)]
+pub struct Watched {
+    lock: OwnedFd,
+}
+
+/// A session whose end cuts a lifeline.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    is_over: Arc<AtomicBool>,
+}
+
+impl Watched {
+    /// Begins to wait, in a thread of its own: it sleeps in the kernel until the lock is free. Should there be no thread left
+    /// the lifeline is cut at once, since nobody would notice the session's end.
+    pub(crate) fn watch(self, lifeline: Lifeline) -> Watch {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (tell, cut) = (Arc::clone(&is_over), lifeline.clone());
+        let wait = move || {
+            while matches!(rustix::fs::flock(&self.lock, FlockOperation::LockShared), Err(Errno::INTR)) {}
+            tell.store(true, Ordering::SeqCst);
+            lifeline.cut();
+        };
+        if std::thread::Builder::new().name("session".to_owned()).stack_size(64 << 10).spawn(wait).is_err() {
+            cut.cut();
+        }
+        Watch { is_over }
+    }
+}
+
+impl Watch {
+    /// Has it ended?
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use crate::store::Session;
+
+    fn state() -> (tempfile::TempDir, AbsPath) {
+        let place = tempfile::tempdir().unwrap();
+        let state = AbsPath::lexical(place.path().as_os_str().as_bytes()).unwrap().join("state/ringfence");
+        (place, state)
+    }
+
+    fn error(state: &AbsPath, name: &str) -> String {
+        find(std::slice::from_ref(state), name).unwrap_err().to_string()
+    }
+
+    /// K10: a session is found by its name or the beginning of it, and only while it runs.
+    #[test]
+    fn k10_a_session_is_found_while_it_runs() {
+        let (_place, state) = state();
+        assert_eq!(error(&state, "abc"), "there is no session `abc` of yours");
+        let session = Session::create(&state).unwrap();
+        let name = session.name().to_owned();
+        let states = [state.join("nowhere"), state.clone()];
+        let found = find(&states, &name).unwrap();
+        assert_eq!((found.dir(), found.name()), (session.dir(), name.as_str()));
+        assert_eq!(find(&states, &name[..4]).unwrap().name(), name);
+        assert!(found.is_alive());
+        // Asking does not disturb.
+        assert!(error(&state, "0123456789abcdef").contains("no session"));
+        fs::create_dir(os_path(&state.join("sessions").child(format!("{}-", &name[..3]).as_bytes()))).unwrap();
+        assert!(error(&state, &name[..3]).contains("may be any of"));
+        drop(session);
+        assert!(!found.is_alive());
+        assert!(error(&state, &name).contains("no session"));
+    }
+
+    /// K10: what a killed supervisor left is no session.
+    #[test]
+    fn k10_a_dead_session_is_none() {
+        let (_place, state) = state();
+        fs::create_dir_all(os_path(&state.join("sessions/abc-1-0/given"))).unwrap();
+        assert_eq!(error(&state, "abc-1-0"), "session abc-1-0 has ended");
+    }
+
+    /// K10: a name is never a path.
+    #[test]
+    fn k10_names_that_are_paths() {
+        let (_place, state) = state();
+        let _session = Session::create(&state).unwrap();
+        for name in ["", ".", "..", "../sessions", "a/b", "/", "a\0b", "a b", "*", "é", "~"] {
+            assert!(matches!(find(std::slice::from_ref(&state), name), Err(FindError::NoName { .. })), "{name:?}");
+        }
+    }
+
+    /// K10: neither a link nor a directory that others can write is a session.
+    #[test]
+    fn k10_directories_that_others_made() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let (_place, state) = state();
+        let session = Session::create(&state).unwrap();
+        let sessions = state.join("sessions");
+        symlink(os_path(session.dir()), os_path(&sessions.join("feed-1-0"))).unwrap();
+        assert!(matches!(find(std::slice::from_ref(&state), "feed-1-0"), Err(FindError::Look { .. })));
+        fs::set_permissions(os_path(session.dir()), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(find(std::slice::from_ref(&state), session.name()), Err(FindError::Foreign { .. })));
+    }
+
+    /// K10: the end of a session cuts what hangs on it.
+    #[test]
+    fn k10_the_end_of_a_session_is_noticed() {
+        let (_place, state) = state();
+        let session = Session::create(&state).unwrap();
+        let watched = find(std::slice::from_ref(&state), session.name()).unwrap().watched().unwrap();
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let watch = watched.watch(Lifeline::new(write));
+        assert!(!watch.is_over());
+        drop(session);
+        // Blocks until the other end is closed.
+        assert_eq!(rustix::io::read(&read, &mut [0; 1]).unwrap(), 0);
+        assert!(watch.is_over());
+    }
+}

@@ -1,0 +1,256 @@
+//! The audit: what happened in every session of a user, one JSON line each, each with the hash of the line before.
+//!
+//! It outlives the sessions: `audit/log.jsonl` beside their directories, older parts as `log-N.jsonl`, and `head`, which has
+//! the number and the hash of the last line, so that a cut at the end is found too. There is one chain for all sessions. Whoever
+//! writes holds the lock of `head`, so that two never write at once.
+//!
+//! A line is written in one call before anybody is told that it is. Only the machine itself can lose lines by losing power: those
+//! that were not synced yet. Nothing here is secret from, or safe from, the user whose audit it is: somebody with the user's
+//! rights could write the whole chain anew. Whoever wants to notice that keeps a number and its hash elsewhere.
+
+mod log;
+mod read;
+mod verify;
+
+use std::io;
+use std::time::Duration;
+
+use ringfence_surface::AbsPath;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::text::{Bytes, hex};
+
+pub use read::{Query, Stored};
+pub use verify::{Known, Report};
+
+/// The audit of a state directory.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    dir: AbsPath,
+}
+
+/// Something that happened, and to which session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Which.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum What {
+    /// A session begins.
+    Start {
+        /// The project's root.
+        path: Bytes,
+        /// The command, as far as it is kept.
+        command: Vec<Bytes>,
+        /// How the fence is built.
+        rung: String,
+        /// The supervisor.
+        pid: u32,
+    },
+    /// What holds and what does not, as far as it was asked for.
+    Receipt {
+        /// How many claims hold.
+        held: usize,
+        /// Those that do not, in words.
+        shortfalls: Vec<String>,
+        /// What the policy gives and the fence does not, in words.
+        withheld: Vec<String>,
+    },
+    /// It did not start.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// It ended.
+    End {
+        /// The command's own code.
+        code: u8,
+        /// How many kinds of things were stopped on its way out.
+        stopped: u64,
+    },
+    /// Its supervisor was killed; noticed by somebody else.
+    Killed,
+    /// Something was stopped on its way out.
+    Violation {
+        /// What was tried.
+        tried: String,
+        /// Why it was stopped.
+        why: String,
+        /// How often, so far.
+        times: u64,
+    },
+    /// A tool call was judged.
+    Verdict {
+        /// Which tool.
+        tool: String,
+        /// Whether it may.
+        allowed: bool,
+        /// Why.
+        why: String,
+        /// On what, where it is one thing.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        path: Option<Bytes>,
+    },
+    /// A place was given to a running session.
+    Grant {
+        /// Which.
+        path: Bytes,
+        /// `read` or `write`.
+        access: String,
+        /// Until when, in milliseconds since 1970.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        until_ms: Option<u64>,
+    },
+    /// A host was given to a running session.
+    GrantHost {
+        /// Which.
+        host: String,
+        /// Until when, in milliseconds since 1970.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        until_ms: Option<u64>,
+    },
+    /// A place was taken away again.
+    Revoke {
+        /// Which.
+        path: Bytes,
+        /// Why.
+        why: String,
+    },
+    /// A host was taken away again.
+    RevokeHost {
+        /// Which.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// Something was asked for and not given.
+    GrantRefused {
+        /// What.
+        asked: String,
+        /// Why.
+        why: String,
+    },
+    /// The end of the log was half a line, since a writer was stopped in the middle. It was taken out, and stands here.
+    Torn {
+        /// What stood there, as far as it is kept.
+        text: Bytes,
+        /// How long it was.
+        bytes: u64,
+    },
+    /// The log was not as its last writer left it.
+    Broken {
+        /// What was found.
+        found: String,
+    },
+    /// The oldest part was removed, since there is a limit to what is kept.
+    Pruned {
+        /// The number of its last line.
+        through: u64,
+        /// The hash of that line.
+        hash: String,
+    },
+}
+
+impl Event {
+    /// For a session, now.
+    #[must_use]
+    pub fn now(session: &str, what: What) -> Self {
+        Self { session: Some(session.to_owned()), at_ms: crate::text::now_ms(), what }
+    }
+}
+
+/// How long a writer waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Somebody waits for the result.
+    Start,
+    /// There is a session to look after.
+    Running,
+}
+
+impl Patience {
+    fn time(self) -> Duration {
+        match self {
+            Self::Start => Duration::from_secs(5),
+            Self::Running => Duration::from_millis(20),
+        }
+    }
+}
+
+impl Audit {
+    /// The audit that belongs to a state directory. Nothing is opened yet.
+    #[must_use]
+    pub fn of(state: &AbsPath) -> Self {
+        Self { dir: state.join("audit") }
+    }
+
+    /// Adds events, all or none.
+    ///
+    /// # Errors
+    /// When they cannot be written, or somebody else writes for too long (`WouldBlock`).
+    pub fn append(&self, events: &[Event], patience: Patience) -> io::Result<()> {
+        log::append(&self.dir, events, patience.time())
+    }
+
+    /// Has everything that was written reach the disk.
+    ///
+    /// # Errors
+    /// What fdatasync says.
+    pub fn sync(&self) -> io::Result<()> {
+        log::sync(&self.dir)
+    }
+
+    /// Checks the whole chain.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn verify(&self, known: Option<&Known>) -> io::Result<Report> {
+        verify::verify(&self.dir, known)
+    }
+
+    /// What happened, the oldest first, and how many lines could not be read.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn query(&self, query: &Query) -> io::Result<(Vec<Stored>, usize)> {
+        read::query(&self.dir, query)
+    }
+}
+
+/// What stands before the first line.
+pub(crate) const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The hash of a line, without its end.
+pub(crate) fn hash(line: &[u8]) -> String {
+    hex(&Sha256::digest(line))
+}
+
+/// A line as it is written.
+#[derive(Debug, Serialize)]
+struct Line<'l> {
+    n: u64,
+    prev: &'l str,
+    #[serde(flatten)]
+    event: &'l Event,
+}
+
+/// What every line has, whatever else it says.
+#[derive(Debug, Deserialize)]
+struct Link {
+    n: u64,
+    prev: String,
+}
+
+#[cfg(test)]
+mod tests;

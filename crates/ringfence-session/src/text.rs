@@ -1,0 +1,84 @@
+//! Bytes in JSON, and moments.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ringfence_surface::{AbsPath, Shown};
+use serde::{Deserialize, Serialize};
+
+/// Bytes that are mostly text: a string where they are UTF-8, otherwise their hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Bytes {
+    /// As they are.
+    Text(String),
+    /// By their digits.
+    Hex {
+        /// Two for each byte.
+        hex: String,
+    },
+}
+
+impl Bytes {
+    /// From bytes.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Hex { hex: hex(bytes) },
+        }
+    }
+
+    /// The bytes again; `None` where the digits are none.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Text(text) => Some(text.as_bytes().to_vec()),
+            Self::Hex { hex } => {
+                let digits: Option<Vec<u32>> = hex.chars().map(|c| c.to_digit(16)).collect();
+                let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+                Some(digits.chunks_exact(2).filter_map(|pair| u8::try_from(pair[0] * 16 + pair[1]).ok()).collect())
+            }
+        }
+    }
+
+    /// The bytes as a path; `None` where they are none.
+    #[must_use]
+    pub fn path(&self) -> Option<AbsPath> {
+        AbsPath::lexical(&self.bytes()?).ok()
+    }
+
+    /// For a terminal.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        Shown(&self.bytes().unwrap_or_default()).to_string()
+    }
+}
+
+/// Two hexadecimal digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Milliseconds since 1970.
+#[must_use]
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_json() {
+        for bytes in [b"/a b".as_slice(), b"/caf\xe9\n", b"", b"\xff"] {
+            let json = serde_json::to_string(&Bytes::new(bytes)).unwrap();
+            let back: Bytes = serde_json::from_str(&json).unwrap();
+            assert_eq!(back.bytes().unwrap(), bytes);
+        }
+        for bad in ["{\"hex\":\"f\"}", "{\"hex\":\"zz\"}"] {
+            assert_eq!(serde_json::from_str::<Bytes>(bad).unwrap().bytes(), None, "{bad}");
+        }
+    }
+}
