@@ -127,6 +127,7 @@ impl Governed {
             code: u8::try_from(code).unwrap_or(125),
             signal: status.signal().and_then(|signal| u8::try_from(signal).ok()),
             out_of_time,
+            stopped: false,
             session_over: false,
             refusals: Default::default(),
         })

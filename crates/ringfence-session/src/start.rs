@@ -33,7 +33,7 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, ScriptError};
+use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
@@ -182,12 +182,12 @@ pub struct Ready {
     pub commits: Commits,
     /// How many packages were copied from the user's own caches, or why they could not be.
     pub copied: io::Result<usize>,
-    /// Why the agent remembers nothing of earlier sessions, if it should.
-    pub forgetful: Option<io::Error>,
     /// What can be given to it while it runs.
     pub grants: Grants,
     /// Who runs the command.
     pub identity: Identity,
+    /// Why the agent remembers nothing of earlier sessions, if it should.
+    pub forgetful: Option<io::Error>,
 }
 
 /// What becomes of signatures under commits.
@@ -308,7 +308,6 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
-    let grants = grants(rung, payload.landlock.as_ref());
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
@@ -330,6 +329,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
+    let grants = grants(&shape);
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
@@ -342,18 +342,17 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         // Whoever holds the key may be behind one of the sockets.
         Signing::AskedByRepository => Commits::AsAsked,
     };
-    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
     let unwritable = idmap.err();
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, forgetful, grants, identity })
+    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
 }
 
-/// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
-/// start did.
-fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
-    match (rung, wall) {
-        (Rung::Bwrap | Rung::LandlockOnly, _) => Grants::None,
-        (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
-        (Rung::Native, _) => Grants::ReadsAndWrites,
+/// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
+/// that may be read is there. Landlock admits reads everywhere in the view, and writes only where the start did.
+fn grants(shape: &Shape) -> Grants {
+    match shape {
+        Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => Grants::None,
     }
 }
 

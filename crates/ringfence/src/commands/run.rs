@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
+use ringfence_session::desk::{Control, Desk};
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
@@ -101,6 +102,9 @@ impl Ladder<'_> {
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
+        if ended.stopped {
+            say("ringfence: ended by `ringfence stop`");
+        }
         stopped(&ended).iter().for_each(|line| say(line));
         Ok(ended.code)
     }
@@ -135,9 +139,17 @@ impl Ladder<'_> {
             Identity::Caller { .. } => None,
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
-        about.write(session.dir()).map_err(|source| Failure::Write { path: os_path(session.dir()).into(), source })?;
+        let receipt = receipt::event(&ready.receipt);
+        // Without a view of its own, the command could reach the socket as well as anybody.
+        let control = if rung.has_view() { Control::Socket } else { Control::None };
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
-        prepared.run(None, || drop((here, plan, found))).map_err(|source| Failure::Start { source })
+        let (ended, desk) = prepared.run_attended(|| {
+            drop((here, plan, found));
+            Desk::open(session, about, receipt, control)
+        });
+        let ended = ended.map_err(|source| Failure::Start { source });
+        write_down(&ended, desk);
+        ended
     }
 
     /// What others may know of the session.
@@ -175,9 +187,11 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        about.write(session.dir()).map_err(|source| Failure::Write { path: os_path(session.dir()).into(), source })?;
-        let ended = ready.run().map_err(|source| Failure::Start { source })?;
-        Ok(ended.code)
+        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None);
+        let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        let ended = ready.run().map_err(|source| Failure::Start { source });
+        write_down(&ended, Some(desk));
+        ended.map(|ended| ended.code)
     }
 
     fn order<'o>(
@@ -221,6 +235,20 @@ impl Ladder<'_> {
         receipt::grouped(receipt.shortfalls()).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
         receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
         Ok(())
+    }
+}
+
+/// Writes down how a session ended.
+fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) {
+    match (ended, desk) {
+        (Ok(ended), Some(desk)) => {
+            let stopped = ended.refusals.0.len() as u64 + ended.refusals.1;
+            if let Err(cause) = desk.ended(ended.code, stopped) {
+                say(&format!("ringfence: the end of the session could not be written down: {cause}"));
+            }
+        }
+        (Err(failure), Some(desk)) => desk.failed(&failure.in_one_line()),
+        (_, None) => {}
     }
 }
 
