@@ -20,6 +20,9 @@ pub const RECORD: &str = "record";
 /// ringfence itself.
 pub const PROGRAM: &str = "ringfence";
 
+/// How many claims fall short, where a client may show it.
+pub const SHORTFALLS: &str = "shortfalls";
+
 /// What every session is given.
 pub(crate) const FILES: [&str; 2] = [RECORD, PROGRAM];
 

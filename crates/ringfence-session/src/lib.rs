@@ -22,6 +22,7 @@ mod doors;
 mod environment;
 mod first;
 pub mod given;
+pub mod governed;
 mod home;
 mod idmap;
 pub mod inside;

@@ -308,6 +308,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
+    note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() {
@@ -370,8 +371,17 @@ fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
     }));
 }
 
+/// How many claims fall short, for whoever shows it inside. What every session lacks and nobody can change is among them.
+pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Result<()> {
+    if order.client.is_none() {
+        return Ok(());
+    }
+    let count = receipt.shortfalls().count();
+    fs::write(os_path(&given::dir(order.session.dir()).join(given::SHORTFALLS)), count.to_string())
+}
+
 /// Writes what the agent is given: the record of the session, and ringfence itself.
-fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
     let record = Record {
         session: session.name().to_owned(),
@@ -567,7 +577,7 @@ fn idmap_for(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> 
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.
-fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
+pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);

@@ -32,11 +32,12 @@ pub(crate) enum Command {
     Run(RunArgs),
     Explain(ExplainArgs),
     Plan(PlanArgs),
-    Render(RenderArgs),
     Check(CheckArgs),
     Init(InitArgs),
     Trust(TrustArgs),
     Doctor(DoctorArgs),
+    Render(RenderArgs),
+    Statusline(StatuslineArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -232,6 +233,14 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+}
+
+/// Print the session that this runs in as one line, for clients that show one
+#[derive(Debug, Args)]
+pub(crate) struct StatuslineArgs {
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Check policy files; without any, those that hold here
