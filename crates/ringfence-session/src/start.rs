@@ -33,7 +33,7 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, ScriptError};
+use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
@@ -308,7 +308,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
-    let grants = grants(rung, payload.landlock.as_ref());
+    note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() {
@@ -329,6 +329,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
+    let grants = grants(&shape);
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
@@ -346,13 +347,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
 }
 
-/// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
-/// start did.
-fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
-    match (rung, wall) {
-        (Rung::Bwrap | Rung::LandlockOnly, _) => Grants::None,
-        (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
-        (Rung::Native, _) => Grants::ReadsAndWrites,
+/// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
+/// that may be read is there. Landlock admits reads everywhere in the view, and writes only where the start did.
+fn grants(shape: &Shape) -> Grants {
+    match shape {
+        Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => Grants::None,
     }
 }
 
@@ -371,8 +371,17 @@ fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
     }));
 }
 
+/// How many claims fall short, for whoever shows it inside. What every session lacks and nobody can change is among them.
+pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Result<()> {
+    if order.client.is_none() {
+        return Ok(());
+    }
+    let count = receipt.shortfalls().count();
+    fs::write(os_path(&given::dir(order.session.dir()).join(given::SHORTFALLS)), count.to_string())
+}
+
 /// Writes what the agent is given: the record of the session, and ringfence itself.
-fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
     let record = Record {
         session: session.name().to_owned(),
@@ -568,7 +577,7 @@ fn idmap_for(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> 
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.
-fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
+pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);

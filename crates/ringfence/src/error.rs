@@ -176,10 +176,6 @@ pub(crate) enum Failure {
         short: Vec<String>,
     },
     #[cfg(target_os = "linux")]
-    /// A session that governs itself has no fence, and its other layers are not built.
-    #[error("a self-governing session cannot be started yet")]
-    NoBackend,
-    #[cfg(target_os = "linux")]
     /// The agent's program is not there.
     #[error("`{}` is not among the programs of your PATH", Shown(program.as_bytes()))]
     NoAgent {
@@ -291,10 +287,6 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Shortfalls { .. } => {
                 "`--allow-shortfall NAME` accepts one of them, by the name in brackets or its text".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::NoBackend => {
-                "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
             }
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => "install it, or name it: `[agent.NAME] command = [\"/path/to/it\"]`".into(),

@@ -15,6 +15,25 @@ pub(crate) mod run {
     }
 }
 
+/// `ringfence statusline`.
+pub(crate) mod statusline {
+    use std::process::ExitCode;
+
+    use crate::cli::StatuslineArgs;
+    use crate::error::Failure;
+    use crate::out;
+
+    /// There is never a session.
+    pub(crate) fn run(args: &StatuslineArgs) -> Result<ExitCode, Failure> {
+        if args.json {
+            out::print_json(&serde_json::json!({ "schema": crate::wire::SCHEMA, "session": null }))?;
+        } else {
+            out::print("ringfence: no session here\n")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 /// `ringfence doctor`.
 pub(crate) mod doctor {
     use std::process::ExitCode;
@@ -64,6 +83,9 @@ mod tests {
         assert_eq!((failed.exit_code(), REFUSED), (125, 125));
         let expected = "only Linux has what the fence is made of, so no command is started on this system";
         assert_eq!(failed.to_string(), expected);
+        let cli = Cli::parse_from(["ringfence", "statusline"]);
+        let Command::Statusline(args) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(format!("{:?}", super::statusline::run(&args).unwrap()), format!("{:?}", ExitCode::SUCCESS));
         let cli = Cli::parse_from(["ringfence", "doctor"]);
         let Command::Doctor(args) = cli.command else { panic!("{cli:?}") };
         assert_eq!(super::doctor::answer()["verdict"]["rung"], serde_json::Value::Null);
