@@ -20,6 +20,7 @@ pub mod doctor;
 mod doors;
 mod environment;
 mod first;
+pub mod give;
 pub mod given;
 mod home;
 mod idmap;
