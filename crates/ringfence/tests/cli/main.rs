@@ -8,6 +8,8 @@ mod explain;
 mod init;
 #[cfg(target_os = "linux")]
 mod jail_exec;
+#[cfg(target_os = "linux")]
+mod library;
 mod plan;
 mod policy_files;
 mod run;
