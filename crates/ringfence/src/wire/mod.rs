@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
+#[cfg(target_os = "linux")]
+pub(crate) mod executed;
 pub(crate) mod facts;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]
