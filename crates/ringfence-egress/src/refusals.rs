@@ -1,6 +1,7 @@
 //! What was stopped on the way out, each kind once and counted.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many different ones are kept. A program that tries every address tells nothing new with the thousandth.
@@ -25,6 +26,8 @@ struct Counted {
     order: Vec<Refusal>,
     /// Those that found no room.
     more: u64,
+    /// Rung when a kind comes for the first time.
+    bell: Option<OwnedFd>,
 }
 
 impl Refusals {
@@ -37,9 +40,26 @@ impl Refusals {
         } else if counted.order.len() < MOST {
             counted.counts.insert(refusal.clone(), 1);
             counted.order.push(refusal);
+            if let Some(bell) = &counted.bell {
+                // It is rung already, or nobody listens any more.
+                let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+            }
         } else {
             counted.more += 1;
         }
+    }
+
+    /// Rings an eventfd, one that never blocks, whenever a kind comes for the first time.
+    pub fn ring(&self, bell: OwnedFd) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).bell = Some(bell);
+    }
+
+    /// The kinds from the one of this number on.
+    #[must_use]
+    pub fn since(&self, number: usize) -> Vec<(Refusal, u64)> {
+        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = counted.order.iter().skip(number);
+        new.map(|one| (one.clone(), counted.counts.get(one).copied().unwrap_or(0))).collect()
     }
 
     /// Everything that was stopped, with how often, in the order in which each came first; and how many more there were.

@@ -60,8 +60,9 @@ pub enum What {
     },
     /// What holds and what does not, as far as it was asked for.
     Receipt {
-        /// How many claims hold.
-        held: usize,
+        /// How many claims hold, where the whole receipt was asked for.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        held: Option<usize>,
         /// Those that do not, in words.
         shortfalls: Vec<String>,
         /// What the policy gives and the fence does not, in words.

@@ -111,6 +111,7 @@ impl Within {
             session: &session,
             command,
             user: self.user,
+            client: None,
             agent: None,
             mode: Mode::AcceptEdits,
             lines: Lines::Short,

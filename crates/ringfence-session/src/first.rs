@@ -16,6 +16,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use crate::arguments::Arguments;
 use crate::descendants;
 use crate::launch::{Identity, Shape};
+use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
 use crate::steps::{
     CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, STANDARD, TERMINAL, WAYS, failed, report,
@@ -156,7 +157,11 @@ impl First<'_> {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
         }
         match self.shape {
-            Shape::Native(view) => self.enter_view(view, ways)?,
+            Shape::Native(view) => {
+                self.enter_view(view, ways)?;
+                // Without it nothing can be given later, which whoever asks is told.
+                let _ = LiveView::hand_out(alive, self.identity);
+            }
             Shape::Walls => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;

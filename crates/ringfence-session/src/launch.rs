@@ -23,10 +23,13 @@ use crate::alive::Watched;
 use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
+use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
 use crate::steps::{ARRIVED, EXEC, LANDLOCK, next_report, words};
-use crate::terminal::{self, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, wait_with_signals};
+use crate::terminal::{
+    self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
+};
 use crate::view::View;
 use crate::ways::{self, Ways};
 
@@ -155,6 +158,8 @@ pub struct Ended {
     pub signal: Option<u8>,
     /// Whether its time was up.
     pub out_of_time: bool,
+    /// Whether somebody asked for its end.
+    pub stopped: bool,
     /// Whether the session that it belonged to ended first.
     pub session_over: bool,
     /// What was stopped on the way out, and how often; and how many more kinds there were.
@@ -180,32 +185,66 @@ impl Prepared {
     /// # Errors
     /// [`StartError`] when nothing was started, or when waiting failed.
     pub fn run(self, watched: Option<Watched>, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
+        let meanwhile = || {
+            meanwhile();
+            Ok(None)
+        };
+        self.run_with(watched, meanwhile, &mut None)
+    }
+
+    /// The same for a session, which has a desk: `meanwhile` opens it. Where that fails the new process ends.
+    ///
+    /// # Errors
+    /// Those of [`Prepared::run`]. The desk comes back, if there was one.
+    pub fn run_attended(
+        self,
+        meanwhile: impl FnOnce() -> io::Result<Desk>,
+    ) -> (Result<Ended, StartError>, Option<Desk>) {
+        let mut desk = None;
+        (self.run_with(None, || meanwhile().map(Some), &mut desk), desk)
+    }
+
+    fn run_with(
+        self,
+        watched: Option<Watched>,
+        meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+        desk: &mut Option<Desk>,
+    ) -> Result<Ended, StartError> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
         let wall_time = self.wall_time;
         let begun = self.begin(screen.seat(), screen.outside(), None)?;
-        meanwhile();
+        // The new process is ended where this fails, since nobody holds on to it any more.
+        *desk = meanwhile().map_err(before("writing down that the session begins"))?;
         // What the new process says about itself is told first: without it there are no sockets either.
         let begun = begun.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
         let running = begun.arrived()?;
+        if let Some(desk) = desk {
+            let view = running.unreaped.lifeline.receive_view();
+            desk.take(view, running.egress.as_ref().map(Egress::refusals)).map_err(before("eventfd"))?;
+        }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
         let watched = watched.map(|watched| watched.watch(running.lifeline()));
         let (done, to) = (running.pidfd(), Recipient::Process(running.pidfd()));
-        let mut clock = Clock::new(wall_time, Some(running.lifeline()));
+        let aside = desk.as_mut().map(|desk| desk as &mut dyn Aside);
+        let mut clock = Clock::new(wall_time, Some(running.lifeline())).beside(aside);
         match terminal {
             Some(terminal) => terminal.into_relay(&signals).run(done, to, &mut clock),
             None => wait_with_signals(&signals, done, to, &mut clock),
         }
         .map_err(before("waiting"))?;
+        let (struck, why) = (clock.struck(), clock.why());
         let ended = running.wait()?;
         // One that was ended tells nothing of itself.
-        let code = if clock.struck() == Struck::Told { KILLED } else { ended.code };
-        let is_over = watched.is_some_and(|watch| watch.is_over());
-        Ok(Ended { code, out_of_time: clock.struck() != Struck::Not, session_over: is_over, ..ended })
+        let code = if struck == Struck::Told { KILLED } else { ended.code };
+        let session_over = watched.is_some_and(|watch| watch.is_over());
+        let is_cut = struck != Struck::Not;
+        let (out_of_time, stopped) = (is_cut && why == Why::Time, is_cut && why == Why::Asked);
+        Ok(Ended { code, out_of_time, stopped, session_over, ..ended })
     }
 
     /// Starts the payload on these streams: input, output, errors. The caller waits for its end, and keeps time.
@@ -225,7 +264,7 @@ impl Prepared {
         outside: Option<i32>,
         streams: Option<[OwnedFd; 3]>,
     ) -> Result<Begun<Control>, StartError> {
-        let (alive, alive_write) = pipe().map_err(before("pipe2"))?;
+        let (alive, alive_write) = ways::channel().map_err(before("socketpair"))?;
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
@@ -343,7 +382,7 @@ impl Running {
         let mut signal = [0];
         let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);
         let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
-        Ok(Ended { code, signal, out_of_time: false, session_over: false, refusals })
+        Ok(Ended { code, signal, out_of_time: false, stopped: false, session_over: false, refusals })
     }
 }
 

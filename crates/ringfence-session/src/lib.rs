@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod account;
+pub mod agent;
 mod aliases;
 pub mod alive;
 mod arguments;
@@ -15,17 +16,20 @@ pub mod call;
 pub mod capture;
 mod cgroup;
 mod descendants;
+pub mod desk;
 pub mod doctor;
 mod doors;
 mod environment;
 mod first;
 pub mod given;
+pub mod governed;
 mod home;
 mod idmap;
 pub mod inside;
 pub mod jail;
 pub mod launch;
 mod links;
+mod live;
 pub mod look;
 mod named;
 mod payload;

@@ -24,6 +24,11 @@ impl Id {
         Self { device: status.st_dev, inode: status.st_ino }
     }
 
+    /// As somebody else said it: device and inode.
+    pub(crate) fn from_numbers((device, inode): (u64, u64)) -> Self {
+        Self { device, inode }
+    }
+
     /// Of what a descriptor leads to, with the number of the mount that it was opened through.
     pub(crate) fn with_mount(place: &OwnedFd) -> rustix::io::Result<(u64, Self)> {
         let flags = StatxFlags::INO | StatxFlags::MNT_ID;

@@ -19,6 +19,7 @@ use ringfence_sys::seccomp;
 use rustix::fs::{AtFlags, Gid, Uid};
 
 use crate::account;
+use crate::agent::{self, Furnished, Furnishing};
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
@@ -32,7 +33,7 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, ScriptError};
+use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::standards;
@@ -144,6 +145,8 @@ pub struct Order<'a> {
     pub command: &'a [OsString],
     /// Who runs it where root starts it: user and group.
     pub user: Option<(u32, u32)>,
+    /// What the agent's client is started with, where the command is one.
+    pub client: Option<&'a Furnishing>,
     /// Which client the command is, if it is one that ringfence knows.
     pub agent: Option<&'a str>,
     /// How much its tool calls are held back.
@@ -185,6 +188,8 @@ pub struct Ready {
     pub grants: Grants,
     /// Who runs the command.
     pub identity: Identity,
+    /// Why the agent remembers nothing of earlier sessions, if it should.
+    pub forgetful: Option<io::Error>,
 }
 
 /// What becomes of signatures under commits.
@@ -224,6 +229,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
+    let client = order.client.map(|client| client.write(session.dir(), ground.owner)).transpose();
+    let mut client = client.map_err(|source| PrepareError::Home { source })?;
     let copied = match order.occasion {
         Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
         // The session had them copied, and one that only looks changes no cache.
@@ -243,6 +250,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
+    freeze(&mut walked, client.as_ref(), rung);
     let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
@@ -302,11 +310,15 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
-    let grants = grants(rung, payload.landlock.as_ref());
+    note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() {
         mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
+    }
+    if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
+        mounts = agent::with_room(mounts, &client.shown, look);
+        mounts.extend(client.shown.iter().map(|(path, name)| MountOp::Own { path: path.clone(), name: name.clone() }));
     }
     if let Reached::Mounted(op) = program {
         mounts.push(op);
@@ -319,6 +331,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
     };
+    let grants = grants(&shape);
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
@@ -332,21 +345,45 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Signing::AskedByRepository => Commits::AsAsked,
     };
     let unwritable = idmap.err();
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity })
+    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
 }
 
-/// What can be given later: a mount in a view of ours. Landlock's rules cannot be added to, and it admits writes only where the
-/// start did.
-fn grants(rung: Rung, wall: Option<&Wall>) -> Grants {
-    match (rung, wall) {
-        (Rung::Bwrap | Rung::LandlockOnly, _) => Grants::None,
-        (Rung::Native, Some(wall)) if !wall.handled.is_empty() => Grants::Reads,
-        (Rung::Native, _) => Grants::ReadsAndWrites,
+/// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
+/// that may be read is there. Landlock admits reads everywhere in the view, and writes only where the start did.
+fn grants(shape: &Shape) -> Grants {
+    match shape {
+        Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => Grants::None,
     }
 }
 
+/// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
+fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
+    let frozen = client.map(|client| client.frozen.as_slice()).unwrap_or_default();
+    if rung.has_view() {
+        walked.findings.protected.extend(frozen.iter().cloned());
+        return;
+    }
+    let reason = "Landlock takes nothing away below a directory that can be written";
+    walked.shortfalls.extend(frozen.iter().map(|path| Shortfall {
+        claim: Claim::Protected { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
+}
+
+/// How many claims fall short, for whoever shows it inside. What every session lacks and nobody can change is among them.
+pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Result<()> {
+    if order.client.is_none() {
+        return Ok(());
+    }
+    let count = receipt.shortfalls().count();
+    fs::write(os_path(&given::dir(order.session.dir()).join(given::SHORTFALLS)), count.to_string())
+}
+
 /// Writes what the agent is given: the record of the session, and ringfence itself.
-fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
     if order.occasion == Occasion::EmbeddedCall {
         return Ok(Reached::Not);
@@ -380,7 +417,9 @@ fn words(
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
     let given = (order.occasion != Occasion::EmbeddedCall).then(|| given::dir(session.dir()));
-    let own = Own { session: session.dir(), given, name: session.name(), tmp: &tmp, user, signing, doors, secrets };
+    let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
+    let own =
+        Own { session: session.dir(), given, name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -545,7 +584,7 @@ fn idmap_for(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> 
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.
-fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
+pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);

@@ -18,6 +18,7 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
 use crate::remove::{remove_tree, remove_until};
 use crate::text::now_ms;
@@ -229,6 +230,7 @@ fn note_killed(state: &AbsPath, dir: &AbsPath) -> Option<String> {
     let past = Past { about, ended_ms: now_ms(), code: None, stopped: 0 };
     // Where nothing can be written nothing can be kept, and the rest must go all the same.
     let _ = past.keep(state);
+    let _ = Audit::of(state).append(&[Event::now(&id, What::Killed)], Patience::Start);
     about::remove(dir);
     Some(id)
 }

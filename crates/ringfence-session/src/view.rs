@@ -103,7 +103,7 @@ impl View {
         };
         let root = root.map_err(at(NEW_ROOT))?;
         // Both are mounted on the host's root, where no path leads: lookups begin below them, and no clone takes them along.
-        let masks = self.masks(host.as_fd()).map_err(at(MASKS))?;
+        let masks = make_masks(host.as_fd()).map_err(at(MASKS))?;
         attach(&root, host.as_fd()).map_err(at(NEW_ROOT))?;
         let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd() };
         for (number, step) in (0..).zip(&self.script.steps) {
@@ -113,18 +113,6 @@ impl View {
         rustix::process::pivot_root(c".", c".").map_err(at(PIVOT))?;
         leave_old_root(&root).map_err(at(PIVOT))?;
         set(&root, MountAttr::FROZEN, Reach::One).map_err(at(PIVOT))
-    }
-
-    /// One unreadable file and one unreadable directory, both empty: masks are made of them.
-    fn masks(&self, host: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
-        let masks = tmpfs(c"0755", MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
-        rustix::fs::mkdirat(&masks, c"directory", Mode::empty())?;
-        let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        rustix::fs::openat(&masks, c"file", create, Mode::empty())?;
-        // Each clone of it is as it is: nothing more has to be set on a mask.
-        set(&masks, MountAttr::DATA_ONLY, Reach::One)?;
-        attach(&masks, host)?;
-        Ok(masks)
     }
 
     fn make(&self, step: &Step, ends: &Ends<'_>) -> rustix::io::Result<()> {
@@ -171,6 +159,18 @@ impl View {
             Step::Seal { path } => set(&open_place(ends.root, path)?, MountAttr::FROZEN, Reach::One),
         }
     }
+}
+
+/// One unreadable file and one unreadable directory, both empty: masks are made of them. They are mounted on `host`, where no path leads.
+pub(crate) fn make_masks(host: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    let masks = tmpfs(c"0755", MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    rustix::fs::mkdirat(&masks, c"directory", Mode::empty())?;
+    let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(&masks, c"file", create, Mode::empty())?;
+    // Each clone of it is as it is: nothing more has to be set on a mask.
+    set(&masks, MountAttr::DATA_ONLY, Reach::One)?;
+    attach(&masks, host)?;
+    Ok(masks)
 }
 
 /// Unmounts what is stacked on the new root: the old one, and what masks were made of. `/..` shows the topmost of the stack,
@@ -226,7 +226,7 @@ fn mask(kind: Found, to: &Target, ends: &Ends<'_>) -> rustix::io::Result<()> {
 
 /// Everything that is mounted at a place and below it: in a user namespace the mounts of the host hang together, and one of
 /// them alone cannot be had.
-fn clone_tree(place: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn clone_tree(place: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
@@ -234,12 +234,12 @@ fn clone_tree(place: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     open_tree(place, c"", flags)
 }
 
-fn attach(tree: &OwnedFd, target: BorrowedFd<'_>) -> rustix::io::Result<()> {
+pub(crate) fn attach(tree: &OwnedFd, target: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, c"", target, c"", flags)
 }
 
-fn set(tree: &OwnedFd, attributes: MountAttr, reach: Reach) -> rustix::io::Result<()> {
+pub(crate) fn set(tree: &OwnedFd, attributes: MountAttr, reach: Reach) -> rustix::io::Result<()> {
     mount_setattr(tree.as_fd(), attributes, reach).map_err(|e| errno(&e))
 }
 

@@ -160,7 +160,8 @@ pub fn receive_listener(control: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> 
     Ok(receive(control, &mut said)?.pop())
 }
 
-fn send(control: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// Hands descriptors out. Allocates nothing.
+pub(crate) fn send(control: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
@@ -170,7 +171,7 @@ fn send(control: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<(
     Ok(())
 }
 
-fn receive(control: impl std::os::fd::AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+pub(crate) fn receive(control: impl std::os::fd::AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [io::IoSliceMut::new(bytes)];

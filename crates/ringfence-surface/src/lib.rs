@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+pub mod command;
 pub mod curated;
 mod cursor;
 mod decide;

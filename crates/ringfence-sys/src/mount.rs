@@ -36,7 +36,15 @@ pub enum Reach {
 /// # Errors
 /// What mount_setattr says; `EPERM` where a mount above locks the flags.
 pub fn mount_setattr(tree: BorrowedFd<'_>, attributes: MountAttr, reach: Reach) -> io::Result<()> {
-    set(tree, attributes.0, 0, reach)
+    set(tree, attributes.0, 0, 0, reach)
+}
+
+/// Permits writing on one mount again. Allocates nothing.
+///
+/// # Errors
+/// What mount_setattr says; `EPERM` where a mount above locks the flags.
+pub fn mount_thaw(tree: BorrowedFd<'_>) -> io::Result<()> {
+    set(tree, 0, libc::MOUNT_ATTR_RDONLY, 0, Reach::One)
 }
 
 /// Shows files as if they had another owner, by the mapping of a user namespace. Allocates nothing.
@@ -45,12 +53,12 @@ pub fn mount_setattr(tree: BorrowedFd<'_>, attributes: MountAttr, reach: Reach) 
 /// What mount_setattr says; `EINVAL` where the file system cannot.
 pub fn mount_idmap(tree: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> io::Result<()> {
     let namespace = u64::try_from(user_namespace.as_raw_fd()).unwrap_or(u64::MAX);
-    set(tree, libc::MOUNT_ATTR_IDMAP, namespace, Reach::Recursive)
+    set(tree, libc::MOUNT_ATTR_IDMAP, 0, namespace, Reach::Recursive)
 }
 
-fn set(tree: BorrowedFd<'_>, bits: u64, user_namespace: u64, reach: Reach) -> io::Result<()> {
+fn set(tree: BorrowedFd<'_>, bits: u64, cleared: u64, user_namespace: u64, reach: Reach) -> io::Result<()> {
     const EMPTY: &CStr = c"";
-    let attributes = libc::mount_attr { attr_set: bits, attr_clr: 0, propagation: 0, userns_fd: user_namespace };
+    let attributes = libc::mount_attr { attr_set: bits, attr_clr: cleared, propagation: 0, userns_fd: user_namespace };
     let flags = libc::AT_EMPTY_PATH | if reach == Reach::Recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the path is a NUL-terminated empty string and the struct outlives the call, with its own size beside it.
     let done = unsafe {

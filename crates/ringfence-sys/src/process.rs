@@ -252,6 +252,24 @@ pub fn unshare_user() -> io::Result<()> {
     if unsafe { libc::unshare(libc::CLONE_NEWUSER) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Moves into a mount namespace of one's own, a copy of the present one. Allocates nothing.
+///
+/// # Errors
+/// When the caller has no right to.
+pub fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: takes a number; the caller is a process of one thread, and nothing in memory changes.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Moves into a user or a mount namespace, by a descriptor of it. Allocates nothing.
+///
+/// # Errors
+/// When the caller has no right to, or has several threads.
+pub fn enter_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes two numbers; of a process with one thread nothing in memory changes.
+    if unsafe { libc::setns(namespace.as_raw_fd(), 0) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Writes to a file that is there, in one call. Allocates nothing.
 ///
 /// # Errors

@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; explain: allowed; check: every file can be used; doctor: native, with its second wall
-  1    explain: denied; check: a file cannot be read, or cannot be used here; doctor: a rung is lost
+  0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
+  1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
   126  run, exec: the command cannot be executed
@@ -33,11 +33,12 @@ pub(crate) enum Command {
     Exec(ExecArgs),
     Explain(ExplainArgs),
     Plan(PlanArgs),
-    Render(RenderArgs),
     Check(CheckArgs),
     Init(InitArgs),
     Trust(TrustArgs),
     Doctor(DoctorArgs),
+    Render(RenderArgs),
+    Statusline(StatuslineArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -214,7 +215,8 @@ pub(crate) enum Backend {
 
 /// Say whether something is allowed, by which rule, and where it was written
 ///
-/// Exits with 0 when it is allowed, 1 when it is denied.
+/// Exits with 0 when it is allowed, 1 when it is denied. A line of shell is read-only (0) or mutating (1); the policy has no part
+/// in that.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
@@ -244,6 +246,9 @@ pub(crate) struct Question {
     /// Is this environment variable passed on?
     #[arg(long, value_name = "NAME")]
     pub(crate) variable: Option<String>,
+    /// Is this line of shell proved to change nothing?
+    #[arg(long, value_name = "LINE")]
+    pub(crate) command: Option<OsString>,
 }
 
 /// Show what would be enforced here
@@ -295,6 +300,14 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+}
+
+/// Print the session that this runs in as one line, for clients that show one
+#[derive(Debug, Args)]
+pub(crate) struct StatuslineArgs {
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Check policy files; without any, those that hold here

@@ -216,9 +216,19 @@ pub(crate) enum Failure {
         short: Vec<String>,
     },
     #[cfg(target_os = "linux")]
-    /// A session that governs itself has no fence, and its other layers are not built.
-    #[error("a self-governing session cannot be started yet")]
-    NoBackend,
+    /// The agent's program is not there.
+    #[error("`{}` is not among the programs of your PATH", Shown(program.as_bytes()))]
+    NoAgent {
+        /// What was looked for.
+        program: String,
+    },
+    #[cfg(target_os = "linux")]
+    /// An argument that switches the client's hooks off.
+    #[error("`{flag}` switches off the hooks that `--agent` brings")]
+    WithoutHooks {
+        /// As typed.
+        flag: String,
+    },
     #[cfg(target_os = "linux")]
     /// A remedy would be carried out, and nobody is there to say yes.
     #[error("there is no terminal to ask on")]
@@ -269,7 +279,9 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
-            Self::User { .. } | Self::Amount { .. } => USAGE,
+            Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } => USAGE,
+            #[cfg(target_os = "linux")]
+            Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
             | Self::BadPath { .. }
             | Self::Host { .. }
@@ -341,9 +353,9 @@ impl Failure {
                 "`--allow-shortfall NAME` accepts one of them, by the name in brackets or its text".into()
             }
             #[cfg(target_os = "linux")]
-            Self::NoBackend => {
-                "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
-            }
+            Self::NoAgent { .. } => "install it, or name it: `[agent.NAME] command = [\"/path/to/it\"]`".into(),
+            #[cfg(target_os = "linux")]
+            Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             #[cfg(any(test, not(target_os = "linux")))]

@@ -53,10 +53,8 @@ pub struct About {
 pub enum Grants {
     /// Nothing: its fence is not one that can be changed.
     None,
-    /// Places to read. Landlock keeps every write where it was at the start.
+    /// Places to read.
     Reads,
-    /// Places to read and to write.
-    ReadsAndWrites,
 }
 
 /// How a session ended.
@@ -145,7 +143,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t [u8]) -> io::Result<T> {
 
 /// Removes what is written about a session from its directory. What is not there needs no removing.
 pub(crate) fn remove(dir: &AbsPath) {
-    for name in [FILE, NEW] {
+    for name in [FILE, NEW, crate::desk::SOCKET] {
         let _ = rustix::fs::unlink(dir.join(name).as_bytes());
     }
 }

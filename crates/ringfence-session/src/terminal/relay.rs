@@ -62,9 +62,10 @@ impl<'s> Relay<'s> {
     ///
     /// When `poll`, the master or a forwarded signal fails. That the user's terminal is gone is no error: the payload gets
     /// HUP, and its output goes nowhere.
-    pub fn run(mut self, done: BorrowedFd<'_>, to: Recipient<'_>, clock: &mut Clock) -> io::Result<()> {
+    pub fn run(mut self, done: BorrowedFd<'_>, to: Recipient<'_>, clock: &mut Clock<'_>) -> io::Result<()> {
         loop {
             let ready = self.wait(done, clock)?;
+            clock.heed(ready.aside);
             clock.strike(to)?;
             if !ready.signals.is_empty() {
                 while let Some(signal) = self.signals.next()? {
@@ -88,7 +89,7 @@ impl<'s> Relay<'s> {
     }
 
     /// Sleeps until something can be done.
-    fn wait(&mut self, done: BorrowedFd<'_>, clock: &Clock) -> io::Result<Ready> {
+    fn wait(&mut self, done: BorrowedFd<'_>, clock: &Clock<'_>) -> io::Result<Ready> {
         // Without a pipeline to share it with, the user's terminal is raw whenever we are in the foreground.
         let alone = self.terminal.outer.hold() == Hold::Alone && self.input == Stream::Open;
         if alone && self.terminal.outer.make_raw() == Raw::No {
@@ -116,13 +117,14 @@ impl<'s> Relay<'s> {
             self.slot(self.inner, &self.terminal.master, inner),
             self.slot(self.input, outer.input(), input),
             self.slot(self.output, outer.output(), output),
+            clock.slot(self.signals.fd()),
         ];
         wait_for(&mut fds, timeout.as_ref())?;
-        let [done, signals, inner, input, output] = fds.map(|fd| fd.revents());
+        let [done, signals, inner, input, output, aside] = fds.map(|fd| fd.revents());
         if self.pause == Pause::UntilOurs {
             self.pause = Pause::None;
         }
-        Ok(Ready { done, signals, inner, input, output })
+        Ok(Ready { done, signals, inner, input, output, aside })
     }
 
     /// A descriptor that nothing is wanted from is left out: poll reports a hang-up unasked, and would never sleep again.
@@ -338,6 +340,7 @@ struct Ready {
     inner: PollFlags,
     input: PollFlags,
     output: PollFlags,
+    aside: PollFlags,
 }
 
 /// Whether a side still answers.

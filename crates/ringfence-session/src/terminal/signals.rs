@@ -10,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
+use crate::live::LiveView;
+
 /// The signals that a supervisor answers itself while a payload runs.
 const ANSWERED: [Signal; 9] = [
     Signal::TERM,
@@ -92,15 +94,41 @@ impl Recipient<'_> {
 /// How long a payload has after it was asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Something else that a supervisor looks after while it waits. It waits for nobody itself.
+pub trait Aside: std::fmt::Debug {
+    /// Readable when there is something to do.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// When something is to be done anyway.
+    fn next(&self) -> Option<Instant>;
+
+    /// Does a little of it.
+    fn attend(&mut self) -> Asked;
+}
+
+/// What came up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing that concerns the payload.
+    Nothing,
+    /// The payload is to end.
+    End,
+}
+
 /// As long as somebody holds it a payload may go on. Whoever waits for it ends it when this is cut.
 #[derive(Debug, Clone)]
 pub struct Lifeline(Arc<Mutex<Option<OwnedFd>>>);
 
 impl Lifeline {
-    /// By an end of a pipe, of which there is no other copy.
+    /// By an end of a pipe or a channel, of which there is no other copy.
     #[must_use]
     pub fn new(end: OwnedFd) -> Self {
         Self(Arc::new(Mutex::new(Some(end))))
+    }
+
+    /// The right to change the view, which the first process hands out over it.
+    pub(crate) fn receive_view(&self) -> Option<LiveView> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(LiveView::receive)
     }
 
     /// Ends the payload with everything it has started. Once is enough.
@@ -110,13 +138,25 @@ impl Lifeline {
     }
 }
 
-/// Ends a payload whose time is up: first it is asked, then it is told.
+/// Ends a payload whose time is up or that somebody else wants to end: first it is asked, then it is told.
 #[derive(Debug)]
-pub struct Clock {
+pub struct Clock<'a> {
     next: Option<Instant>,
     struck: Struck,
+    why: Why,
     /// Whoever waits for the payload ends it when this is closed.
     alive: Option<Lifeline>,
+    aside: Option<&'a mut dyn Aside>,
+    is_called: bool,
+}
+
+/// Why a clock strikes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The time is up.
+    Time,
+    /// Somebody asked for it.
+    Asked,
 }
 
 /// How far a clock has come.
@@ -130,11 +170,46 @@ pub enum Struck {
     Told,
 }
 
-impl Clock {
+impl<'a> Clock<'a> {
     /// Begins now; without a limit it never strikes.
     #[must_use]
     pub fn new(limit: Option<Duration>, alive: Option<Lifeline>) -> Self {
-        Self { next: limit.and_then(|limit| Instant::now().checked_add(limit)), struck: Struck::Not, alive }
+        let next = limit.and_then(|limit| Instant::now().checked_add(limit));
+        Self { next, struck: Struck::Not, why: Why::Time, alive, aside: None, is_called: false }
+    }
+
+    /// With something else to look after.
+    #[must_use]
+    pub fn beside(self, aside: Option<&'a mut dyn Aside>) -> Self {
+        Self { aside, ..self }
+    }
+
+    /// Why it strikes, if it does.
+    #[must_use]
+    pub fn why(&self) -> Why {
+        self.why
+    }
+
+    /// What to poll for the other thing; `unused` makes an empty slot.
+    pub(super) fn slot<'fd>(&'fd self, unused: &'fd OwnedFd) -> PollFd<'fd> {
+        match &self.aside {
+            Some(aside) => PollFd::from_borrowed_fd(aside.fd(), PollFlags::IN),
+            None => PollFd::new(unused, PollFlags::empty()),
+        }
+    }
+
+    /// Takes note of what poll said of it.
+    pub(super) fn heed(&mut self, events: PollFlags) {
+        self.is_called |= !events.is_empty();
+    }
+
+    fn attend(&mut self) {
+        let Some(aside) = &mut self.aside else { return };
+        let is_due = aside.next().is_some_and(|next| next <= Instant::now());
+        if (self.is_called || is_due) && aside.attend() == Asked::End && self.struck == Struck::Not {
+            (self.next, self.why) = (Some(Instant::now()), Why::Asked);
+        }
+        self.is_called = false;
     }
 
     /// Whether the time was up.
@@ -145,7 +220,9 @@ impl Clock {
 
     /// How long until it strikes, if that is sooner than `other`.
     pub(super) fn timeout(&self, other: Option<Timespec>) -> Option<Timespec> {
-        let left = self.next.map(|next| next.saturating_duration_since(Instant::now()));
+        let aside = self.aside.as_ref().and_then(|aside| aside.next());
+        let next = self.next.into_iter().chain(aside).min();
+        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         // A limit of years is longer than the type can say, and nobody waits that long between looks.
         let left = left.map(|left| Timespec::try_from(left.min(Duration::from_secs(86_400))).unwrap_or_default());
         match (left, other) {
@@ -156,6 +233,7 @@ impl Clock {
 
     /// Does what is due: TERM to whoever gets signals, and after a grace the end.
     pub(super) fn strike(&mut self, to: Recipient<'_>) -> io::Result<()> {
+        self.attend();
         if self.next.is_none_or(|next| Instant::now() < next) {
             return Ok(());
         }
@@ -185,14 +263,20 @@ pub fn wait_with_signals(
     signals: &Signals,
     done: BorrowedFd<'_>,
     to: Recipient<'_>,
-    clock: &mut Clock,
+    clock: &mut Clock<'_>,
 ) -> io::Result<()> {
     loop {
-        let mut fds = [PollFd::from_borrowed_fd(done, PollFlags::IN), PollFd::new(&signals.fd, PollFlags::IN)];
+        let mut fds = [
+            PollFd::from_borrowed_fd(done, PollFlags::IN),
+            PollFd::new(&signals.fd, PollFlags::IN),
+            clock.slot(&signals.fd),
+        ];
         wait_for(&mut fds, clock.timeout(None).as_ref())?;
-        if !fds[0].revents().is_empty() {
+        let [ended, _, aside] = fds.map(|fd| fd.revents());
+        if !ended.is_empty() {
             return Ok(());
         }
+        clock.heed(aside);
         clock.strike(to)?;
         while let Some(signal) = signals.next()? {
             match signal {

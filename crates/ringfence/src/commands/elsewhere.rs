@@ -27,6 +27,25 @@ pub(crate) mod exec {
     }
 }
 
+/// `ringfence statusline`.
+pub(crate) mod statusline {
+    use std::process::ExitCode;
+
+    use crate::cli::StatuslineArgs;
+    use crate::error::Failure;
+    use crate::out;
+
+    /// There is never a session.
+    pub(crate) fn run(args: &StatuslineArgs) -> Result<ExitCode, Failure> {
+        if args.json {
+            out::print_json(&serde_json::json!({ "schema": crate::wire::SCHEMA, "session": null }))?;
+        } else {
+            out::print("ringfence: no session here\n")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 /// `ringfence doctor`.
 pub(crate) mod doctor {
     use std::process::ExitCode;
@@ -79,6 +98,9 @@ mod tests {
         let cli = Cli::parse_from(["ringfence", "exec", "--within", "x", "--", "true"]);
         let Command::Exec(args) = cli.command else { panic!("{cli:?}") };
         assert!(matches!(super::exec::run(&args), Err(Failure::NotLinux)));
+        let cli = Cli::parse_from(["ringfence", "statusline"]);
+        let Command::Statusline(args) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(format!("{:?}", super::statusline::run(&args).unwrap()), format!("{:?}", ExitCode::SUCCESS));
         let cli = Cli::parse_from(["ringfence", "doctor"]);
         let Command::Doctor(args) = cli.command else { panic!("{cli:?}") };
         assert_eq!(super::doctor::answer()["verdict"]["rung"], serde_json::Value::Null);

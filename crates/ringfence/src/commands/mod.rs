@@ -19,6 +19,8 @@ mod render;
 #[cfg(target_os = "linux")]
 mod run;
 mod schema;
+#[cfg(target_os = "linux")]
+mod statusline;
 mod trust;
 
 use std::path::Path;
@@ -29,7 +31,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, run};
+use elsewhere::{doctor, exec, run, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -39,6 +41,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Explain(args) => explain::run(&args, managed),
         Command::Plan(args) => plan::run(&args, managed),
         Command::Render(args) => render::run(&args, managed),
+        Command::Statusline(args) => statusline::run(&args),
         Command::Check(args) => check::run(&args, managed),
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),

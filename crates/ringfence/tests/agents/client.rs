@@ -15,6 +15,13 @@ pub(crate) enum Client {
     Gemini,
 }
 
+/// Who sits before a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attended {
+    ByNobody,
+    ByAPerson,
+}
+
 /// What a model may ask for, before a client's own words are put to it.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
@@ -67,17 +74,27 @@ impl Client {
     }
 
     /// The command line that does what the model says, without a question and without a rule of the client's own.
-    pub(crate) fn command(self, model: &Model) -> Vec<String> {
+    pub(crate) fn command(self, attended: Attended, ground: &Ground, model: &Model) -> Vec<String> {
+        let no_one = attended == Attended::ByNobody;
         let words: &[&str] = match self {
-            Self::Claude => &["claude", "--dangerously-skip-permissions", "-p", PROMPT],
-            Self::Codex => &["codex", "exec", "--dangerously-bypass-approvals-and-sandbox"],
-            Self::Gemini => &["gemini", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p", PROMPT],
+            Self::Claude if no_one => &["claude", "--dangerously-skip-permissions", "-p"],
+            Self::Claude => &["claude", "--dangerously-skip-permissions"],
+            Self::Codex if no_one => &["codex", "--dangerously-bypass-approvals-and-sandbox", "exec"],
+            Self::Codex => &["codex", "--dangerously-bypass-approvals-and-sandbox"],
+            Self::Gemini => &["gemini", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro"],
         };
         let mut words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        if self == Self::Codex {
-            words.extend(codex_provider(model));
-            words.push(PROMPT.to_owned());
+        match self {
+            Self::Claude => {}
+            Self::Codex => words.extend(codex_settings(ground, model)),
+            // Its own rule about directories is opened as wide as it goes, so that it is not what stops anything. It asks about
+            // that when there is somebody.
+            Self::Gemini if no_one => {
+                words.extend(["--include-directories".to_owned(), ground.path(""), "-p".to_owned()]);
+            }
+            Self::Gemini => words.push("-i".to_owned()),
         }
+        words.push(PROMPT.to_owned());
         words
     }
 
@@ -110,29 +127,35 @@ pub(crate) fn report_skip(what: &str) {
     eprintln!("skipped {what}");
 }
 
-/// Codex takes its provider from settings, which the command line can give.
-pub(crate) fn codex_provider(model: &Model) -> Vec<String> {
+/// Codex takes its provider from settings, which the command line can give, and asks whether a directory is trusted.
+fn codex_settings(ground: &Ground, model: &Model) -> Vec<String> {
     let settings = [
-        ("model", "gpt-5.5-codex".to_owned()),
-        ("model_provider", "scripted".to_owned()),
-        ("model_providers.scripted.name", "scripted".to_owned()),
-        ("model_providers.scripted.env_key", "OPENAI_API_KEY".to_owned()),
-        ("model_providers.scripted.wire_api", "responses".to_owned()),
-        ("model_providers.scripted.base_url", format!("{}/v1", model.url())),
+        "model=\"gpt-5.5-codex\"".to_owned(),
+        "model_provider=\"scripted\"".to_owned(),
+        format!(
+            "model_providers={{scripted={{name=\"scripted\",env_key=\"OPENAI_API_KEY\",wire_api=\"responses\",base_url=\"{}/v1\"}}}}",
+            model.url()
+        ),
+        format!("projects={{{:?}={{trust_level=\"trusted\"}}}}", ground.path("project")),
     ];
-    settings.into_iter().flat_map(|(key, value)| ["-c".to_owned(), format!("{key}={value:?}")]).collect()
+    settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]).collect()
 }
 
 /// Settings without which a client asks a question first.
 pub(crate) fn seed_settings(client: Client, ground: &Ground) -> Option<(&'static str, String)> {
-    let world = ground.world.path("");
     match client {
-        Client::Claude | Client::Codex => None,
-        // Its own rule about directories is opened as wide as it goes, so that it is not what stops anything.
+        Client::Claude => Some((
+            ".claude.json",
+            json!({"hasCompletedOnboarding": true, "theme": "dark", "bypassPermissionsModeAccepted": true,
+                   "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
+                   "projects": {ground.path("project"): {"hasTrustDialogAccepted": true}}})
+            .to_string(),
+        )),
+        Client::Codex => None,
         Client::Gemini => Some((
             ".gemini/settings.json",
             json!({"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false},
-                   "general": {"enableAutoUpdate": false}, "context": {"includeDirectories": [world]}})
+                   "general": {"enableAutoUpdate": false}})
             .to_string(),
         )),
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use ringfence_testkit::World;
 
-use crate::client::{Client, installed, programs, seed_settings};
+use crate::client::{Attended, Client, installed, programs, seed_settings};
 use crate::model::{LAST_WORDS, Model};
 
 /// Longer than any script takes on a busy machine; only a failure waits for it.
@@ -33,20 +33,27 @@ impl Ground {
             world.write(format!("project/{settings}"), "{\"a\": 1}\n");
         }
         world.write("project/.codex/config.toml", "a = 1\n");
+        // No pack, so that no host of the internet is listed for its sake.
+        world.write("project/ringfence.toml", "version = 1\nextends = []\n");
         let ground = Self { world, service: Model::with(Vec::new()) };
         let git = ground.outside("/usr/bin/git").args(["init", "-q"]).status().unwrap();
         assert!(git.success());
         ground
     }
 
+    /// A path in the world, as a word of a command line.
+    pub(crate) fn path(&self, path: &str) -> String {
+        self.world.path(path).to_str().unwrap().to_owned()
+    }
+
     pub(crate) fn project(&self, path: &str) -> PathBuf {
         self.world.path("project").join(path)
     }
 
-    /// The user's policy: the client's own files can be read, and its model reached. No pack brings hosts of the internet.
+    /// The user's policy: the client's own files can be read, and its model reached.
     pub(crate) fn policy(&self, model: &Model) {
         let policy = format!(
-            "version = 1\nextends = []\n[files]\nread = [{:?}]\ndeny = [\"**/*.token\"]\n[network]\nhost_ports = [{}]\n",
+            "version = 1\n[files]\nread = [{:?}]\ndeny = [\"**/*.token\"]\n[network]\nhost_ports = [{}]\n",
             installed(),
             model.port
         );
@@ -69,15 +76,25 @@ impl Ground {
             self.world.write(format!("home/{file}"), text);
         }
         let mut command = self.outside("/usr/bin/timeout");
-        command.args(["--kill-after=5", PATIENCE]).args(client.command(model)).envs(client.variables(model));
+        command
+            .args(["--kill-after=5", PATIENCE])
+            .args(client.command(Attended::ByNobody, self, model))
+            .envs(client.variables(model));
         went_through(&command.output().unwrap(), model);
     }
 
     /// The client in a fence, and nothing of ours in its settings.
     pub(crate) fn fenced(&self, client: Client, model: &Model) {
+        let mut command = self.in_a_fence(client, model);
+        command.args(client.command(Attended::ByNobody, self, model));
+        went_through(&command.output().unwrap(), model);
+    }
+
+    /// A fence in which the client finds its first settings, still without its command line.
+    pub(crate) fn in_a_fence(&self, client: Client, model: &Model) -> Command {
         self.policy(model);
         let mut command = self.outside("/usr/bin/timeout");
-        command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).arg("run");
+        command.args(["--foreground", "--kill-after=5", PATIENCE]).arg(self.world.binary()).arg("run");
         for (name, value) in client.variables(model) {
             command.args(["--env", name]).env(name, value);
         }
@@ -86,8 +103,7 @@ impl Ground {
             let script = "mkdir -p \"$(dirname ~/\"$0\")\" && printf %s \"$1\" > ~/\"$0\" && shift && exec \"$@\"";
             command.args(["bash", "-c", script, file, &text]);
         }
-        command.args(client.command(model));
-        went_through(&command.output().unwrap(), model);
+        command
     }
 }
 

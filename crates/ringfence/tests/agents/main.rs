@@ -9,3 +9,6 @@ mod dialect;
 mod ground;
 mod kernel;
 mod model;
+#[path = "../work/screen.rs"]
+mod screen;
+mod terminal;

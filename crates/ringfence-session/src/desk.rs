@@ -1,0 +1,461 @@
+//! The supervisor's desk: who wants to know or to change something of a running session, and what happens in it.
+//!
+//! It is attended to between everything else that a supervisor does, a little at a time: nobody who talks to it is waited for,
+//! and what may take long is done by another process.
+
+mod clients;
+mod wire;
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use ringfence_egress::Refusals;
+use ringfence_plan::Found;
+use ringfence_surface::AbsPath;
+use rustix::event::EventfdFlags;
+use rustix::process::{Signal, WaitOptions};
+
+use crate::audit::{Audit, Event, Patience, What};
+use crate::live::{Change, LiveError, LiveView, Place};
+use crate::store::{About, Grants, Past, Session};
+use crate::terminal::{Aside, Asked};
+use crate::text::{Bytes, now_ms};
+
+use self::clients::{BELL, CHANGE, Clients, Heard};
+
+pub(crate) use self::wire::SOCKET;
+pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
+
+/// What happened is on the disk after this time.
+const SYNC: Duration = Duration::from_secs(1);
+/// When to try again to write down what happened.
+const AGAIN: Duration = Duration::from_millis(250);
+/// More is not kept for later.
+const MOST_PENDING: usize = 10_000;
+/// A change that takes longer is given up.
+const MOST_CHANGE: Duration = Duration::from_secs(5);
+/// More places at once are not given.
+const MOST_GRANTS: usize = 1_000;
+/// A session that lasted this long is on the disk before it ends.
+const LONG: Duration = Duration::from_secs(10);
+
+/// A supervisor's desk.
+#[derive(Debug)]
+pub struct Desk {
+    about: About,
+    state: AbsPath,
+    audit: Audit,
+    began: Instant,
+    pending: Vec<Event>,
+    lost: u64,
+    again: Option<Instant>,
+    sync: Option<Instant>,
+    clients: Clients,
+    bell: Option<OwnedFd>,
+    refusals: Option<Refusals>,
+    /// How many kinds of them were told.
+    told: usize,
+    view: Option<LiveView>,
+    grants: Vec<Grant>,
+    work: Option<Work>,
+    /// Processes that are done and not collected yet.
+    done: Vec<rustix::process::Pid>,
+    asked: Asked,
+}
+
+#[derive(Debug)]
+struct Grant {
+    given: Given,
+    path: AbsPath,
+    until: Option<Instant>,
+}
+
+/// A change that is under way.
+#[derive(Debug)]
+struct Work {
+    change: Change,
+    until: Instant,
+    /// Who waits for it.
+    client: Option<u64>,
+    what: Doing,
+}
+
+#[derive(Debug)]
+enum Doing {
+    Attach(Grant),
+    Detach { path: AbsPath, why: &'static str },
+}
+
+/// Can others talk to it?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// By a socket in the session's directory, which is not seen inside.
+    Socket,
+    /// By nothing: without a view of its own, the command could reach the socket as well.
+    None,
+}
+
+impl Desk {
+    /// Writes down that a session begins, and listens.
+    ///
+    /// # Errors
+    /// When it cannot be written down: a session of which nothing is known does not run.
+    pub fn open(session: &Session, about: About, receipt: What, control: Control) -> io::Result<Self> {
+        let audit = Audit::of(session.state());
+        about.write(session.dir())?;
+        let (path, command) = (about.project.clone(), about.command.clone());
+        let start = What::Start { path, command, rung: about.rung.clone(), pid: about.pid };
+        let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
+        audit.append(&events, Patience::Start)?;
+        let mut clients = Clients::new()?;
+        if control == Control::Socket {
+            clients.listen(session.dir())?;
+        }
+        Ok(Self {
+            about,
+            state: session.state().clone(),
+            audit,
+            began: Instant::now(),
+            pending: Vec::new(),
+            lost: 0,
+            again: None,
+            sync: Some(Instant::now() + SYNC),
+            clients,
+            bell: None,
+            refusals: None,
+            told: 0,
+            view: None,
+            grants: Vec::new(),
+            work: None,
+            done: Vec::new(),
+            asked: Asked::Nothing,
+        })
+    }
+
+    /// Takes over what can be changed of the running session.
+    pub(crate) fn take(&mut self, view: Option<LiveView>, refusals: Option<&Refusals>) -> io::Result<()> {
+        self.view = view.filter(|_| self.about.grants != Grants::None);
+        if let Some(refusals) = refusals {
+            let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            self.clients.watch(bell.as_fd(), BELL)?;
+            refusals.ring(rustix::io::fcntl_dupfd_cloexec(&bell, 3)?);
+            (self.bell, self.refusals) = (Some(bell), Some(refusals.clone()));
+            // What came before the bell was hung up.
+            self.stopped();
+        }
+        Ok(())
+    }
+
+    /// Writes down that it did not start.
+    pub fn failed(mut self, why: &str) {
+        self.note(What::Failed { why: why.to_owned() });
+        self.flush(Patience::Start);
+    }
+
+    /// Writes down how it ended.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn ended(mut self, code: u8, stopped: u64) -> io::Result<()> {
+        self.stopped();
+        if let Some(work) = self.work.take() {
+            self.give_up(&work);
+        }
+        self.note(What::End { code, stopped });
+        self.flush(Patience::Start);
+        let past = Past { about: self.about.clone(), ended_ms: now_ms(), code: Some(code), stopped };
+        past.keep(&self.state)?;
+        if self.began.elapsed() > LONG {
+            self.audit.sync()?;
+        }
+        if self.pending.is_empty() { Ok(()) } else { Err(io::Error::other("the audit could not be written")) }
+    }
+
+    /// Something happened: it is told at once, and written down with what else happens in this turn.
+    fn note(&mut self, what: What) {
+        let event = Event::now(&self.about.id, what);
+        self.clients.tell(&Answer::Event { happened: event.clone() });
+        if self.pending.len() < MOST_PENDING {
+            self.pending.push(event);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    fn flush(&mut self, patience: Patience) {
+        if self.pending.is_empty() {
+            return;
+        }
+        if self.lost > 0 && self.pending.len() >= MOST_PENDING {
+            let why = format!("{} more events could not be written", self.lost);
+            self.pending.push(Event::now(&self.about.id, What::Failed { why }));
+        }
+        match self.audit.append(&self.pending, patience) {
+            Ok(()) => {
+                self.pending.clear();
+                (self.again, self.lost) = (None, 0);
+                self.sync = self.sync.or(Some(Instant::now() + SYNC));
+            }
+            Err(_) => self.again = Some(Instant::now() + AGAIN),
+        }
+    }
+
+    /// What was stopped on the way out since it was last asked.
+    fn stopped(&mut self) {
+        if let Some(bell) = &self.bell {
+            // Nothing is in it where nobody rang.
+            let _ = rustix::io::read(bell, &mut [0; 8]);
+        }
+        let Some(refusals) = &self.refusals else { return };
+        let new = refusals.since(self.told);
+        self.told += new.len();
+        for (refusal, times) in new {
+            self.note(What::Violation { tried: refusal.what, why: refusal.why, times });
+        }
+    }
+
+    fn answer(&mut self, client: u64, line: &[u8]) {
+        let refused =
+            |why: &str, hint: Option<&str>| Answer::Refused { why: why.to_owned(), hint: hint.map(str::to_owned) };
+        let request = match serde_json::from_slice::<Request>(line) {
+            Ok(request) if request.v == VERSION => request,
+            Ok(request) => {
+                let why = format!("version {} is not spoken here, {VERSION} is", request.v);
+                return self.clients.say(client, refused(&why, None));
+            }
+            Err(cause) => return self.clients.say(client, refused(&format!("not a request: {cause}"), None)),
+        };
+        let answer = match request.ask {
+            Verb::Status => self.status(),
+            Verb::Stop => {
+                self.asked = Asked::End;
+                Answer::Done
+            }
+            Verb::Subscribe => {
+                self.clients.subscribe(client);
+                Answer::Done
+            }
+            Verb::Grant { path, device, inode, for_ms, masked } => {
+                let asked = path.shown();
+                match self.grant(client, &path, (device, inode), for_ms, &masked) {
+                    Ok(()) => return,
+                    Err((why, hint)) => {
+                        self.note(What::GrantRefused { asked, why: why.clone() });
+                        Answer::Refused { why, hint }
+                    }
+                }
+            }
+            Verb::Revoke { path } => match self.revoke(Some(client), &path, "asked for") {
+                Ok(()) => return,
+                Err(why) => refused(&why, None),
+            },
+        };
+        self.clients.say(client, answer);
+    }
+
+    fn status(&self) -> Answer {
+        Answer::Status {
+            session: Box::new(self.about.clone()),
+            grants: self.grants.iter().map(|grant| grant.given.clone()).collect(),
+            stopped: self.told,
+        }
+    }
+
+    /// Begins to give a place.
+    fn grant(
+        &mut self,
+        client: u64,
+        path: &Bytes,
+        id: (u64, u64),
+        for_ms: Option<u64>,
+        masked: &[Masked],
+    ) -> Result<(), (String, Option<String>)> {
+        let plain = |why: &str| (why.to_owned(), None);
+        let Some(view) = &self.view else {
+            let hint = "end the session, and name the place in the policy or with `--ref`";
+            return Err((
+                format!("the view of a session on the rung {} cannot be changed", self.about.rung),
+                Some(hint.into()),
+            ));
+        };
+        let path = path.path().filter(|path| !path.is_root()).ok_or_else(|| plain("not a path"))?;
+        if self.grants.len() >= MOST_GRANTS {
+            return Err(plain("too many places were given already"));
+        }
+        if let Some(grant) = self.grants.iter_mut().find(|grant| grant.path == path) {
+            // The same place again: only its time changes.
+            (grant.until, grant.given.until_ms) = end_of(for_ms);
+            let what = grant_event(&grant.given);
+            self.note(what);
+            self.clients.say(client, Answer::Done);
+            return Ok(());
+        }
+        let overlaps = |grant: &&Grant| grant.path.is_within(&path) || path.is_within(&grant.path);
+        if let Some(grant) = self.grants.iter().find(overlaps) {
+            let why = format!("{} was given, and one of the two lies in the other", grant.path);
+            return Err((why, Some(format!("`ringfence revoke {} {}` first", self.about.id, grant.path))));
+        }
+        let kind = |masked: &Masked| if masked.directory { Found::Directory } else { Found::File };
+        let masked: Option<Vec<(AbsPath, Found)>> =
+            masked.iter().map(|masked| Some((masked.path.path()?, kind(masked)))).collect();
+        let place = Place { path: path.clone(), id, masked: masked.ok_or_else(|| plain("not a path"))? };
+        let change = view.attach(&place).map_err(|cause| (cause.to_string(), None))?;
+        let (until, until_ms) = end_of(for_ms);
+        let given = Given { path: Bytes::new(path.as_bytes()), access: "read".into(), since_ms: now_ms(), until_ms };
+        self.begin(change, Some(client), Doing::Attach(Grant { given, path, until }));
+        Ok(())
+    }
+
+    /// Begins to take a place away.
+    fn revoke(&mut self, client: Option<u64>, path: &Bytes, why: &'static str) -> Result<(), String> {
+        let path = path.path().ok_or("not a path")?;
+        if !self.grants.iter().any(|grant| grant.path == path) {
+            return Err(format!("{path} was not given to this session while it ran"));
+        }
+        let view = self.view.as_ref().ok_or("the view cannot be changed")?;
+        let change = view.detach(&path).map_err(|cause| cause.to_string())?;
+        self.begin(change, client, Doing::Detach { path, why });
+        Ok(())
+    }
+
+    fn begin(&mut self, change: Change, client: Option<u64>, what: Doing) {
+        // Where it cannot be watched it is looked at when its time is up.
+        let _ = self.clients.watch(change.report.as_fd(), CHANGE);
+        self.work = Some(Work { change, until: Instant::now() + MOST_CHANGE, client, what });
+    }
+
+    /// Looks whether the change that is under way is done.
+    fn look(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        let result = match work.change.result() {
+            Some(result) => result.map_err(|error| told(&error)),
+            None if Instant::now() < work.until => {
+                self.work = Some(work);
+                return;
+            }
+            None => {
+                self.give_up(&work);
+                Err("it took too long".to_owned())
+            }
+        };
+        self.clients.forget(work.change.report.as_fd());
+        self.done.push(work.change.child.pid);
+        let answer = match (result, work.what) {
+            (Ok(()), Doing::Attach(grant)) => {
+                self.note(grant_event(&grant.given));
+                self.grants.push(grant);
+                Answer::Done
+            }
+            (Ok(()), Doing::Detach { path, why }) => {
+                self.grants.retain(|grant| grant.path != path);
+                self.note(What::Revoke { path: Bytes::new(path.as_bytes()), why: why.to_owned() });
+                Answer::Done
+            }
+            (Err(why), Doing::Attach(grant)) => {
+                self.note(What::GrantRefused { asked: grant.path.to_string(), why: why.clone() });
+                Answer::Refused { why, hint: None }
+            }
+            (Err(why), Doing::Detach { path, .. }) => {
+                // It is tried again: what was given for a time does not stay for ever.
+                if let Some(grant) = self.grants.iter_mut().find(|grant| grant.path == path && grant.until.is_some()) {
+                    grant.until = Some(Instant::now() + AGAIN);
+                }
+                Answer::Refused { why, hint: None }
+            }
+        };
+        if let Some(client) = work.client {
+            self.clients.say(client, answer);
+        }
+    }
+
+    fn give_up(&self, work: &Work) {
+        // It has ended, where this fails.
+        let _ = rustix::process::pidfd_send_signal(&work.change.child.pidfd, Signal::KILL);
+    }
+
+    /// Takes away what was given for a time that is over.
+    fn expire(&mut self) {
+        let now = Instant::now();
+        let over = self.grants.iter_mut().find(|grant| grant.until.is_some_and(|until| until <= now));
+        let Some(grant) = over else { return };
+        let path = grant.given.path.clone();
+        // Looked at again soon, whatever comes of it.
+        grant.until = Some(now + AGAIN);
+        let _ = self.revoke(None, &path, "its time is over");
+    }
+
+    fn collect(&mut self) {
+        let is_there = |pid: &rustix::process::Pid| {
+            matches!(rustix::process::waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None) | Err(rustix::io::Errno::INTR))
+        };
+        self.done.retain(is_there);
+    }
+
+    /// Has what was written reach the disk, without waiting for it.
+    fn sync(&mut self) {
+        if self.sync.is_none_or(|sync| Instant::now() < sync) {
+            return;
+        }
+        self.sync = None;
+        let audit = self.audit.clone();
+        // A disk that cannot be synced cannot be helped from here.
+        let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || audit.sync());
+    }
+}
+
+impl Aside for Desk {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.clients.fd()
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let waits = (self.work.is_none() && self.clients.has_line()).then_some(now);
+        let expires = self.grants.iter().filter(|_| self.work.is_none()).filter_map(|grant| grant.until).min();
+        let work = self.work.as_ref().map(|work| work.until);
+        let done = (!self.done.is_empty()).then_some(now + Duration::from_millis(20));
+        [waits, expires, work, done, self.again, self.sync].into_iter().flatten().min()
+    }
+
+    fn attend(&mut self) -> Asked {
+        for heard in self.clients.turn() {
+            if let Heard::Own(BELL) = heard {
+                self.stopped();
+            }
+        }
+        self.look();
+        self.collect();
+        if self.work.is_none() {
+            self.expire();
+        }
+        // One at a time: there are other things to look after, and what changes the view takes its turn.
+        if self.work.is_none()
+            && let Some((client, line)) = self.clients.next_line()
+        {
+            self.answer(client, &line);
+        }
+        if self.again.is_none_or(|again| again <= Instant::now()) {
+            self.flush(Patience::Running);
+        }
+        self.sync();
+        self.asked
+    }
+}
+
+fn grant_event(given: &Given) -> What {
+    What::Grant { path: given.path.clone(), access: given.access.clone(), until_ms: given.until_ms }
+}
+
+fn end_of(for_ms: Option<u64>) -> (Option<Instant>, Option<u64>) {
+    let Some(for_ms) = for_ms else { return (None, None) };
+    (Instant::now().checked_add(Duration::from_millis(for_ms)), Some(now_ms().saturating_add(for_ms)))
+}
+
+/// An error with its cause in one line.
+fn told(error: &LiveError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
