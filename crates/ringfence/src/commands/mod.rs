@@ -6,6 +6,8 @@ mod completions;
 mod doctor;
 #[cfg(any(test, not(target_os = "linux")))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod exec;
 pub(crate) mod explain;
 mod init;
 mod jail_exec;
@@ -31,12 +33,13 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, run, sessions, statusline};
+use elsewhere::{doctor, exec, run, sessions, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(args) => run::run(&args, managed),
+        Command::Exec(args) => exec::run(&args),
         Command::Explain(args) => explain::run(&args, managed),
         Command::Plan(args) => plan::run(&args, managed),
         Command::Render(args) => render::run(&args, managed),

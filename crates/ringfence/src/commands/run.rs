@@ -285,7 +285,7 @@ fn reachable(state: AbsPath) -> AbsPath {
 }
 
 /// What was stopped on the way out, with what allows it.
-fn stopped(ended: &Ended) -> Vec<String> {
+pub(super) fn stopped(ended: &Ended) -> Vec<String> {
     const FEW: usize = 10;
     let (kinds, more) = &ended.refusals;
     let line = |(refusal, count): &(ringfence_egress::Refusal, u64)| {
