@@ -1,5 +1,6 @@
 //! What is printed and read as JSON. These types mirror the core's; the core itself knows nothing of JSON.
 
+pub(crate) mod command;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
 pub(crate) mod facts;
