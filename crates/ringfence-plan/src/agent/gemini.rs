@@ -4,7 +4,7 @@
 //! name; with the flag they are not read at all. The name of ours is random besides.
 
 use ringfence_surface::policy::{Credentials, Mode};
-use ringfence_surface::{Client, Surface};
+use ringfence_surface::{AbsPath, Client, Surface};
 
 use super::{AgentFile, AgentGround, AgentPlan, FilePlace, HOOK_SECONDS, NETWORK_PROGRAMS, Places};
 use crate::json::{Json, quoted};
@@ -55,7 +55,11 @@ fn rules() -> String {
 pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
     let mut places = Places::of(surface);
     // It looks through every directory that it is given, and goes on from what it finds: only the project's own are of use.
-    let is_work = |path: &String| surface.roots().any(|root| root.to_string() == *path);
+    let is_work = |path: &String| {
+        let is = |place: &AbsPath| place.to_string() == *path;
+        // Where it starts it is already; named once more, it asks whether that is to be trusted.
+        surface.roots().any(is) && !is(surface.root()) && !is(surface.workdir())
+    };
     places.writes.retain(is_work);
     let mode = match ground.mode() {
         Mode::AcceptEdits => "auto_edit",
