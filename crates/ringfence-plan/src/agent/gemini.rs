@@ -54,8 +54,10 @@ fn rules() -> String {
 /// What Gemini CLI is started with.
 pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
     let mut places = Places::of(surface);
-    // It looks through every directory that it is given, and goes on from what it finds: only the project's own are of use.
-    let is_work = |path: &String| surface.roots().any(|root| root.to_string() == *path);
+    // It looks through every directory that it is given, and goes on from what it finds: only the project's own are of use. It
+    // asks about each that it does not start in.
+    let workdir = surface.workdir().to_string();
+    let is_work = |path: &String| *path != workdir && surface.roots().any(|root| root.to_string() == *path);
     places.writes.retain(is_work);
     let mode = match ground.mode() {
         Mode::AcceptEdits => "auto_edit",
@@ -70,6 +72,14 @@ pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
         AgentFile { place: FilePlace::Frozen(".gemini/settings.json"), content },
         AgentFile { place: FilePlace::Frozen(".gemini/GEMINI.md"), content: ground.introduction(surface) },
     ];
+    // Never what it starts in or something above: a trusted project brings settings of its own.
+    let beside = |path: &&String| !workdir.starts_with(&format!("{}/", path.trim_end_matches('/')));
+    let trusted: Vec<_> =
+        places.writes.iter().filter(beside).map(|path| (path.clone(), Json::text("TRUST_FOLDER"))).collect();
+    if !trusted.is_empty() {
+        let content = Json::Map(trusted).to_string() + "\n";
+        files.push(AgentFile { place: FilePlace::Frozen(".gemini/trustedFolders.json"), content });
+    }
     if ground.mode() == Mode::AcceptEdits {
         files.push(AgentFile { place: FilePlace::Frozen(".gemini/policies/ringfence.toml"), content: rules() });
     }
