@@ -21,6 +21,7 @@ pub mod doctor;
 mod doors;
 mod environment;
 mod first;
+pub mod give;
 pub mod given;
 pub mod governed;
 mod home;

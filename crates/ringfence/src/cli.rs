@@ -1,15 +1,20 @@
 //! The command line as typed.
 
+mod sessions;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) use sessions::{AuditArgs, AuditCommand, GcArgs, GrantArgs, LogsArgs, OneArgs, PsArgs, RevokeArgs};
+
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
-  1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost
+  1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
+       audit verify: the audit is not whole; gc: something is left
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
   126  run: the command cannot be executed
@@ -38,6 +43,18 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     Render(RenderArgs),
     Statusline(StatuslineArgs),
+    Ps(PsArgs),
+    /// Show one session, and what was given to it
+    Show(OneArgs),
+    Logs(LogsArgs),
+    /// End a session
+    ///
+    /// Its command is asked to end, and after two seconds it is ended with everything it has started.
+    Stop(OneArgs),
+    Gc(GcArgs),
+    Grant(GrantArgs),
+    Revoke(RevokeArgs),
+    Audit(AuditArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),

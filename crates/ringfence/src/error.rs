@@ -7,11 +7,19 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
+use ringfence_session::give::GiveError;
+#[cfg(target_os = "linux")]
 use ringfence_session::launch::StartError;
+#[cfg(target_os = "linux")]
+use ringfence_session::record::RecordError;
 #[cfg(target_os = "linux")]
 use ringfence_session::start::PrepareError;
 #[cfg(target_os = "linux")]
+use ringfence_session::store::FindError;
+#[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
+#[cfg(target_os = "linux")]
+use ringfence_surface::NotGiven;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 
@@ -200,6 +208,52 @@ pub(crate) enum Failure {
         /// Why.
         source: FixError,
     },
+    #[cfg(target_os = "linux")]
+    /// No such session.
+    #[error("no session is meant")]
+    Find {
+        /// Why.
+        source: FindError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A supervisor does not answer.
+    #[error("the supervisor of session {id} does not answer")]
+    Control {
+        /// Which.
+        id: String,
+        /// Why.
+        source: io::Error,
+    },
+    #[cfg(target_os = "linux")]
+    /// A supervisor, or a policy, says no.
+    #[error("{}", Shown(why.as_bytes()))]
+    Refused {
+        /// Why.
+        why: String,
+        /// What helps.
+        hint: Option<String>,
+    },
+    #[cfg(target_os = "linux")]
+    /// What a session may touch cannot be told.
+    #[error("cannot tell what the session may touch")]
+    Record {
+        /// Why.
+        source: RecordError,
+    },
+    #[cfg(target_os = "linux")]
+    /// Something cannot be given to a session.
+    #[error("cannot be given to the session")]
+    Give {
+        /// Why.
+        source: GiveError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A line of the audit on the command line.
+    #[error("`{}` is not NUMBER:HASH", Shown(text.as_bytes()))]
+    KnownLine {
+        /// As typed.
+        text: String,
+    },
     /// There is no fence on this system.
     #[cfg(any(test, not(target_os = "linux")))]
     #[error("only Linux has what the fence is made of, so no command is started on this system")]
@@ -239,7 +293,7 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
-            Self::User { .. } | Self::WithoutHooks { .. } => USAGE,
+            Self::User { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -296,6 +350,18 @@ impl Failure {
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
+            #[cfg(target_os = "linux")]
+            Self::Find { .. } => "`ringfence ps --all` lists them".into(),
+            #[cfg(target_os = "linux")]
+            Self::Refused { hint, .. } => return hint.clone(),
+            #[cfg(target_os = "linux")]
+            Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
+                "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
+            #[cfg(target_os = "linux")]
+            Self::KnownLine { .. } => "`ringfence audit verify` prints the last line so".into(),
             Self::Facts { .. } => "`ringfence plan --facts` prints those of this host".into(),
             _ => return None,
         })

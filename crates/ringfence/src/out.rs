@@ -46,7 +46,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// JSON is looked at in terminals too. Characters that move a cursor or reorder text stand only in strings, where an escape
 /// means the same.
-fn safe_json(text: &str) -> String {
+pub(crate) fn safe_json(text: &str) -> String {
     let is_unsafe = |c: char| c != '\n' && Shown(c.encode_utf8(&mut [0; 4]).as_bytes()).to_string().starts_with("\\u");
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -34,6 +34,55 @@ pub(crate) mod statusline {
     }
 }
 
+/// The commands about sessions: none is ever started.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod sessions {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, OneArgs, PsArgs, RevokeArgs};
+    use crate::error::Failure;
+
+    pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
+        let PsArgs { all: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
+        let OneArgs { session: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, Failure> {
+        let LogsArgs { session: _, follow: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
+        show(args)
+    }
+
+    pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
+        let GcArgs { json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn grant(args: &GrantArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let GrantArgs { session: _, what: _, for_ms: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn revoke(args: &RevokeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let RevokeArgs { session: _, path: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn audit(args: &AuditArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let AuditArgs { verify: _, session: _, path: _, since: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence doctor`.
 pub(crate) mod doctor {
     use std::process::ExitCode;

@@ -18,6 +18,8 @@ mod render;
 mod run;
 mod schema;
 #[cfg(target_os = "linux")]
+mod sessions;
+#[cfg(target_os = "linux")]
 mod statusline;
 mod trust;
 
@@ -29,7 +31,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, run, statusline};
+use elsewhere::{doctor, run, sessions, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -43,6 +45,14 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Ps(args) => sessions::ps(&args),
+        Command::Show(args) => sessions::show(&args),
+        Command::Logs(args) => sessions::logs(&args),
+        Command::Stop(args) => sessions::stop(&args),
+        Command::Gc(args) => sessions::gc(&args),
+        Command::Grant(args) => sessions::grant(&args, managed),
+        Command::Revoke(args) => sessions::revoke(&args, managed),
+        Command::Audit(args) => sessions::audit(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)
