@@ -7,6 +7,7 @@ mod doctor;
 #[cfg(any(test, not(target_os = "linux")))]
 mod elsewhere;
 pub(crate) mod explain;
+pub(crate) mod hook;
 mod init;
 mod jail_exec;
 mod man;
@@ -59,6 +60,8 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         }
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        // `main` has answered it; this is for whoever asks in another way.
+        Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
     }
