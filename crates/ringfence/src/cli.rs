@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Schema,
     Completions(CompletionsArgs),
     Man(ManArgs),
+    Hook(HookArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
     /// What bubblewrap starts: becomes the command inside the view that it made
@@ -402,6 +403,24 @@ pub(crate) struct ManArgs {
     /// The command
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
+}
+
+/// Judge one tool call of an agent's client
+///
+/// Clients start it, by the settings that `run --agent` writes, before each tool. The call is read from the standard input. Exits
+/// with 0 and says nothing when the tool may run; otherwise with 2, and one line on the error output says why. Whatever fails,
+/// hangs or is not understood is refused.
+#[derive(Debug, Args)]
+pub(crate) struct HookArgs {
+    /// The client: claude, codex, gemini or qwen
+    #[arg(value_name = "CLIENT")]
+    _client: String,
+    /// Where the session's record is; without it, beside the program by whose whole path the hook was started
+    #[arg(long = "given", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    _given: Option<PathBuf>,
+    /// How long the client waits; the answer comes before
+    #[arg(long = "timeout", value_name = "SECONDS", default_value_t = 10)]
+    _timeout: u64,
 }
 
 /// Become a command whose writes end at named directories

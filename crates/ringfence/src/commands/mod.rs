@@ -9,6 +9,7 @@ mod elsewhere;
 #[cfg(target_os = "linux")]
 mod exec;
 pub(crate) mod explain;
+pub(crate) mod hook;
 mod init;
 mod jail_exec;
 mod man;
@@ -62,6 +63,8 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         }
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        // `main` has answered it; this is for whoever asks in another way.
+        Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
     }
