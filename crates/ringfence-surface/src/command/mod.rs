@@ -69,7 +69,8 @@ pub enum Git {
 /// Settings under which git runs no program that somebody could have planted in the work tree, and writes nothing by the way:
 /// a directory that looks like a bare repository is none, no file system monitor is started, the index is not refreshed.
 /// What the repository's own configuration names (filters, drivers for diffs) still runs; the fence keeps that from being written.
-pub const GIT_QUIET: &[(&str, &str)] = &[("core.fsmonitor", "false"), ("safe.bareRepository", "explicit")];
+pub const GIT_QUIET: &[(&str, &str)] =
+    &[("core.fsmonitor", "false"), ("diff.autoRefreshIndex", "false"), ("safe.bareRepository", "explicit")];
 
 /// The variable beside [`GIT_QUIET`]: with `0` git takes no locks that it can do without, and so writes no index when it looks.
 pub const GIT_NO_LOCKS: (&str, &str) = ("GIT_OPTIONAL_LOCKS", "0");
