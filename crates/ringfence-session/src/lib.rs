@@ -25,6 +25,7 @@ pub mod give;
 pub mod given;
 pub mod governed;
 mod home;
+mod identity;
 mod idmap;
 pub mod inside;
 pub mod jail;
