@@ -8,6 +8,7 @@ mod ground;
 mod many;
 pub(crate) mod net;
 mod start;
+mod within;
 pub(crate) mod work;
 
 use std::fs;
@@ -44,12 +45,14 @@ pub(crate) enum Part {
     Work,
     /// Single calls.
     Calls,
+    /// Calls within a session.
+    Within,
 }
 
 impl Part {
     /// The part with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::Decide, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls];
+        let all = [Self::Decide, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls, Self::Within];
         all.into_iter().find(|part| part.name() == name)
     }
 
@@ -61,6 +64,7 @@ impl Part {
             Self::Many => "many",
             Self::Work => "work",
             Self::Calls => "calls",
+            Self::Within => "within",
         }
     }
 }
@@ -139,6 +143,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Calls) {
         calls::run(ground)?;
+    }
+    if parts.has(Part::Within) {
+        within::run(ground, rules, &mut bars)?;
     }
     bars.judge()
 }
