@@ -20,6 +20,7 @@ pub mod desk;
 pub mod doctor;
 mod doors;
 mod environment;
+pub mod fenced;
 mod first;
 pub mod give;
 pub mod given;

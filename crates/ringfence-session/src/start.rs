@@ -154,6 +154,8 @@ pub struct Order<'a> {
     pub lines: Lines,
     /// What it is.
     pub occasion: Occasion,
+    /// Variables that whoever starts it sets itself.
+    pub variables: &'a [(OsString, OsString)],
 }
 
 /// What is started.
@@ -419,7 +421,9 @@ fn words(
     let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
     let own =
         Own { session: session.dir(), given, name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
-    let variables = environment::build(caller, surface, order.facts, look, &own);
+    let mut variables = environment::build(caller, surface, order.facts, look, &own);
+    let set = order.variables.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    variables.extend(set);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
         arguments: order.command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?,
