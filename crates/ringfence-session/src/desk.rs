@@ -17,6 +17,7 @@ use rustix::event::EventfdFlags;
 use rustix::process::{Signal, WaitOptions};
 
 use crate::audit::{Audit, Event, Patience, What};
+use crate::given;
 use crate::live::{Change, LiveError, LiveView, Place};
 use crate::store::{About, Grants, Past, Session};
 use crate::terminal::{Aside, Asked};
@@ -44,6 +45,7 @@ const LONG: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Desk {
     about: About,
+    dir: AbsPath,
     state: AbsPath,
     audit: Audit,
     began: Instant,
@@ -114,6 +116,7 @@ impl Desk {
         }
         Ok(Self {
             about,
+            dir: session.dir().clone(),
             state: session.state().clone(),
             audit,
             began: Instant::now(),
@@ -345,12 +348,12 @@ impl Desk {
             (Ok(()), Doing::Attach(grant)) => {
                 self.note(grant_event(&grant.given));
                 self.grants.push(grant);
-                Answer::Done
+                self.say_grants()
             }
             (Ok(()), Doing::Detach { path, why }) => {
                 self.grants.retain(|grant| grant.path != path);
                 self.note(What::Revoke { path: Bytes::new(path.as_bytes()), why: why.to_owned() });
-                Answer::Done
+                self.say_grants()
             }
             (Err(why), Doing::Attach(grant)) => {
                 self.note(What::GrantRefused { asked: grant.path.to_string(), why: why.clone() });
@@ -366,6 +369,18 @@ impl Desk {
         };
         if let Some(client) = work.client {
             self.clients.say(client, answer);
+        }
+    }
+
+    /// Whoever decides by the session's record sees it from now on.
+    fn say_grants(&self) -> Answer {
+        let paths: Vec<Bytes> = self.grants.iter().map(|grant| grant.given.path.clone()).collect();
+        match given::keep_grants(&self.dir, &paths) {
+            Ok(()) => Answer::Done,
+            Err(cause) => {
+                let why = format!("it is done, and could not be written into the session's record: {cause}");
+                Answer::Refused { why, hint: None }
+            }
         }
     }
 

@@ -6,7 +6,10 @@ mod completions;
 mod doctor;
 #[cfg(any(test, not(target_os = "linux")))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod exec;
 pub(crate) mod explain;
+pub(crate) mod hook;
 mod init;
 mod jail_exec;
 mod man;
@@ -17,6 +20,8 @@ mod render;
 #[cfg(target_os = "linux")]
 mod run;
 mod schema;
+#[cfg(target_os = "linux")]
+mod sessions;
 #[cfg(target_os = "linux")]
 mod statusline;
 mod trust;
@@ -29,12 +34,13 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, run, statusline};
+use elsewhere::{doctor, exec, run, sessions, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(args) => run::run(&args, managed),
+        Command::Exec(args) => exec::run(&args),
         Command::Explain(args) => explain::run(&args, managed),
         Command::Plan(args) => plan::run(&args, managed),
         Command::Render(args) => render::run(&args, managed),
@@ -43,12 +49,22 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Ps(args) => sessions::ps(&args),
+        Command::Show(args) => sessions::show(&args),
+        Command::Logs(args) => sessions::logs(&args),
+        Command::Stop(args) => sessions::stop(&args),
+        Command::Gc(args) => sessions::gc(&args),
+        Command::Grant(args) => sessions::grant(&args, managed),
+        Command::Revoke(args) => sessions::revoke(&args, managed),
+        Command::Audit(args) => sessions::audit(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        // `main` has answered it; this is for whoever asks in another way.
+        Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
     }

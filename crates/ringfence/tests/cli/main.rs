@@ -5,6 +5,8 @@ mod check;
 #[cfg(target_os = "linux")]
 mod doctor;
 mod explain;
+#[cfg(target_os = "linux")]
+mod hook;
 mod init;
 #[cfg(target_os = "linux")]
 mod jail_exec;
