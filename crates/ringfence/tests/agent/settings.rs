@@ -149,6 +149,7 @@ fn a4_the_clients_environment() {
         ("AWS_SECRET_ACCESS_KEY", "SECRET"),
         ("SSH_AUTH_SOCK", "/tmp/agent"),
         ("LANG", "https://user:SECRET@host"),
+        ("TZ", "sk-ant-SECRET-0123456789"),
         ("CLAUDE_CONFIG_DIR", "/elsewhere"),
     ] {
         command.env(name, value);
