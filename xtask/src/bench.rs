@@ -1,13 +1,15 @@
-//! `cargo xtask bench`: measures `decide` with criterion, and the fence beside bubblewrap and beside nothing, and holds both to
-//! their bars.
+//! `cargo xtask bench`: measures `decide` with criterion, files and commands of the library beside the bare calls, and the fence
+//! beside bubblewrap and beside nothing, and holds all of them to their bars.
 
 mod bars;
 pub(crate) mod calls;
 mod clock;
+mod files;
 mod ground;
 mod many;
 pub(crate) mod net;
 mod start;
+mod within;
 pub(crate) mod work;
 
 use std::fs;
@@ -34,6 +36,8 @@ pub(crate) enum Effort {
 pub(crate) enum Part {
     /// `decide`, with criterion.
     Decide,
+    /// Files and commands of the library.
+    Files,
     /// Starting a command.
     Start,
     /// The way out.
@@ -44,23 +48,27 @@ pub(crate) enum Part {
     Work,
     /// Single calls.
     Calls,
+    /// Calls within a session.
+    Within,
 }
 
 impl Part {
     /// The part with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::Decide, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls];
+        let all = [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls, Self::Within];
         all.into_iter().find(|part| part.name() == name)
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::Decide => "decide",
+            Self::Files => "files",
             Self::Start => "start",
             Self::Net => "net",
             Self::Many => "many",
             Self::Work => "work",
             Self::Calls => "calls",
+            Self::Within => "within",
         }
     }
 }
@@ -105,10 +113,11 @@ impl Measurement {
 /// Runs the benchmarks, prints tables, and fails when a figure is over its bar or when none has one.
 pub(crate) fn run(root: &Path, effort: Effort, parts: Parts) -> ExitCode {
     let decide = !parts.has(Part::Decide) || tell("decide", measure(root, effort).and_then(judge));
-    let is_fenced = parts != Parts::One(Part::Decide);
+    let files = !parts.has(Part::Files) || tell("files", files::run(root, effort));
+    let is_fenced = ![Parts::One(Part::Decide), Parts::One(Part::Files)].contains(&parts);
     let measure = || ground::measure(root, effort, parts).map(|_| "measured".to_owned());
     let fence = !is_fenced || tell("fence", measure());
-    if decide && fence { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if decide && files && fence { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Measures the fence alone, where [`ground`] has laid everything out.
@@ -139,6 +148,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Calls) {
         calls::run(ground)?;
+    }
+    if parts.has(Part::Within) {
+        within::run(ground, rules, &mut bars)?;
     }
     bars.judge()
 }

@@ -13,6 +13,7 @@ mod claim;
 mod complement;
 mod env;
 mod guards;
+pub mod hook;
 mod json;
 mod landlock;
 mod mounts;

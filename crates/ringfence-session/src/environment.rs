@@ -26,6 +26,8 @@ pub(crate) type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
 /// What the session itself decides.
 pub(crate) struct Own<'a> {
     pub(crate) session: &'a AbsPath,
+    /// The directory in which ringfence itself is inside.
+    pub(crate) given: Option<AbsPath>,
     pub(crate) name: &'a str,
     /// For temporary files.
     pub(crate) tmp: &'a AbsPath,
@@ -76,6 +78,9 @@ pub(crate) fn build(
     set("TMPDIR", own.tmp.as_bytes());
     set("RINGFENCE", b"1");
     set("RINGFENCE_SESSION", own.name.as_bytes());
+    if let Some(given) = &own.given {
+        set("RINGFENCE_EXE", real(given.clone(), look).join(crate::given::PROGRAM).as_bytes());
+    }
     if let Some(name) = own.user.and_then(account_name) {
         set("LOGNAME", &name);
         set("USER", &name);

@@ -65,6 +65,8 @@ pub fn dir(session: &AbsPath) -> AbsPath {
 /// How ringfence can be started inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reached {
+    /// Not at all.
+    Not,
     /// By a link.
     Linked,
     /// It is mounted.

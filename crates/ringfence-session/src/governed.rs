@@ -61,6 +61,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Governed, Prepa
     let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
     let tmp = session.dir().join("tmp");
     let own = Own {
+        given: Some(crate::given::dir(session.dir())),
         session: session.dir(),
         name: session.name(),
         tmp: &tmp,

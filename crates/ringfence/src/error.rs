@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
+use ringfence_session::alive::NotWithin;
+#[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
 use ringfence_session::give::GiveError;
@@ -18,10 +20,10 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
-#[cfg(target_os = "linux")]
-use ringfence_surface::NotGiven;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
+#[cfg(target_os = "linux")]
+use ringfence_surface::{NotGiven, Widens};
 
 use crate::out::say;
 use crate::tell;
@@ -159,6 +161,40 @@ pub(crate) enum Failure {
         source: StartError,
     },
     #[cfg(target_os = "linux")]
+    /// There is no such session to work within.
+    #[error("cannot work within that session")]
+    Within {
+        /// Why.
+        source: NotWithin,
+    },
+    #[cfg(target_os = "linux")]
+    /// What a session may touch cannot be read back.
+    #[error("cannot tell what the session may touch")]
+    Record {
+        /// Why.
+        source: RecordError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A call asks for what its session does not have.
+    #[error("this call would be wider than its session")]
+    Widens {
+        /// What would be gained.
+        source: Widens,
+    },
+    #[cfg(target_os = "linux")]
+    /// A call inside asks for a part of the network.
+    #[error("a call inside the fence has all of its session's network, or none of it")]
+    PartOfTheNetwork,
+    #[cfg(target_os = "linux")]
+    /// A size or a time on the command line.
+    #[error("`{}`: {why}", Shown(text.as_bytes()))]
+    Amount {
+        /// As typed.
+        text: String,
+        /// Why.
+        why: String,
+    },
+    #[cfg(target_os = "linux")]
     /// No way to build a fence is left.
     #[error("this host can carry no fence")]
     NoRung {
@@ -234,13 +270,6 @@ pub(crate) enum Failure {
         hint: Option<String>,
     },
     #[cfg(target_os = "linux")]
-    /// What a session may touch cannot be told.
-    #[error("cannot tell what the session may touch")]
-    Record {
-        /// Why.
-        source: RecordError,
-    },
-    #[cfg(target_os = "linux")]
     /// Something cannot be given to a session.
     #[error("cannot be given to the session")]
     Give {
@@ -293,7 +322,7 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
-            Self::User { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
+            Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -306,7 +335,15 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    #[cfg(target_os = "linux")]
+    /// What failed and why, in one line.
+    pub(crate) fn whole(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+        format!("{self}{causes}")
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Exists { .. } => "look at it first; `--force` replaces it".into(),
             Self::NoProjectFile { .. } => "`ringfence init` writes a starter policy".into(),
@@ -319,6 +356,22 @@ impl Failure {
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
+            #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Workdir { .. } } => {
+                "start in a directory that may be read; for one call, `--workdir DIR` names it".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Widens { .. } => "ask for no more than the session has, or start a session that has it: what it has is in its policy".into(),
+            #[cfg(target_os = "linux")]
+            Self::PartOfTheNetwork => "`--no-network` closes it; from outside the fence a call can have a part".into(),
+            #[cfg(target_os = "linux")]
+            Self::Within { .. } => "name a session that runs: `ringfence ps` lists yours, and inside it is $RINGFENCE_SESSION".into(),
+            #[cfg(target_os = "linux")]
+            Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::TooManyLayers } => {
+                "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()
+            }
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::Clone { .. } } | Self::NoRung { .. } => {
                 "`ringfence doctor` says what this host lacks, and what helps".into()

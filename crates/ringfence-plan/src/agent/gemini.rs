@@ -74,6 +74,15 @@ pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
         AgentFile { place: FilePlace::Frozen(".gemini/settings.json"), content },
         AgentFile { place: FilePlace::Frozen(".gemini/GEMINI.md"), content: ground.introduction(surface) },
     ];
+    // Never what it starts in or something above: a trusted project brings settings of its own.
+    let workdir = surface.workdir().to_string();
+    let beside = |path: &&String| !workdir.starts_with(&format!("{}/", path.trim_end_matches('/')));
+    let trusted: Vec<_> =
+        places.writes.iter().filter(beside).map(|path| (path.clone(), Json::text("TRUST_FOLDER"))).collect();
+    if !trusted.is_empty() {
+        let content = Json::Map(trusted).to_string() + "\n";
+        files.push(AgentFile { place: FilePlace::Frozen(".gemini/trustedFolders.json"), content });
+    }
     if ground.mode() == Mode::AcceptEdits {
         files.push(AgentFile { place: FilePlace::Frozen(".gemini/policies/ringfence.toml"), content: rules() });
     }

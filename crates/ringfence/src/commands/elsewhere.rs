@@ -15,6 +15,18 @@ pub(crate) mod run {
     }
 }
 
+/// `ringfence exec`.
+pub(crate) mod exec {
+    use std::process::ExitCode;
+
+    use crate::cli::ExecArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(_: &ExecArgs) -> Result<ExitCode, Failure> {
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence statusline`.
 pub(crate) mod statusline {
     use std::process::ExitCode;
@@ -132,6 +144,9 @@ mod tests {
         assert_eq!((failed.exit_code(), REFUSED), (125, 125));
         let expected = "only Linux has what the fence is made of, so no command is started on this system";
         assert_eq!(failed.to_string(), expected);
+        let cli = Cli::parse_from(["ringfence", "exec", "--within", "x", "--", "true"]);
+        let Command::Exec(args) = cli.command else { panic!("{cli:?}") };
+        assert!(matches!(super::exec::run(&args), Err(Failure::NotLinux)));
         let cli = Cli::parse_from(["ringfence", "statusline"]);
         let Command::Statusline(args) = cli.command else { panic!("{cli:?}") };
         assert_eq!(format!("{:?}", super::statusline::run(&args).unwrap()), format!("{:?}", ExitCode::SUCCESS));

@@ -216,6 +216,7 @@ impl Ladder<'_> {
             mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
+            variables: &[],
         }
     }
 
@@ -285,7 +286,7 @@ fn reachable(state: AbsPath) -> AbsPath {
 }
 
 /// What was stopped on the way out, with what allows it.
-fn stopped(ended: &Ended) -> Vec<String> {
+pub(super) fn stopped(ended: &Ended) -> Vec<String> {
     const FEW: usize = 10;
     let (kinds, more) = &ended.refusals;
     let line = |(refusal, count): &(ringfence_egress::Refusal, u64)| {

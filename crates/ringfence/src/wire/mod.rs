@@ -3,6 +3,8 @@
 pub(crate) mod command;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
+#[cfg(target_os = "linux")]
+pub(crate) mod executed;
 pub(crate) mod facts;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@
 
 mod attacks;
 mod doors;
+mod hook;
 mod host;
 mod inject;
 mod nested;
