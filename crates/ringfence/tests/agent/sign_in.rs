@@ -26,7 +26,7 @@ fn a1_no_sign_in_without_a_choice() {
     assert!(!shown.contains("TOKEN"), "{shown}");
 }
 
-/// A1: a copy is the session's alone, without what renews it, and goes away with the session. The user's own is as it was.
+/// A1, A14: a copy is the session's alone, without what renews it, and goes away with the session. The user's own is as it was.
 #[test]
 fn a1_a_copied_sign_in_ends_with_the_session() {
     for desk in Desk::all() {
