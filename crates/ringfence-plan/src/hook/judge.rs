@@ -125,8 +125,7 @@ impl Place<'_> {
 }
 
 /// What to do where only the mode is in the way.
-const AUTO: &str =
-    "the user can start the session with `mode = \"auto\"` in [agent.NAME], where the fence alone decides";
+const AUTO: &str = "the user can start the session with `--mode auto`, where the fence alone decides";
 
 fn refused(access: Access) -> Refused {
     match access {
