@@ -75,6 +75,7 @@ pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
         AgentFile { place: FilePlace::Frozen(".gemini/GEMINI.md"), content: ground.introduction(surface) },
     ];
     // Never what it starts in or something above: a trusted project brings settings of its own.
+    let workdir = surface.workdir().to_string();
     let beside = |path: &&String| !workdir.starts_with(&format!("{}/", path.trim_end_matches('/')));
     let trusted: Vec<_> =
         places.writes.iter().filter(beside).map(|path| (path.clone(), Json::text("TRUST_FOLDER"))).collect();
