@@ -9,6 +9,7 @@ mod ground;
 mod many;
 pub(crate) mod net;
 mod start;
+mod within;
 pub(crate) mod work;
 
 use std::fs;
@@ -47,12 +48,14 @@ pub(crate) enum Part {
     Work,
     /// Single calls.
     Calls,
+    /// Calls within a session.
+    Within,
 }
 
 impl Part {
     /// The part with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls];
+        let all = [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls, Self::Within];
         all.into_iter().find(|part| part.name() == name)
     }
 
@@ -65,6 +68,7 @@ impl Part {
             Self::Many => "many",
             Self::Work => "work",
             Self::Calls => "calls",
+            Self::Within => "within",
         }
     }
 }
@@ -144,6 +148,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Calls) {
         calls::run(ground)?;
+    }
+    if parts.has(Part::Within) {
+        within::run(ground, rules, &mut bars)?;
     }
     bars.judge()
 }

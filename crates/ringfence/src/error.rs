@@ -20,10 +20,10 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
-#[cfg(target_os = "linux")]
-use ringfence_surface::{NotGiven, Widens};
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
+#[cfg(target_os = "linux")]
+use ringfence_surface::{NotGiven, Widens};
 
 use crate::out::say;
 use crate::tell;
@@ -268,13 +268,6 @@ pub(crate) enum Failure {
         why: String,
         /// What helps.
         hint: Option<String>,
-    },
-    #[cfg(target_os = "linux")]
-    /// What a session may touch cannot be told.
-    #[error("cannot tell what the session may touch")]
-    Record {
-        /// Why.
-        source: RecordError,
     },
     #[cfg(target_os = "linux")]
     /// Something cannot be given to a session.
