@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let causes = std::iter::successors(error.source(), |cause| cause.source());
+            let causes = std::iter::successors(error.source(), |cause| (*cause).source());
             let causes: String = causes.map(|cause| format!(": {cause}")).collect();
             // Nobody is left to tell when stderr is closed.
             let _ = writeln!(std::io::stderr(), "calls: {error}{causes}");
