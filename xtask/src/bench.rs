@@ -5,6 +5,7 @@ mod bars;
 pub(crate) mod calls;
 mod clock;
 mod ground;
+mod hook;
 mod many;
 pub(crate) mod net;
 mod start;
@@ -76,6 +77,7 @@ fn in_order(ground: &ground::Ground, effort: Effort) -> Result<String, Failure> 
     many::memory(ground, &mut bars)?;
     many::at_once(ground, &mut bars)?;
     work::run(ground, effort, &mut bars)?;
+    hook::run(ground, effort, &mut bars)?;
     calls::run(ground)?;
     bars.judge()
 }

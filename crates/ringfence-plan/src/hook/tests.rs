@@ -61,6 +61,8 @@ impl Look for World {
             "/home/u/proj/loop" => link("loop"),
             "/home/u/proj/dangling" => link("/home/u/.ssh/id_new"),
             "/home/u/proj/inner" => link("src"),
+            "/home/u/proj/deep" => link("src/a/b"),
+            "/home/u/proj/up" => link("/home/u/proj"),
             "/home/u/proj/infra/alias" => link("../src/a.rs"),
             "/home/u/proj/me" => link("/proc/self/root"),
             "/home/u/lie" => link("/home/u/outside"),
@@ -295,6 +297,12 @@ fn g5_hosts_of_tools() {
     check(Claude, "WebFetch", &fetch("https://sub.example.com/"), HOST);
     check(Claude, "WebFetch", &fetch("file:///home/u/.ssh/id"), READ);
     check(Claude, "WebFetch", &fetch("http://169.254.169.254/latest"), HOST);
+    check(Claude, "WebFetch", &fetch("http://[::ffff:169.254.169.254]/"), HOST);
+    check(Claude, "WebFetch", &fetch("http://[::ffff:7f00:1]/"), HOST);
+    check(Claude, "WebFetch", &fetch("http://0.0.0.0:22/"), HOST);
+    check(Claude, "WebFetch", &fetch("http://localhost.:22/"), HOST);
+    check(Claude, "WebFetch", &fetch("https://example.com."), "ok");
+    check(Claude, "WebFetch", &fetch("data:text/html,x"), HOST);
     check(Gemini, "web_fetch", r#"{"prompt":"read https://example.com/a and https://evil.example"}"#, HOST);
     check(Gemini, "web_fetch", r#"{"prompt":"read (https://example.com/a)."}"#, "ok");
 }
@@ -306,6 +314,12 @@ fn a6_links_are_followed() {
     check(Claude, "Read", r#"{"file_path":"out/x"}"#, READ);
     check(Claude, "Read", r#"{"file_path":"inner/x"}"#, "ok");
     check(Claude, "Read", r#"{"file_path":"inner/../private/x"}"#, READ);
+    // The kernel goes up from where a link leads, clients strike out the name: both count.
+    check(Claude, "Read", r#"{"file_path":"deep/../../../x"}"#, READ);
+    check(Claude, "Read", r#"{"file_path":"deep/../x"}"#, "ok");
+    check(Claude, "Read", r#"{"file_path":"out/../x"}"#, READ);
+    check(Claude, "Write", r#"{"file_path":"src/../up/../x","content":""}"#, WRITE);
+    check(Claude, "Glob", r#"{"pattern":"../../../*","path":"deep"}"#, READ);
     check(Claude, "Read", r#"{"file_path":"loop/x"}"#, READ);
     check(Claude, "Write", r#"{"file_path":"dangling","content":""}"#, WRITE);
     check(Claude, "Write", r#"{"file_path":"out","content":""}"#, WRITE);
@@ -349,6 +363,9 @@ fn a6_input_in_disguise() {
         (r#"{"file_path":"\u00e9"}"#, "ok"),
         (r#"{"file_path":"./src//../x"}"#, "ok"),
         (r#"{"file_path":"src/../../x"}"#, READ),
+        (r#"{"file_path":"x","__proto__":{"file_path":"/home/u/.ssh/id"}}"#, WRITE),
+        (r#"{"file_path":"x","offset":"/home/u/.ssh/id"}"#, WRITE),
+        (r#"{"file_path":"x","offset":1,"limit":null,"pages":"1-2"}"#, "ok"),
     ] {
         check(Claude, "Read", input, expected);
     }
