@@ -12,7 +12,7 @@ use std::io;
 
 use ringfence_plan::{Claim, Fence, Lines, Plan, Rung, Shortfall, claims, compile, syscalls};
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, HostFacts, Look, Pattern, SubPolicy, Surface, Widens};
+use ringfence_surface::{AbsPath, HostFacts, Look, SubPolicy, Surface, Widens};
 
 use crate::alive::Watched;
 use crate::launch::{Ended, Running, StartError};
@@ -68,6 +68,8 @@ pub struct Within {
     pub side: Side,
     /// How a call's fence is built.
     pub rung: Rung,
+    /// How the session's is.
+    pub session_rung: Rung,
     /// Who works in it where root calls: user and group.
     pub user: Option<(u32, u32)>,
 }
@@ -95,12 +97,12 @@ impl Within {
         occasion: Occasion,
         look: &mut dyn Look,
     ) -> Result<Laid, CallError> {
-        let made = Session::create(&self.state);
+        let made = Session::create_call(&self.state);
         let session = made.map_err(|source| CallError::Own { state: self.state.clone(), source })?;
-        let policy = SubPolicy { scratch: Some(session.dir().clone()), ..self.closed(policy) };
-        let surface = self.surface.tighten(&policy)?;
+        let closed = SubPolicy { scratch: Some(session.dir().clone()), ..self.closed(policy) };
+        let surface = self.surface.tighten(&closed)?;
         let facts = facts_of(&surface, self.facts.clone(), look);
-        let plan = self.plan(&surface, &facts)?;
+        let plan = self.plan(&surface, &facts, policy)?;
         let order = Order {
             surface: &surface,
             facts: &facts,
@@ -116,7 +118,7 @@ impl Within {
             occasion,
         };
         let ready = prepare(&order, look)?;
-        let short = self.short(&surface, &policy, &ready);
+        let short = self.short(policy, &ready);
         Ok(Laid { ready, session, surface, short })
     }
 
@@ -124,39 +126,42 @@ impl Within {
     /// configuration is readable where the whole host is.
     fn closed(&self, policy: &SubPolicy) -> SubPolicy {
         let mut policy = policy.clone();
-        policy.deny.extend(self.facts.own_directories().config.map(Pattern::path));
+        policy.deny.extend(self.surface.own_configuration().cloned());
         policy
     }
 
-    fn plan(&self, surface: &Surface, facts: &HostFacts) -> Result<Plan, CallError> {
+    fn plan(&self, surface: &Surface, facts: &HostFacts, policy: &SubPolicy) -> Result<Plan, CallError> {
         let mut plan = compile(surface, facts, self.rung);
         if self.side == Side::Inside && self.rung == Rung::LandlockOnly {
-            // The namespaces that bound the session bound this too, so its sockets are no worse than the session's.
-            let (has, wants) = (reached(&self.surface), reached(surface));
-            plan.syscalls = match wants {
-                _ if wants == has => syscalls(Fence::Namespaces),
-                _ if wants.is_empty() => syscalls(Fence::LandlockOnly),
+            let is_narrowed = policy.hosts.is_some() || policy.host_ports.is_some() || policy.sockets.is_some();
+            plan.syscalls = match reached(surface) {
+                // The namespaces that bound the session bound this too, so its sockets are no worse than the session's.
+                wants if !is_narrowed || !wants.is_empty() && wants == reached(&self.surface) => {
+                    syscalls(Fence::Namespaces)
+                }
+                wants if wants.is_empty() => syscalls(Fence::LandlockOnly),
                 _ => return Err(CallError::PartOfTheNetwork),
             };
         }
         Ok(plan)
     }
 
-    /// What does not hold. Inside, the session's own fence holds what it has held so far, and only what is narrower counts.
-    fn short(&self, surface: &Surface, policy: &SubPolicy, ready: &Ready) -> Vec<Shortfall> {
+    /// What does not hold, beyond what the session has said of itself. Inside, the session's own fence goes on to hold what it has
+    /// held so far.
+    fn short(&self, policy: &SubPolicy, ready: &Ready) -> Vec<Shortfall> {
         let all = ready.receipt.shortfalls().cloned();
-        if self.side == Side::Outside || self.rung.has_view() {
+        if self.side == Side::Outside && self.rung != self.session_rung {
             return all.collect();
         }
-        let held = claims(&self.surface);
-        let writes_less = |surface: &Surface| surface.allowed_writes().count();
-        let is_narrower = writes_less(surface) < writes_less(&self.surface);
+        let said = claims(&self.surface);
         let hides = policy.read.is_some() || !policy.deny.is_empty();
         let counts = |short: &Shortfall| match &short.claim {
-            Claim::MetadataStays => is_narrower || policy.write.is_some() || hides,
-            Claim::NothingElseIsSeen => hides,
-            Claim::OnlyTheseHosts { .. } => false,
-            other => !held.contains(other),
+            // These speak of everything else, and there is more of that than for the session.
+            Claim::MetadataStays => !self.rung.has_view() && (policy.write.is_some() || hides),
+            Claim::NothingElseIsSeen => !self.rung.has_view() && hides,
+            // What is left of the network is the session's, or nothing.
+            Claim::OnlyTheseHosts { .. } if self.side == Side::Inside => false,
+            other => !said.contains(other),
         };
         all.filter(counts).collect()
     }

@@ -17,12 +17,14 @@ use rustix::event::EventfdFlags;
 use rustix::process::{Signal, WaitOptions};
 
 use crate::audit::{Audit, Event, Patience, What};
+use crate::given;
 use crate::live::{Change, LiveError, LiveView, Place};
 use crate::store::{About, Grants, Past, Session};
 use crate::terminal::{Aside, Asked};
 use crate::text::{Bytes, now_ms};
+use crate::verdicts::Verdicts;
 
-use self::clients::{BELL, CHANGE, Clients, Heard};
+use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
 
 pub(crate) use self::wire::SOCKET;
 pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
@@ -44,6 +46,7 @@ const LONG: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Desk {
     about: About,
+    dir: AbsPath,
     state: AbsPath,
     audit: Audit,
     began: Instant,
@@ -62,6 +65,8 @@ pub struct Desk {
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
     asked: Asked,
+    /// Where the hook of an agent's client says what it refused.
+    verdicts: Option<Verdicts>,
 }
 
 #[derive(Debug)]
@@ -112,8 +117,13 @@ impl Desk {
         if control == Control::Socket {
             clients.listen(session.dir())?;
         }
+        let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
+        if let Some(verdicts) = &verdicts {
+            clients.watch(verdicts.fd(), VERDICTS)?;
+        }
         Ok(Self {
             about,
+            dir: session.dir().clone(),
             state: session.state().clone(),
             audit,
             began: Instant::now(),
@@ -130,6 +140,7 @@ impl Desk {
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
+            verdicts,
         })
     }
 
@@ -159,6 +170,7 @@ impl Desk {
     /// When that cannot be written.
     pub fn ended(mut self, code: u8, stopped: u64) -> io::Result<()> {
         self.stopped();
+        self.judged();
         if let Some(work) = self.work.take() {
             self.give_up(&work);
         }
@@ -212,6 +224,14 @@ impl Desk {
         self.told += new.len();
         for (refusal, times) in new {
             self.note(What::Violation { tried: refusal.what, why: refusal.why, times });
+        }
+    }
+
+    /// What the hook has said since it was last asked, as it said it.
+    fn judged(&mut self) {
+        while let Some(said) = self.verdicts.as_mut().and_then(Verdicts::next) {
+            let why = format!("{}: {}", said.kind, said.why);
+            self.note(What::Verdict { tool: said.tool, allowed: false, why, path: said.path });
         }
     }
 
@@ -345,12 +365,12 @@ impl Desk {
             (Ok(()), Doing::Attach(grant)) => {
                 self.note(grant_event(&grant.given));
                 self.grants.push(grant);
-                Answer::Done
+                self.say_grants()
             }
             (Ok(()), Doing::Detach { path, why }) => {
                 self.grants.retain(|grant| grant.path != path);
                 self.note(What::Revoke { path: Bytes::new(path.as_bytes()), why: why.to_owned() });
-                Answer::Done
+                self.say_grants()
             }
             (Err(why), Doing::Attach(grant)) => {
                 self.note(What::GrantRefused { asked: grant.path.to_string(), why: why.clone() });
@@ -366,6 +386,18 @@ impl Desk {
         };
         if let Some(client) = work.client {
             self.clients.say(client, answer);
+        }
+    }
+
+    /// Whoever decides by the session's record sees it from now on.
+    fn say_grants(&self) -> Answer {
+        let paths: Vec<Bytes> = self.grants.iter().map(|grant| grant.given.path.clone()).collect();
+        match given::keep_grants(&self.dir, &paths) {
+            Ok(()) => Answer::Done,
+            Err(cause) => {
+                let why = format!("it is done, and could not be written into the session's record: {cause}");
+                Answer::Refused { why, hint: None }
+            }
         }
     }
 
@@ -420,8 +452,10 @@ impl Aside for Desk {
 
     fn attend(&mut self) -> Asked {
         for heard in self.clients.turn() {
-            if let Heard::Own(BELL) = heard {
-                self.stopped();
+            match heard {
+                Heard::Own(BELL) => self.stopped(),
+                Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(_) | Heard::Client => {}
             }
         }
         self.look();

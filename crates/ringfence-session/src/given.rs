@@ -12,16 +12,53 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use ringfence_plan::{LandlockRule, MountOp, Rights, Rung};
 use ringfence_surface::{AbsPath, Access, Surface};
 
+use crate::text::Bytes;
 use crate::walk::os_path;
 
 /// The session's record.
 pub const RECORD: &str = "record";
 
+/// What was given to the session while it runs, beside its record.
+pub const GRANTS: &str = "grants";
+
+/// What takes its place in one step.
+pub(crate) const NEW_GRANTS: &str = "grants.new";
+
 /// ringfence itself.
 pub const PROGRAM: &str = "ringfence";
 
+/// How many claims fall short, where a client may show it.
+pub const SHORTFALLS: &str = "shortfalls";
+
+/// Where the hook says what it refused.
+pub const VERDICTS: &str = "verdicts";
+
 /// What every session is given.
-pub(crate) const FILES: [&str; 2] = [RECORD, PROGRAM];
+pub(crate) const FILES: [&str; 3] = [RECORD, PROGRAM, VERDICTS];
+
+/// The places that were given to a session since it began, the oldest first.
+///
+/// # Errors
+/// When the list is there and cannot be read.
+pub fn grants(given: &AbsPath) -> io::Result<Vec<AbsPath>> {
+    let text = match fs::read(os_path(&given.join(GRANTS))) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text?,
+    };
+    let paths: Vec<Bytes> = serde_json::from_slice(&text)?;
+    paths.iter().map(|path| path.path().ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
+}
+
+/// Says what is given now, whole or not at all.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn keep_grants(session: &AbsPath, paths: &[Bytes]) -> io::Result<()> {
+    let (new, place) = (dir(session).join(NEW_GRANTS), dir(session).join(GRANTS));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(os_path(&new))?;
+    io::Write::write_all(&mut file, &serde_json::to_vec(paths)?)?;
+    fs::rename(os_path(&new), os_path(&place))
+}
 
 /// What is given, in a session's directory.
 pub fn dir(session: &AbsPath) -> AbsPath {
@@ -31,6 +68,8 @@ pub fn dir(session: &AbsPath) -> AbsPath {
 /// How ringfence can be started inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reached {
+    /// Not at all.
+    Not,
     /// By a link.
     Linked,
     /// It is mounted.

@@ -135,7 +135,20 @@ impl Record {
         }
         let mut bytes = Vec::with_capacity(size as usize + 1);
         file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-        Self::from_bytes(&bytes, path)
+        Self::from_bytes(&bytes, path)?.with_grants(path)
+    }
+
+    /// With what was given to the session since. Nobody inside can write there either.
+    fn with_grants(mut self, path: &AbsPath) -> Result<Self, RecordError> {
+        let given = path.parent().unwrap_or_else(AbsPath::root);
+        let damaged = |_| RecordError::Damaged { path: given.join(crate::given::GRANTS) };
+        for place in crate::given::grants(&given).map_err(damaged)? {
+            // One that was there already changes nothing, and what is denied was not given.
+            if let Ok(surface) = self.surface.with_read(&place) {
+                self.surface = surface;
+            }
+        }
+        Ok(self)
     }
 
     /// The record that bytes say; `path` is for messages.

@@ -166,6 +166,8 @@ pub enum Occasion {
     Call,
     /// One call within a session, on streams that are made for it.
     CapturedCall,
+    /// The same, by a program that is not ringfence: nothing is given to it, neither a record nor ringfence itself.
+    EmbeddedCall,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -215,7 +217,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let stdio = match order.occasion {
         Occasion::Session | Occasion::Call => standards(surface),
-        Occasion::CapturedCall => Ok(Vec::new()),
+        Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Vec::new()),
     };
     let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
@@ -232,7 +234,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let copied = match order.occasion {
         Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
         // The session had them copied, and one that only looks changes no cache.
-        Occasion::Call | Occasion::CapturedCall => Ok(0),
+        Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(0),
     };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
@@ -308,6 +310,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
+    note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() {
@@ -370,9 +373,21 @@ fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
     }));
 }
 
+/// How many claims fall short, for whoever shows it inside. What every session lacks and nobody can change is among them.
+pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Result<()> {
+    if order.client.is_none() {
+        return Ok(());
+    }
+    let count = receipt.shortfalls().count();
+    fs::write(os_path(&given::dir(order.session.dir()).join(given::SHORTFALLS)), count.to_string())
+}
+
 /// Writes what the agent is given: the record of the session, and ringfence itself.
-fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
+    if order.occasion == Occasion::EmbeddedCall {
+        return Ok(Reached::Not);
+    }
     let record = Record {
         session: session.name().to_owned(),
         agent: order.agent.map(str::to_owned),
@@ -401,8 +416,10 @@ fn words(
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
+    let given = (order.occasion != Occasion::EmbeddedCall).then(|| given::dir(session.dir()));
     let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
+    let own =
+        Own { session: session.dir(), given, name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
@@ -567,7 +584,7 @@ fn idmap_for(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> 
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.
-fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
+pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);

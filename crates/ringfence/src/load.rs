@@ -140,6 +140,14 @@ impl<'m> Loader<'m> {
         self
     }
 
+    /// Resolves the files that do not depend on the project, and what is asked for.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resolve_own(mut self, args: &PolicyArgs) -> Result<Resolved, Failure> {
+        let layers = self.own()?;
+        let request = self.request(args)?;
+        resolved(&Inputs { layers, request }, &self.facts, &mut self.look)
+    }
+
     /// Resolves layers that were read here, as if nothing more was asked on the command line.
     pub(crate) fn resolve_layers(&mut self, layers: Vec<Layer>) -> Result<Resolved, Failure> {
         let request = self.request(&PolicyArgs::only(None))?;

@@ -20,6 +20,8 @@ pub struct Ground<'a> {
     pub rung: Rung,
     /// The home directory inside.
     pub home: &'a AbsPath,
+    /// What was given to the session for reading since it began.
+    pub grants: &'a [AbsPath],
     /// Whether git is kept from running what a repository names.
     pub git: Git,
 }
@@ -121,7 +123,7 @@ impl Place<'_> {
             path: Some(path.clone()),
             ..Refusal::new(refused(access), why, &remedy)
         };
-        if !verdict.is_allowed() {
+        if !verdict.is_allowed() && !(access == Access::Read && is_given(path, verdict.because, ground)) {
             let remedy = surface.remedy(path, access, &verdict).unwrap_or_default();
             return Err(refusal(format!("{access} of {path} is denied: {}{source}", verdict.because), remedy));
         }
@@ -133,6 +135,14 @@ impl Place<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Was it given since? What is denied inside of something given stays denied, unless that as a whole was given in spite of it.
+fn is_given(path: &AbsPath, because: Because<'_>, ground: &Ground<'_>) -> bool {
+    ground.grants.iter().filter(|grant| path.is_within(grant)).any(|grant| match because {
+        Because::View(_) => true,
+        Because::Rule(_) | Because::OnlyReadable(_) => ground.surface.decide(grant, Access::Read).because == because,
+    })
 }
 
 /// What to do where only the mode is in the way.

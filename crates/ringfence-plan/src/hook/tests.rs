@@ -83,7 +83,7 @@ impl Look for World {
 
 fn judged(dialect: Dialect, payload: &[u8], mode: Mode) -> Result<(), Refusal> {
     let (surface, home) = (surface(), abs("/home/u/.local/state/ringfence/sessions/1/home"));
-    let ground = Ground { surface: &surface, mode, rung: Rung::Native, home: &home, git: Git::Quiet };
+    let ground = Ground { surface: &surface, mode, rung: Rung::Native, home: &home, grants: &[], git: Git::Quiet };
     ToolCall::read(dialect, payload)?.judge(&ground, &mut World)
 }
 
@@ -282,6 +282,23 @@ fn k2_commands_and_lock_files() {
     assert_eq!(auto("Skill", r#"{"skill":"x"}"#), "ok");
     assert_eq!(auto("Write", r#"{"file_path":"/etc/x","content":""}"#), WRITE);
     assert_eq!(auto("Unknown", "{}"), TOOL);
+}
+
+/// What was given since the session began can be read, and no more than that.
+#[test]
+fn g5_what_was_given_can_be_read() {
+    let (surface, home) = (surface(), abs("/home/u/h"));
+    let grants = [abs("/opt/given"), abs("/home/u/.aws"), abs("/home/u")];
+    let verdict = |grants: &[AbsPath], tool: &str, path: &str| {
+        let ground =
+            Ground { surface: &surface, mode: Mode::Auto, rung: Rung::Native, home: &home, grants, git: Git::AsItIs };
+        let payload = call(Dialect::Claude, tool, &format!(r#"{{"file_path":"{path}","content":""}}"#));
+        ToolCall::read(Dialect::Claude, payload.as_bytes()).unwrap().judge(&ground, &mut Nothing).is_ok()
+    };
+    assert!(verdict(&grants, "Read", "/opt/given/x") && !verdict(&[], "Read", "/opt/given/x"));
+    assert!(!verdict(&grants, "Write", "/opt/given/x") && !verdict(&grants, "Read", "/opt/other"));
+    assert!(verdict(&grants, "Read", "/home/u/.aws/config") && verdict(&grants, "Read", "/home/u/notes"));
+    assert!(!verdict(&grants, "Read", "/home/u/.ssh/id"));
 }
 
 #[test]
@@ -492,7 +509,8 @@ fn some_path(seed: &mut u64) -> String {
 fn g5_ten_thousand_calls_agree_with_decide() {
     use ringfence_surface::Access;
     let (surface, home) = (surface(), abs("/home/u/h"));
-    let ground = Ground { surface: &surface, mode: Mode::Auto, rung: Rung::Native, home: &home, git: Git::AsItIs };
+    let ground =
+        Ground { surface: &surface, mode: Mode::Auto, rung: Rung::Native, home: &home, grants: &[], git: Git::AsItIs };
     let tools = [
         (Dialect::Claude, "Read", "file_path", Access::Read),
         (Dialect::Claude, "Write", "file_path", Access::Write),

@@ -36,7 +36,8 @@ fn world(policy: &str) -> World {
     facts.environment = BTreeMap::from([(b"HOME".to_vec(), place.path().join("home").as_os_str().as_bytes().to_vec())]);
     facts.session = Some(session.dir().clone());
     let surface = surface(policy, &facts);
-    let within = Within { surface, facts, state, side: Side::Outside, rung: Rung::Native, user: None };
+    let (rung, session_rung) = (Rung::Native, Rung::Native);
+    let within = Within { surface, facts, state, side: Side::Outside, rung, session_rung, user: None };
     World { within, project, _session: session, _place: place }
 }
 

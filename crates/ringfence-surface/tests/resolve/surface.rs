@@ -2,7 +2,7 @@
 
 use crate::host::{Host, abs};
 use ringfence_surface::policy::{Tier, View};
-use ringfence_surface::{Access, Effect, Governance, Role, Source};
+use ringfence_surface::{Access, Effect, Governance, Role, Source, Surface};
 
 /// G1: each of the six parts is there with its mode, and every entry remembers where it came from.
 #[test]
@@ -377,4 +377,47 @@ fn odd_places_to_start() {
         ("/home/u/.bashrc", "--"),
         ("/home/u/.config/ringfence/x", "r-"),
     ]);
+}
+
+/// K13: a place that is given later is readable, with what is denied in it, and nothing else changes.
+#[test]
+fn k13_a_place_that_is_given_later() {
+    use ringfence_surface::NotGiven;
+    let policy = "[files]\nread = [\"/srv/in\"]\ndeny = [\"**/.env\", \"/srv/other/keys\"]\n";
+    let surface = Host::new().project(policy).resolve().0.surface;
+    let given = surface.with_read(&abs("/srv/other")).expect("nothing denies it");
+    let can = |surface: &Surface, path: &str, access| surface.decide(&abs(path), access).is_allowed();
+    for (path, before, after) in [
+        ("/srv/other", false, true),
+        ("/srv/other/a", false, true),
+        ("/srv/other/a/.env", false, false),
+        ("/srv/other/keys/k", false, false),
+        ("/srv/another", false, false),
+        ("/srv/in/x", true, true),
+        ("/home/u/proj/x", true, true),
+        ("/home/u/.ssh/id", false, false),
+    ] {
+        assert_eq!((can(&surface, path, Access::Read), can(&given, path, Access::Read)), (before, after), "{path}");
+        let writes = (can(&surface, path, Access::Write), can(&given, path, Access::Write));
+        assert_eq!(writes.0, writes.1, "{path} is written");
+    }
+    let is_grant = |rule: &&ringfence_surface::Rule| rule.source == Source::Flag { name: "ringfence grant" };
+    assert_eq!(given.rules().iter().filter(is_grant).count(), 1);
+    for (path, is_there) in [
+        ("/srv/other/keys", false),
+        ("/srv/other/keys/x", false),
+        ("/srv/other/.env", false),
+        ("/home/u/.ssh", false),
+        ("/home/u/.ssh/id_ed25519", false),
+        ("/home/u/.local/state/ringfence", false),
+        ("/run/docker.sock", false),
+        ("/srv/in/x", true),
+        ("/home/u/proj/src", true),
+    ] {
+        match surface.with_read(&abs(path)) {
+            Err(NotGiven::Already { .. }) if is_there => {}
+            Err(NotGiven::Denied { .. }) if !is_there => {}
+            other => panic!("{path}: {other:?}"),
+        }
+    }
 }

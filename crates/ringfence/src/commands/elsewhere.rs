@@ -15,6 +15,86 @@ pub(crate) mod run {
     }
 }
 
+/// `ringfence exec`.
+pub(crate) mod exec {
+    use std::process::ExitCode;
+
+    use crate::cli::ExecArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(_: &ExecArgs) -> Result<ExitCode, Failure> {
+        Err(Failure::NotLinux)
+    }
+}
+
+/// `ringfence statusline`.
+pub(crate) mod statusline {
+    use std::process::ExitCode;
+
+    use crate::cli::StatuslineArgs;
+    use crate::error::Failure;
+    use crate::out;
+
+    /// There is never a session.
+    pub(crate) fn run(args: &StatuslineArgs) -> Result<ExitCode, Failure> {
+        if args.json {
+            out::print_json(&serde_json::json!({ "schema": crate::wire::SCHEMA, "session": null }))?;
+        } else {
+            out::print("ringfence: no session here\n")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The commands about sessions: none is ever started.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod sessions {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, OneArgs, PsArgs, RevokeArgs};
+    use crate::error::Failure;
+
+    pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
+        let PsArgs { all: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
+        let OneArgs { session: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, Failure> {
+        let LogsArgs { session: _, follow: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
+        show(args)
+    }
+
+    pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
+        let GcArgs { json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn grant(args: &GrantArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let GrantArgs { session: _, what: _, for_ms: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn revoke(args: &RevokeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let RevokeArgs { session: _, path: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn audit(args: &AuditArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let AuditArgs { verify: _, session: _, path: _, since: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence doctor`.
 pub(crate) mod doctor {
     use std::process::ExitCode;
@@ -64,6 +144,12 @@ mod tests {
         assert_eq!((failed.exit_code(), REFUSED), (125, 125));
         let expected = "only Linux has what the fence is made of, so no command is started on this system";
         assert_eq!(failed.to_string(), expected);
+        let cli = Cli::parse_from(["ringfence", "exec", "--within", "x", "--", "true"]);
+        let Command::Exec(args) = cli.command else { panic!("{cli:?}") };
+        assert!(matches!(super::exec::run(&args), Err(Failure::NotLinux)));
+        let cli = Cli::parse_from(["ringfence", "statusline"]);
+        let Command::Statusline(args) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(format!("{:?}", super::statusline::run(&args).unwrap()), format!("{:?}", ExitCode::SUCCESS));
         let cli = Cli::parse_from(["ringfence", "doctor"]);
         let Command::Doctor(args) = cli.command else { panic!("{cli:?}") };
         assert_eq!(super::doctor::answer()["verdict"]["rung"], serde_json::Value::Null);

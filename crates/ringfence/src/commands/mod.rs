@@ -6,6 +6,8 @@ mod completions;
 mod doctor;
 #[cfg(any(test, not(target_os = "linux")))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod exec;
 pub(crate) mod explain;
 pub(crate) mod hook;
 mod init;
@@ -18,6 +20,10 @@ mod render;
 #[cfg(target_os = "linux")]
 mod run;
 mod schema;
+#[cfg(target_os = "linux")]
+mod sessions;
+#[cfg(target_os = "linux")]
+mod statusline;
 mod trust;
 
 use std::path::Path;
@@ -28,19 +34,29 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, run};
+use elsewhere::{doctor, exec, run, sessions, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(args) => run::run(&args, managed),
+        Command::Exec(args) => exec::run(&args),
         Command::Explain(args) => explain::run(&args, managed),
         Command::Plan(args) => plan::run(&args, managed),
         Command::Render(args) => render::run(&args, managed),
+        Command::Statusline(args) => statusline::run(&args),
         Command::Check(args) => check::run(&args, managed),
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Ps(args) => sessions::ps(&args),
+        Command::Show(args) => sessions::show(&args),
+        Command::Logs(args) => sessions::logs(&args),
+        Command::Stop(args) => sessions::stop(&args),
+        Command::Gc(args) => sessions::gc(&args),
+        Command::Grant(args) => sessions::grant(&args, managed),
+        Command::Revoke(args) => sessions::revoke(&args, managed),
+        Command::Audit(args) => sessions::audit(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)

@@ -10,6 +10,8 @@ mod hook;
 mod init;
 #[cfg(target_os = "linux")]
 mod jail_exec;
+#[cfg(target_os = "linux")]
+mod library;
 mod plan;
 mod policy_files;
 mod run;

@@ -1,0 +1,102 @@
+//! What is to be given to a running session, looked at by whoever asks for it: what is denied in it is found before, so that the
+//! supervisor only has to carry it out.
+
+use std::io;
+
+use ringfence_plan::{Found, MountAccess, MountOp};
+use ringfence_surface::{AbsPath, HostFacts, Look, NotGiven, Role, Surface};
+use rustix::fs::FileType;
+
+use crate::desk::{Masked, Verb};
+use crate::look::facts_of;
+use crate::place::{open_place, open_root, relative};
+use crate::text::Bytes;
+use crate::walk::{Hidden, WalkError, walk};
+
+/// More denied things in one place are not masked one by one.
+const MOST_MASKED: usize = 1_000;
+
+/// Why something cannot be given.
+#[derive(Debug, thiserror::Error)]
+pub enum GiveError {
+    /// The session's own rules are against it.
+    #[error("it is not given")]
+    NotGiven(#[from] NotGiven),
+    /// What is denied in it cannot be found.
+    #[error("cannot find what is denied in it")]
+    Walk(#[from] WalkError),
+    /// More is denied in it than is masked.
+    #[error("{count} things in {path} are denied")]
+    TooMuch {
+        /// Which place.
+        path: AbsPath,
+        /// How many.
+        count: usize,
+    },
+    /// Neither a file nor a directory.
+    #[error("{path} is neither a file nor a directory")]
+    Kind {
+        /// Which.
+        path: AbsPath,
+    },
+    /// It cannot be looked at.
+    #[error("openat2({path}, O_PATH|O_NOFOLLOW, RESOLVE_NO_SYMLINKS)")]
+    Look {
+        /// Which.
+        path: AbsPath,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What is asked of the supervisor, and what of the place will not be seen.
+#[derive(Debug)]
+pub struct Asked {
+    /// For the session's [desk](crate::desk).
+    pub verb: Verb,
+    /// What is hidden although no rule denies it.
+    pub hidden: Vec<Hidden>,
+    /// How many things are denied in it.
+    pub masked: usize,
+}
+
+/// A place that was given already, for another time from now on.
+#[must_use]
+pub fn again(path: &AbsPath, for_ms: Option<u64>) -> Asked {
+    let verb = Verb::Grant { path: Bytes::new(path.as_bytes()), device: 0, inode: 0, for_ms, masked: Vec::new() };
+    Asked { verb, hidden: Vec::new(), masked: 0 }
+}
+
+/// A place to read. `path` must be real: links on the way already followed.
+///
+/// # Errors
+/// [`GiveError`].
+pub fn reading(
+    surface: &Surface,
+    facts: HostFacts,
+    path: &AbsPath,
+    for_ms: Option<u64>,
+    look: &mut dyn Look,
+) -> Result<Asked, GiveError> {
+    let given = surface.with_read(path)?;
+    let failed = |errno: rustix::io::Errno| GiveError::Look { path: path.clone(), source: errno.into() };
+    let status =
+        open_root().and_then(|top| open_place(top, &relative(path))).and_then(rustix::fs::fstat).map_err(failed)?;
+    if !matches!(FileType::from_raw_mode(status.st_mode), FileType::Directory | FileType::RegularFile) {
+        return Err(GiveError::Kind { path: path.clone() });
+    }
+    let facts = facts_of(&given, facts, look);
+    let shown = MountOp::Bind { path: path.clone(), access: MountAccess::ReadOnly, role: Role::Reference };
+    let walked = walk(&given, &facts, &[shown], &[])?;
+    let denied = walked.findings.denied.iter().filter(|(denied, _)| denied.is_within(path) && denied != path);
+    let masked: Vec<Masked> = denied
+        .map(|(path, kind)| Masked { path: Bytes::new(path.as_bytes()), directory: *kind == Found::Directory })
+        .collect();
+    if masked.len() > MOST_MASKED {
+        return Err(GiveError::TooMuch { path: path.clone(), count: masked.len() });
+    }
+    let (count, hidden) = (masked.len(), walked.hidden);
+    let path = Bytes::new(path.as_bytes());
+    let verb = Verb::Grant { path, device: status.st_dev, inode: status.st_ino, for_ms, masked };
+    Ok(Asked { verb, hidden, masked: count })
+}

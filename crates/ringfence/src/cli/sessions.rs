@@ -1,0 +1,178 @@
+//! The commands about sessions that run or have run.
+
+use std::ffi::OsString;
+
+use clap::{Args, ValueHint};
+
+/// List the sessions that run
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Also those that have ended, the newest first
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A session, and how to answer.
+#[derive(Debug, Args)]
+pub(crate) struct OneArgs {
+    /// Its name, or the beginning of it
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print what happened in a session
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Its name, or the beginning of it
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// Go on until it ends
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Print as JSON, one line for each event
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove what killed sessions left
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Give something to a running session
+///
+/// A place becomes readable inside at its own path, as it would be by `--ref` at the start: what is denied in it stays denied.
+#[derive(Debug, Args)]
+pub(crate) struct GrantArgs {
+    /// Its name, or the beginning of it
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) what: Wanted,
+    /// Take it away again after this time: 30s, 10m, 2h, 1d
+    #[arg(long = "for", value_name = "TIME", value_parser = duration_ms)]
+    pub(crate) for_ms: Option<u64>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Wanted {
+    /// Make this readable
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) read: Option<OsString>,
+    /// Make this writable; no running session can be given that yet
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) write: Option<OsString>,
+}
+
+/// Take away what was given to a running session
+///
+/// From now on it cannot be opened. What is open already stays open: only the end of the session takes that away.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// Its name, or the beginning of it
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// What was given
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: OsString,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print what happened in all sessions, or check that nothing of it was changed
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) verify: Option<AuditCommand>,
+    /// Only sessions whose name begins with this
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// Only what speaks of this path or something below it
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: Option<OsString>,
+    /// Only what happened since: 10m, 2h, 3d ago, or milliseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = since_ms)]
+    pub(crate) since: Option<u64>,
+    /// Print as JSON, one line for each event
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Check every line against the one before, and the last against the head
+    ///
+    /// Exits with 0 when the chain is whole, 1 when something was changed, cut or moved.
+    Verify {
+        /// Check that this line is among them: the NUMBER:HASH that an earlier check has printed
+        #[arg(long, value_name = "NUMBER:HASH")]
+        known: Option<String>,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `90s`, `10m`, `2h`, `1d` in milliseconds.
+fn duration_ms(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no time: write 30s, 10m, 2h or 1d");
+    let unit = match text.as_bytes().last() {
+        Some(b's') => 1_000,
+        Some(b'm') => 60_000,
+        Some(b'h') => 3_600_000,
+        Some(b'd') => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).filter(|ms| *ms > 0).ok_or_else(wrong)
+}
+
+/// A moment, in milliseconds since 1970.
+fn since_ms(text: &str) -> Result<u64, String> {
+    if let Ok(moment) = text.parse() {
+        return Ok(moment);
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
+    Ok(u64::try_from(now).unwrap_or(u64::MAX).saturating_sub(duration_ms(text)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, expected) in [
+            ("30s", Some(30_000)),
+            ("10m", Some(600_000)),
+            ("2h", Some(7_200_000)),
+            ("1d", Some(86_400_000)),
+            ("0s", None),
+            ("", None),
+            ("s", None),
+            ("-1s", None),
+            ("10", None),
+            ("1é", None),
+            ("99999999999999999999d", None),
+        ] {
+            assert_eq!(duration_ms(text).ok(), expected, "{text}");
+        }
+        assert_eq!(since_ms("12"), Ok(12));
+        assert!(since_ms("1h").is_ok_and(|moment| moment > 1_600_000_000_000));
+    }
+}

@@ -1,0 +1,115 @@
+//! The commands about sessions: which there are, what happened in them, their end.
+
+mod audit;
+mod grant;
+mod list;
+mod words;
+
+use std::process::ExitCode;
+
+use ringfence_session::desk::{Answer, Connection, Verb};
+use ringfence_session::store::{self, FindError, Found, Live};
+use ringfence_surface::AbsPath;
+
+use crate::cli::{GcArgs, OneArgs};
+use crate::error::Failure;
+use crate::host::{facts, os_path};
+use crate::out::{print, print_json, say};
+use crate::wire::SCHEMA;
+
+pub(crate) use audit::{audit, logs};
+pub(crate) use grant::{grant, revoke};
+pub(crate) use list::{ps, show};
+
+/// Where sessions keep their state: the user's own place, and for root the one that others can go through.
+pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
+    let mut states = vec![facts()?.own_directories().state.ok_or(Failure::NoHome)?];
+    let ours = AbsPath::root().join("var/lib/ringfence");
+    if rustix::process::geteuid().is_root() && !states.contains(&ours) && os_path(&ours).is_dir() {
+        states.push(ours);
+    }
+    Ok(states)
+}
+
+/// The live session that is meant, and where its state is.
+pub(super) fn live(prefix: &str) -> Result<(AbsPath, Live), Failure> {
+    first(prefix, |state| store::find(state, prefix))
+}
+
+/// The session that is meant, alive or not.
+pub(super) fn any(prefix: &str) -> Result<(AbsPath, Found), Failure> {
+    first(prefix, |state| store::find_any(state, prefix))
+}
+
+fn first<T>(prefix: &str, find: impl Fn(&AbsPath) -> Result<T, FindError>) -> Result<(AbsPath, T), Failure> {
+    let mut worst = FindError::NotFound { prefix: prefix.to_owned() };
+    for state in states()? {
+        match find(&state) {
+            Ok(found) => return Ok((state, found)),
+            Err(FindError::NotFound { .. }) => {}
+            Err(other) => worst = other,
+        }
+    }
+    Err(Failure::Find { source: worst })
+}
+
+/// Asks a session's supervisor.
+pub(super) fn ask(live: &Live, verb: Verb) -> Result<Answer, Failure> {
+    let unheard = |source| Failure::Control { id: live.id.clone(), source };
+    match Connection::open(&live.dir).and_then(|mut connection| connection.ask(verb)).map_err(unheard)? {
+        Answer::Refused { why, hint } => Err(Failure::Refused { why, hint }),
+        answer => Ok(answer),
+    }
+}
+
+/// Ends a session: the command is asked to, and after two seconds told.
+pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
+    let (_, live) = live(&args.session)?;
+    match ask(&live, Verb::Stop) {
+        Ok(_) => {}
+        // Without a socket the supervisor is asked by a signal, which it passes on.
+        Err(Failure::Control { .. }) if live.about.as_ref().is_ok_and(|about| about.rung == NO_VIEW) => signal(&live)?,
+        Err(other) => return Err(other),
+    }
+    if args.json {
+        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "asked": true }))?;
+    } else {
+        say(&format!("ringfence: session {} was asked to end", live.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The rung on which the command could reach a socket of the supervisor's.
+const NO_VIEW: &str = "landlock-only";
+
+fn signal(live: &Live) -> Result<(), Failure> {
+    let unheard = |source| Failure::Control { id: live.id.clone(), source };
+    let pid = live.about.as_ref().ok().and_then(|about| rustix::process::Pid::from_raw(about.pid.cast_signed()));
+    let pid = pid.ok_or_else(|| unheard(std::io::ErrorKind::NotFound.into()))?;
+    let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());
+    // The number is its supervisor's as long as the session lives, and the process that was opened is the one that had it then.
+    let is_alive = store::sessions(&live.dir.ancestors().nth(2).unwrap_or_else(AbsPath::root))
+        .is_ok_and(|sessions| sessions.iter().any(|other| other.id == live.id));
+    if !is_alive {
+        return Ok(());
+    }
+    let sent = process.and_then(|process| rustix::process::pidfd_send_signal(process, rustix::process::Signal::TERM));
+    sent.map_err(|errno| unheard(errno.into()))
+}
+
+/// Removes what killed sessions left.
+pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
+    let (mut killed, mut left) = (Vec::new(), Vec::new());
+    for state in states()? {
+        let collected = store::gc(&state);
+        killed.extend(collected.killed);
+        left.extend(collected.left.iter().map(ToString::to_string));
+    }
+    if args.json {
+        print_json(&serde_json::json!({ "schema": SCHEMA, "collected": killed, "left": left }))?;
+    } else {
+        let lines = killed.iter().map(|id| format!("collected {id}\n"));
+        print(&lines.chain(left.iter().map(|path| format!("left {path}\n"))).collect::<String>())?;
+    }
+    Ok(ExitCode::from(u8::from(!left.is_empty())))
+}

@@ -1,0 +1,95 @@
+//! `ringfence grant` and `ringfence revoke`: what is given to a running session, and taken away again.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use ringfence_session::desk::Verb;
+use ringfence_session::give;
+use ringfence_session::given;
+use ringfence_session::record::Record;
+use ringfence_session::store::{Grants, Live};
+use ringfence_session::text::Bytes;
+use ringfence_surface::{AbsPath, Access};
+
+use super::{ask, live};
+use crate::cli::{GrantArgs, PolicyArgs, RevokeArgs};
+use crate::error::Failure;
+use crate::host::{Recorder, os_path};
+use crate::load::Loader;
+use crate::out::{print_json, say};
+use crate::wire::SCHEMA;
+
+pub(crate) fn grant(args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let (_, live) = live(&args.session)?;
+    let Some(wanted) = &args.what.read else {
+        return Err(no_writes(&live));
+    };
+    if live.about.as_ref().is_ok_and(|about| about.grants == Grants::None) {
+        let why = "the view of this session cannot be changed".to_owned();
+        let hint = "end it, and name the place in the policy or with `--ref`".to_owned();
+        return Err(Failure::Refused { why, hint: Some(hint) });
+    }
+    let mut loader = Loader::new(managed)?;
+    let path = loader.absolute(Path::new(wanted))?;
+    let facts = loader.facts().clone();
+    let record = Record::read(&given::dir(&live.dir).join(given::RECORD));
+    let surface = record.map_err(|source| Failure::Record { source })?.surface;
+    let is_given = given::grants(&given::dir(&live.dir)).is_ok_and(|paths| paths.contains(&path));
+    let asked = if is_given {
+        give::again(&path, args.for_ms)
+    } else {
+        give::reading(&surface, facts, &path, args.for_ms, &mut Recorder::new(Vec::new()))
+            .map_err(|source| Failure::Give { source })?
+    };
+    within_ceiling(managed, surface.root(), &path)?;
+    for hidden in &asked.hidden {
+        say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
+    }
+    let masked = asked.masked;
+    ask(&live, asked.verb)?;
+    if args.json {
+        let path = Bytes::new(path.as_bytes());
+        let answer = serde_json::json!({ "schema": SCHEMA, "id": live.id, "read": path, "denied_in_it": masked });
+        print_json(&answer)?;
+    } else {
+        let masked = if masked == 0 { String::new() } else { format!("; {masked} things in it stay denied") };
+        say(&format!("ringfence: session {} can read {path}{masked}", live.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Landlock's rules cannot be added to, and they say where writes end.
+fn no_writes(live: &Live) -> Failure {
+    Failure::Refused {
+        why: "no place can be made writable while a session runs: Landlock admits writes only where the start did"
+            .into(),
+        hint: Some(format!("end session {} and name the place in `[files] write`, or give it to read", live.id)),
+    }
+}
+
+/// The administrator's file and the user's own, as they are now, must let it be named.
+fn within_ceiling(managed: &Path, project: &AbsPath, path: &AbsPath) -> Result<(), Failure> {
+    let mut asked = PolicyArgs::only(None);
+    asked.references.push(os_path(path).into());
+    let resolved = Loader::new(managed)?.standing_in(project.clone()).resolve_own(&asked)?;
+    let verdict = resolved.surface.decide(path, Access::Read);
+    if verdict.is_allowed() {
+        return Ok(());
+    }
+    let omitted = resolved.omissions.iter().map(|one| one.why.to_string()).next();
+    let why = omitted.unwrap_or_else(|| verdict.because.to_string());
+    Err(Failure::Refused { why: format!("{path} is not given: {why}"), hint: None })
+}
+
+pub(crate) fn revoke(args: &RevokeArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let (_, live) = live(&args.session)?;
+    let path = Loader::new(managed)?.absolute(Path::new(&args.path))?;
+    ask(&live, Verb::Revoke { path: Bytes::new(path.as_bytes()) })?;
+    if args.json {
+        let path = Bytes::new(path.as_bytes());
+        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "revoked": path }))?;
+    } else {
+        say(&format!("ringfence: session {} can open {path} no longer; what it has open stays open", live.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}

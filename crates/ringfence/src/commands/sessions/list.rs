@@ -1,0 +1,142 @@
+//! `ringfence ps` and `ringfence show`.
+
+use std::process::ExitCode;
+
+use ringfence_session::desk::{Answer, Given, Verb};
+use ringfence_session::store::{self, About, Found, Past};
+use ringfence_session::text::now_ms;
+use serde::Serialize;
+
+use super::words::{age, command, moment};
+use super::{any, ask, states};
+use crate::cli::{OneArgs, PsArgs};
+use crate::error::Failure;
+use crate::host::os_path;
+use crate::out::{print, print_json};
+use crate::wire::SCHEMA;
+
+/// A session in JSON.
+#[derive(Debug, Serialize)]
+struct Row {
+    id: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<About>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u8>,
+    /// Why nothing more is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grants: Option<Vec<Given>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answered {
+    schema: u32,
+    sessions: Vec<Row>,
+}
+
+pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
+    let mut rows = Vec::new();
+    for state in states()? {
+        let read = |source| Failure::Read { path: os_path(&state).into(), source };
+        rows.extend(store::sessions(&state).map_err(read)?.into_iter().map(|live| running(live.id, live.about)));
+        if args.all {
+            rows.extend(store::past(&state).map_err(read)?.0.into_iter().map(ended));
+        }
+    }
+    if args.json {
+        print_json(&Answered { schema: SCHEMA, sessions: rows })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    if !rows.is_empty() {
+        text.push_str("SESSION   STATE     AGE   PROJECT  COMMAND\n");
+    }
+    text.extend(rows.iter().map(line));
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
+    let row = match any(&args.session)?.1 {
+        Found::Past(past) => ended(*past),
+        Found::Live(live) => {
+            let now = ask(&live, Verb::Status).ok();
+            let mut row = running(live.id, live.about);
+            if let Some(Answer::Status { grants, stopped, .. }) = now {
+                (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));
+            }
+            row
+        }
+    };
+    if args.json {
+        print_json(&Answered { schema: SCHEMA, sessions: vec![row] })?;
+    } else {
+        print(&in_words(&row))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn running(id: String, about: std::io::Result<About>) -> Row {
+    let (session, unknown) = match about {
+        Ok(about) => (Some(about), None),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (None, Some("it is just starting".to_owned())),
+        Err(cause) => (None, Some(cause.to_string())),
+    };
+    Row { id, state: "running", session, ended_ms: None, code: None, unknown, grants: None, stopped: None }
+}
+
+fn ended(past: Past) -> Row {
+    Row {
+        id: past.about.id.clone(),
+        state: if past.code.is_some() { "ended" } else { "killed" },
+        session: Some(past.about),
+        ended_ms: Some(past.ended_ms),
+        code: past.code,
+        unknown: None,
+        grants: None,
+        stopped: Some(past.stopped),
+    }
+}
+
+fn line(row: &Row) -> String {
+    let Some(about) = &row.session else {
+        return format!("{:<9} {:<9} {}\n", row.id, row.state, row.unknown.as_deref().unwrap_or_default());
+    };
+    let state = match row.code {
+        Some(code) => format!("exit {code}"),
+        None => row.state.to_owned(),
+    };
+    let age = age(now_ms().saturating_sub(about.started_ms));
+    format!("{:<9} {state:<9} {age:<5} {}  {}\n", row.id, about.project.shown(), command(&about.command))
+}
+
+fn in_words(row: &Row) -> String {
+    let mut lines = vec![format!("session   {}", row.id), format!("state     {}", row.state)];
+    if let Some(why) = &row.unknown {
+        lines.push(format!("unknown   {why}"));
+    }
+    if let Some(about) = &row.session {
+        lines.push(format!("command   {}", command(&about.command)));
+        lines.push(format!("project   {}", about.project.shown()));
+        lines.push(format!("workdir   {}", about.workdir.shown()));
+        lines.push(format!("fence     {}", about.rung));
+        lines.push(format!("pid       {}", about.pid));
+        lines.push(format!("started   {}", moment(about.started_ms)));
+        lines.extend(about.shortfalls.iter().map(|short| format!("not held  {short}")));
+    }
+    lines.extend(row.ended_ms.map(|ms| format!("ended     {}", moment(ms))));
+    lines.extend(row.code.map(|code| format!("code      {code}")));
+    lines.extend(row.stopped.map(|count| format!("stopped   {count} kinds of things on the way out")));
+    for grant in row.grants.iter().flatten() {
+        let until = grant.until_ms.map(|ms| format!(" until {}", moment(ms))).unwrap_or_default();
+        lines.push(format!("granted   {} {}{until}", grant.access, grant.path.shown()));
+    }
+    lines.join("\n") + "\n"
+}

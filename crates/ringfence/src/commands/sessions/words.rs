@@ -1,0 +1,93 @@
+//! Events and moments in words.
+
+use ringfence_session::audit::{Event, What};
+use ringfence_session::text::Bytes;
+use ringfence_surface::Shown;
+
+/// `2026-11-15 16:02:11Z`.
+pub(super) fn moment(ms: u64) -> String {
+    let (days, second) = (ms / 86_400_000, ms / 1_000 % 86_400);
+    // The calendar from a day number, counted from the first of March of the year 0.
+    let day = days + 719_468;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// How long ago, in one word.
+pub(super) fn age(ms: u64) -> String {
+    match ms / 1_000 {
+        s @ 0..=119 => format!("{s}s"),
+        s @ 120..=7_199 => format!("{}m", s / 60),
+        s @ 7_200..=172_799 => format!("{}h", s / 3_600),
+        s => format!("{}d", s / 86_400),
+    }
+}
+
+/// A command as it was typed, for a terminal.
+pub(super) fn command(words: &[Bytes]) -> String {
+    words.iter().map(Bytes::shown).collect::<Vec<_>>().join(" ")
+}
+
+/// An event on one line.
+pub(super) fn event(event: &Event) -> String {
+    let session = event.session.as_deref().unwrap_or("-");
+    format!("{} {} {}", moment(event.at_ms), Shown(session.as_bytes()), what(&event.what))
+}
+
+fn what(what: &What) -> String {
+    let shown = |text: &str| Shown(text.as_bytes()).to_string();
+    let until = |until: &Option<u64>| until.map(|ms| format!(" until {}", moment(ms))).unwrap_or_default();
+    match what {
+        What::Start { path, command: words, rung, pid } => {
+            format!("start {} in {} ({}, supervisor {pid})", command(words), path.shown(), shown(rung))
+        }
+        What::Receipt { shortfalls, withheld, .. } => {
+            format!("receipt: {} claims not held, {} entries withheld", shortfalls.len(), withheld.len())
+        }
+        What::Failed { why } => format!("failed: {}", shown(why)),
+        What::End { code, stopped } => format!("end with code {code}, {stopped} kinds of things stopped"),
+        What::Killed => "its supervisor was killed".to_owned(),
+        What::Violation { tried, why, times } => format!("stopped {} ({times}): {}", shown(tried), shown(why)),
+        What::Verdict { tool, allowed, why, path } => {
+            let path = path.as_ref().map(|path| format!(" {}", path.shown())).unwrap_or_default();
+            format!("{} {}{path}: {}", if *allowed { "allowed" } else { "denied" }, shown(tool), shown(why))
+        }
+        What::Grant { path, access, until_ms } => {
+            format!("grant {} {}{}", shown(access), path.shown(), until(until_ms))
+        }
+        What::GrantHost { host, until_ms } => format!("grant host {}{}", shown(host), until(until_ms)),
+        What::Revoke { path, why } => format!("revoke {}: {}", path.shown(), shown(why)),
+        What::RevokeHost { host, why } => format!("revoke host {}: {}", shown(host), shown(why)),
+        What::GrantRefused { asked, why } => format!("not granted {}: {}", shown(asked), shown(why)),
+        What::Torn { bytes, .. } => format!("half a line of {bytes} bytes was found at the end, and set right"),
+        What::Broken { found } => format!("BROKEN: {}", shown(found)),
+        What::Pruned { through, .. } => format!("the lines up to {through} were removed, since there is a limit"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments() {
+        for (ms, expected) in [
+            (0, "1970-01-01 00:00:00Z"),
+            (951_782_400_000, "2000-02-29 00:00:00Z"),
+            (1_735_689_599_999, "2024-12-31 23:59:59Z"),
+            (1_794_758_531_000, "2026-11-15 16:02:11Z"),
+        ] {
+            assert_eq!(moment(ms), expected);
+        }
+        for (ms, expected) in [(0, "0s"), (119_000, "119s"), (120_000, "2m"), (7_200_000, "2h"), (172_800_000, "2d")] {
+            assert_eq!(age(ms), expected);
+        }
+    }
+}
