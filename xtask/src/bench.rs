@@ -10,6 +10,7 @@ mod hook;
 mod many;
 pub(crate) mod net;
 mod start;
+mod within;
 pub(crate) mod work;
 
 use std::fs;
@@ -50,12 +51,24 @@ pub(crate) enum Part {
     Hook,
     /// Single calls.
     Calls,
+    /// Calls within a session.
+    Within,
 }
 
 impl Part {
     /// The part with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Hook, Self::Calls];
+        let all = [
+            Self::Decide,
+            Self::Files,
+            Self::Start,
+            Self::Net,
+            Self::Many,
+            Self::Work,
+            Self::Hook,
+            Self::Calls,
+            Self::Within,
+        ];
         all.into_iter().find(|part| part.name() == name)
     }
 
@@ -69,6 +82,7 @@ impl Part {
             Self::Work => "work",
             Self::Hook => "hook",
             Self::Calls => "calls",
+            Self::Within => "within",
         }
     }
 }
@@ -151,6 +165,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Calls) {
         calls::run(ground)?;
+    }
+    if parts.has(Part::Within) {
+        within::run(ground, rules, &mut bars)?;
     }
     bars.judge()
 }

@@ -12,6 +12,7 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::record::RecordError;
 use crate::store::{self, FindError};
 use crate::terminal::Lifeline;
 
@@ -21,6 +22,9 @@ pub enum NotWithin {
     /// None of that name runs.
     #[error(transparent)]
     Find(#[from] FindError),
+    /// What it may touch cannot be read back.
+    #[error("cannot tell what the session may touch")]
+    Record(#[from] RecordError),
     /// It ended while it was looked at.
     #[error("session {name} has ended")]
     Over {

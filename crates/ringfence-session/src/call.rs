@@ -14,9 +14,11 @@ use ringfence_plan::{Claim, Fence, Lines, Plan, Rung, Shortfall, claims, compile
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, HostFacts, Look, SubPolicy, Surface, Widens};
 
-use crate::alive::Watched;
+use crate::alive::{self, Found, NotWithin, Watched};
+use crate::given;
 use crate::launch::{Ended, Running, StartError};
 use crate::look::facts_of;
+use crate::record::Record;
 use crate::start::{Occasion, Order, PrepareError, Ready, prepare};
 use crate::store::Session;
 use crate::walk::os_path;
@@ -86,6 +88,24 @@ pub struct Laid {
 }
 
 impl Within {
+    /// A session of the caller's that runs, and what calls in it are made within.
+    ///
+    /// # Errors
+    /// [`NotWithin`].
+    pub fn session(name: &str, facts: HostFacts) -> Result<(Self, Found), NotWithin> {
+        let own = facts.own_directories().state;
+        // Without a view, those who work for root go through this one.
+        let shared = rustix::process::geteuid().is_root().then(|| AbsPath::root().join("var/lib/ringfence"));
+        let states: Vec<AbsPath> = own.into_iter().chain(shared).collect();
+        let found = alive::within(&states, name)?;
+        let Record { surface, rung: session_rung, .. } = Record::read(&given::dir(found.dir()).join(given::RECORD))?;
+        let look = |source| NotWithin::Look { dir: found.dir().clone(), source };
+        let user = worker(found.dir()).map_err(look)?;
+        let state = found.dir().parent().and_then(|sessions| sessions.parent()).unwrap_or_else(AbsPath::root);
+        let (side, rung) = (Side::Outside, Rung::Native);
+        Ok((Self { surface, facts, state, side, rung, session_rung, user }, found))
+    }
+
     /// Lays out one call. `occasion` says on which streams it will be.
     ///
     /// # Errors
@@ -94,6 +114,20 @@ impl Within {
         &self,
         policy: &SubPolicy,
         command: &[OsString],
+        occasion: Occasion,
+        look: &mut dyn Look,
+    ) -> Result<Laid, CallError> {
+        self.lay_out_with(policy, (command, &[]), occasion, look)
+    }
+
+    /// The same with variables that whoever calls sets itself. They are not the session's, and no policy is asked about them.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn lay_out_with(
+        &self,
+        policy: &SubPolicy,
+        (command, variables): (&[OsString], &[(OsString, OsString)]),
         occasion: Occasion,
         look: &mut dyn Look,
     ) -> Result<Laid, CallError> {
@@ -116,6 +150,7 @@ impl Within {
             mode: Mode::AcceptEdits,
             lines: Lines::Short,
             occasion,
+            variables,
         };
         let ready = prepare(&order, look)?;
         let short = self.short(policy, &ready);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
 use ringfence_fs::{Root, Writable};
+use ringfence_surface::command::{Class, Git, LONGEST_LINE, classify, literal_words};
 use ringfence_surface::policy::{Bytes, EnvName, Format, PolicyFile, Task, Wall};
 use ringfence_surface::text::{Diagnostic, PolicyText};
 use ringfence_surface::{
@@ -161,6 +162,28 @@ pub fn files(bytes: &[u8]) {
     assert_eq!(left, ["d", "f"], "the outside was changed");
     assert_eq!(std::fs::read(outside.join("f")).expect("it is there"), b"SECRET");
     assert_eq!(std::fs::read_dir(outside.join("d")).expect("it is there").count(), 0);
+}
+
+/// Classifies a line, and says why. Two lines one after the other are read-only if both are.
+///
+/// # Panics
+/// When the answer is wrong in itself.
+pub fn command(bytes: &[u8]) {
+    let class = classify(bytes, Git::Quiet);
+    if let Class::Mutating(mutation) = &class {
+        let said = mutation.to_string();
+        assert!(!said.is_empty() && said.chars().all(|c| !c.is_control()), "{said:?} moves the cursor");
+        assert!(mutation.at.start <= mutation.at.end && mutation.at.end <= bytes.len(), "{said}: {:?}", mutation.at);
+    }
+    if class == Class::ReadOnly {
+        let with = |after: &[u8]| classify(&[bytes, after].concat(), Git::Quiet);
+        assert_ne!(with(b"\nrm x"), Class::ReadOnly, "what follows is not seen");
+        assert!(bytes.len() + 4 > LONGEST_LINE || with(b"\npwd") == Class::ReadOnly, "what follows makes a difference");
+        assert_eq!(classify(bytes, Git::Quiet), class, "it is another one now");
+    }
+    // Without its settings git is at most as harmless.
+    assert!(class == Class::ReadOnly || classify(bytes, Git::AsItIs) != Class::ReadOnly);
+    let _ = literal_words(bytes);
 }
 
 fn check_refusal(said: &[Diagnostic]) {

@@ -204,6 +204,22 @@ fn no_script_of_changes_reaches_the_outside() {
     }
 }
 
+/// The tables of lines, mutated.
+#[test]
+fn k2_no_line_makes_the_classifier_panic() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ringfence-surface/tests/command");
+    let tables = ["bypass.txt", "programs.txt", "syntax.txt"].map(|name| fs::read_to_string(root.join(name)));
+    let text = tables.map(|table| table.expect("the tables are in the tree")).concat();
+    let lines = text.lines().filter_map(|line| line.split_once(" | "));
+    let seeds: Vec<Vec<u8>> = lines.map(|(_, line)| line.replace("\\n", "\n").into_bytes()).collect();
+    assert!(seeds.len() > 600, "only {} seeds", seeds.len());
+    let mut random = Random(0x1405_7b7e_f767_814f);
+    for _ in 0..INPUTS {
+        let input = Shown(mutated(&seeds, &mut random));
+        fuzz::command(&input.0);
+    }
+}
+
 /// Shows the input when a test panics over it.
 struct Shown(Vec<u8>);
 

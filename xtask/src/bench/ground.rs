@@ -46,6 +46,11 @@ impl Ground {
         self.dir.join("bin/ringfence-plain")
     }
 
+    /// An orchestrator that makes calls within a session.
+    pub(super) fn calls(&self) -> PathBuf {
+        self.dir.join("bin/calls")
+    }
+
     /// This program, as a helper inside the fence: programs of the project can be read there.
     pub(super) fn helper(&self) -> PathBuf {
         self.project().join("helper")
@@ -93,7 +98,12 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
     let handed_out = dist::build(root)?;
     let plain = dist::target_directory(root).join("release/ringfence");
     // Building takes longer than a quick run: it measures what is handed out, and nothing else.
-    let plain = if effort == Effort::Full && parts.has(Part::Start) {
+    let release = dist::target_directory(root).join("release");
+    if parts.has(Part::Within) {
+        let example = ["build", "--release", "-p", "ringfence", "-p", "ringfence-session", "--bin", "ringfence"];
+        must_succeed(cargo(root, &example).args(["--example", "calls"]))?;
+    }
+    let plain = if effort == Effort::Full && parts.has(Part::Start) || parts.has(Part::Within) {
         must_succeed(&mut cargo(root, &["build", "--release", "-p", "ringfence"]))?;
         plain
     } else {
@@ -105,6 +115,9 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
     let place = place.map_err(|cause| failed(&base, &cause))?;
     let ground = Ground::at(place.path());
     lay_out(&ground, &handed_out, &plain).map_err(|cause| failed(&ground.dir, &cause))?;
+    if parts.has(Part::Within) {
+        fs::copy(release.join("examples/calls"), ground.calls()).map_err(|cause| failed(&ground.calls(), &cause))?;
+    }
     if effort == Effort::Full && parts.has(Part::Work) {
         bring_toolchain(&ground)?;
     }

@@ -123,7 +123,8 @@ impl Place<'_> {
             path: Some(path.clone()),
             ..Refusal::new(refused(access), why, &remedy)
         };
-        if !verdict.is_allowed() && !(access == Access::Read && is_given(path, verdict.because, ground)) {
+        let is_given = access == Access::Read && is_given(path, verdict.because, ground);
+        if !verdict.is_allowed() && !is_given {
             let remedy = surface.remedy(path, access, &verdict).unwrap_or_default();
             return Err(refusal(format!("{access} of {path} is denied: {}{source}", verdict.because), remedy));
         }

@@ -6,8 +6,8 @@ use std::io::{self, Read as _};
 use std::process::ExitCode;
 
 use ringfence_plan::{Rung, Shortfall};
-use ringfence_session::alive::{self, Found};
-use ringfence_session::call::{CallError, Laid, Side, Within, worker};
+use ringfence_session::alive::Found;
+use ringfence_session::call::{CallError, Laid, Side, Within};
 use ringfence_session::capture::{Came, Terms, capture};
 use ringfence_session::given;
 use ringfence_session::launch::Ended;
@@ -15,7 +15,7 @@ use ringfence_session::probe;
 use ringfence_session::record::Record;
 use ringfence_session::start::Occasion;
 use ringfence_surface::policy::Tier;
-use ringfence_surface::{AbsPath, HostFacts, SubPolicy};
+use ringfence_surface::{AbsPath, SubPolicy};
 use rustix::fd::AsFd as _;
 
 use super::{receipt, run};
@@ -39,12 +39,11 @@ pub(crate) fn run(args: &ExecArgs) -> Result<ExitCode, Failure> {
 }
 
 fn attempt(args: &ExecArgs) -> Result<u8, Failure> {
-    let session = Session::find(&args.within)?;
-    let mut within = session.within()?;
+    let (mut within, session) = session(&args.within)?;
     let mut look = Recorder::new(Vec::new());
     let asked = policy::asked(args, &within, &mut look)?;
     loop {
-        match make(args, &within, &asked, &session) {
+        match make(args, &within, &asked, session.as_ref()) {
             Err(failure) if within.rung == Rung::Native && failure.is_the_hosts() && probe::native().is_err() => {
                 within.rung = Rung::LandlockOnly;
             }
@@ -53,61 +52,18 @@ fn attempt(args: &ExecArgs) -> Result<u8, Failure> {
     }
 }
 
-/// The session, as it is found from here.
-enum Session {
-    /// It runs beside us.
-    Beside(Box<(Found, Record)>),
-    /// We are in it.
-    Around(Box<Record>),
-}
-
-impl Session {
-    fn find(name: &str) -> Result<Self, Failure> {
-        if let Some(record) = around(name)? {
-            return Ok(Self::Around(Box::new(record)));
-        }
-        let facts = facts()?;
-        let own = facts.own_directories().state.ok_or(Failure::NoHome)?;
-        // Without a view, those who work for root go through this one.
-        let shared = rustix::process::geteuid().is_root().then(|| AbsPath::root().join("var/lib/ringfence"));
-        let states: Vec<AbsPath> = [own].into_iter().chain(shared).collect();
-        let found = alive::within(&states, name).map_err(|source| Failure::Within { source })?;
-        let record = Record::read(&given::dir(found.dir()).join(given::RECORD));
-        let record = record.map_err(|source| Failure::Record { source })?;
-        Ok(Self::Beside(Box::new((found, record))))
-    }
-
-    /// What calls are made within.
-    fn within(&self) -> Result<Within, Failure> {
-        let facts: HostFacts = facts()?;
-        match self {
-            Self::Beside(both) => {
-                let (found, record) = both.as_ref();
-                let own = || found.dir().parent()?.parent();
-                let state = own().ok_or(Failure::NoHome)?;
-                let look = |source| Failure::Read { path: crate::host::os_path(found.dir()).into(), source };
-                let user = worker(found.dir()).map_err(look)?;
-                let (surface, session_rung) = (record.surface.clone(), record.rung);
-                let (side, rung) = (Side::Outside, Rung::Native);
-                Ok(Within { surface, facts, state, side, rung, session_rung, user })
-            }
-            Self::Around(record) => {
-                // The session's own temporary files are where it may write, whoever else looks on.
-                let state = record.home.parent().ok_or(Failure::NoHome)?.join("tmp/.ringfence");
-                let rung = if probe::native().is_ok() { Rung::Native } else { Rung::LandlockOnly };
-                let (surface, session_rung) = (record.surface.clone(), record.rung);
-                Ok(Within { surface, facts, state, side: Side::Inside, rung, session_rung, user: None })
-            }
-        }
-    }
-
-    /// The session that somebody else runs, whose end is the end of the call.
-    fn beside(&self) -> Option<&Found> {
-        match self {
-            Self::Beside(both) => Some(&both.0),
-            Self::Around(_) => None,
-        }
-    }
+/// What calls are made within, and the session whose end is the end of the call, if that runs beside us.
+fn session(name: &str) -> Result<(Within, Option<Found>), Failure> {
+    let facts = facts()?;
+    let Some(record) = around(name)? else {
+        let (within, found) = Within::session(name, facts).map_err(|source| Failure::Within { source })?;
+        return Ok((within, Some(found)));
+    };
+    // The session's own temporary files are where it may write, whoever else looks on.
+    let state = record.home.parent().ok_or(Failure::NoHome)?.join("tmp/.ringfence");
+    let rung = if probe::native().is_ok() { Rung::Native } else { Rung::LandlockOnly };
+    let Record { surface, rung: session_rung, .. } = record;
+    Ok((Within { surface, facts, state, side: Side::Inside, rung, session_rung, user: None }, None))
 }
 
 /// The record of the session that we are in, if it is the one that is meant. Whoever runs inside may have put another in its
@@ -123,7 +79,7 @@ fn around(name: &str) -> Result<Option<Record>, Failure> {
     Record::read(&path).map(Some).map_err(|source| Failure::Record { source })
 }
 
-fn make(args: &ExecArgs, within: &Within, asked: &SubPolicy, session: &Session) -> Result<u8, Failure> {
+fn make(args: &ExecArgs, within: &Within, asked: &SubPolicy, session: Option<&Found>) -> Result<u8, Failure> {
     let is_captured = args.json || args.max_output.is_some();
     let occasion = if is_captured { Occasion::CapturedCall } else { Occasion::Call };
     let mut within = within.clone();
@@ -137,7 +93,7 @@ fn make(args: &ExecArgs, within: &Within, asked: &SubPolicy, session: &Session) 
     }
     let started = |source| Failure::Start { source };
     if !is_captured {
-        let watched = session.beside().map(Found::watched).transpose();
+        let watched = session.map(Found::watched).transpose();
         let watched = watched.map_err(|source| Failure::Output { source })?;
         let ended = laid.run(watched).map_err(started)?;
         tell(&ended, asked);
@@ -149,7 +105,7 @@ fn make(args: &ExecArgs, within: &Within, asked: &SubPolicy, session: &Session) 
         input: &input,
         keep: args.max_output.unwrap_or(KEPT),
         timeout: laid.surface.caps().wall.as_ref().map(|cap| cap.value),
-        session: session.beside(),
+        session,
     };
     let came = capture(laid, &terms).map_err(started)?;
     tell(&came.ended, asked);

@@ -216,6 +216,7 @@ impl Ladder<'_> {
             mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
+            variables: &[],
         }
     }
 
