@@ -179,8 +179,10 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Event, Blocked> {
         grants: &given::grants(&arguments.given).unwrap_or_default(),
         git: git(|name| std::env::var_os(name)),
     };
-    call.judge(&ground, &mut crate::host::Recorder::new(Vec::new())).map_err(blocked)?;
-    Ok(call.event)
+    let judged = call.judge(&ground, &mut crate::host::Recorder::new(Vec::new())).map_err(blocked);
+    // The process ends with the answer. To take a few thousand rules apart first would only keep the client waiting.
+    std::mem::forget(record);
+    judged.map(|()| call.event)
 }
 
 /// Elsewhere there are no sessions.
