@@ -75,7 +75,7 @@ pub fn bwrap(mounts: &[MountOp], places: &Places, starter: Starter) -> Result<Ve
         words.mount(op, places);
     }
     for op in mounts {
-        if let MountOp::Hollow { path } = op {
+        if let MountOp::Hollow { path } | MountOp::Rebuilt { path } = op {
             words.add("--remount-ro", &[path.as_bytes()]);
         }
     }
@@ -102,15 +102,18 @@ impl Words {
 
     /// Bubblewrap makes the directories above a mount for whoever starts it alone; here another goes through them.
     fn parents(&mut self, op: &MountOp, before: &[MountOp], made: &mut BTreeSet<AbsPath>) {
-        if !matches!(op, MountOp::Bind { .. } | MountOp::Private { .. } | MountOp::Link { .. }) {
+        if !matches!(op, MountOp::Bind { .. } | MountOp::Private { .. } | MountOp::Link { .. } | MountOp::Own { .. }) {
             return;
         }
         let is_shown =
             |dir: &AbsPath| before.iter().any(|op| matches!(op, MountOp::Bind { path, .. } if dir.is_within(path)));
         let mut above: Vec<AbsPath> = op.destination().ancestors().skip(1).filter(|dir| !dir.is_root()).collect();
         above.reverse();
-        let is_private =
-            |dir: &AbsPath| before.iter().any(|op| matches!(op, MountOp::Private { path, .. } if path == dir));
+        let is_private = |dir: &AbsPath| {
+            before
+                .iter()
+                .any(|op| matches!(op, MountOp::Private { path, .. } | MountOp::Rebuilt { path } if path == dir))
+        };
         for dir in above {
             if is_private(&dir) {
                 continue;
@@ -134,6 +137,7 @@ impl Words {
             MountOp::Mask { path, kind: Found::Directory } => self.bind("--ro-bind", &places.mask_directory, path),
             MountOp::Program { path, source } => self.bind("--ro-bind", source, path),
             MountOp::Own { path, name } => self.bind("--ro-bind", &places.session.join(name), path),
+            MountOp::Rebuilt { path } => self.add("--perms", &[b"0755", b"--tmpfs", path.as_bytes()]),
             MountOp::Hollow { path } => self.add("--perms", &[b"0111", b"--tmpfs", path.as_bytes()]),
             MountOp::Private { path, .. } => self.private(path, places),
         }

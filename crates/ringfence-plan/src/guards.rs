@@ -122,6 +122,7 @@ mod tests {
             MountOp::Mask { path, .. } => format!("mask {path}"),
             MountOp::Freeze { path } => format!("freeze {path}"),
             MountOp::Own { path, .. } => format!("own {path}"),
+            MountOp::Rebuilt { path } => format!("rebuilt {path}"),
             MountOp::Program { path, .. } => format!("program {path}"),
             MountOp::Hollow { path } => format!("hollow {path}"),
             MountOp::Link { path, .. } => format!("link {path}"),

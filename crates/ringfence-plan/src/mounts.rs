@@ -72,6 +72,11 @@ pub enum MountOp {
         /// What it is called in the session's directory.
         name: String,
     },
+    /// A directory of the host made anew, so that a name can be added to it: what the host has in it is mounted afterwards.
+    Rebuilt {
+        /// Where.
+        path: AbsPath,
+    },
     /// ringfence itself, read-only, in the session's directory: where it really is may not be shown, or may be written.
     Program {
         /// Where.
@@ -107,6 +112,7 @@ impl MountOp {
             | Self::Mask { path, .. }
             | Self::Freeze { path }
             | Self::Own { path, .. }
+            | Self::Rebuilt { path }
             | Self::Program { path, .. }
             | Self::Hollow { path } => path,
         }

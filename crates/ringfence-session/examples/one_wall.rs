@@ -65,6 +65,7 @@ fn run() -> io::Result<u8> {
         Walls::View => without_landlock(&mut plan),
     }
     let order = Order {
+        client: None,
         agent: None,
         mode: ringfence_surface::policy::Mode::AcceptEdits,
         surface: &surface,

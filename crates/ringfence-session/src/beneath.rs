@@ -74,6 +74,19 @@ impl Dir {
         }
     }
 
+    /// Writes a small file that only its owner reads.
+    pub(crate) fn put_secret(&self, name: &[u8], content: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let mut file = File::from(file);
+        file.write_all(content).and_then(|()| self.hand_over(&file))
+    }
+
+    /// Makes a symbolic link.
+    pub(crate) fn link(&self, name: &[u8], target: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.fd, name)?)
+    }
+
     /// Copies a file.
     pub(crate) fn copy(&self, name: &[u8], mut from: &File) -> io::Result<()> {
         self.make(name, |mut file| io::copy(&mut from, &mut file).map(drop))

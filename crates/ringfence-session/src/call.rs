@@ -109,6 +109,7 @@ impl Within {
             session: &session,
             command,
             user: self.user,
+            client: None,
             agent: None,
             mode: Mode::AcceptEdits,
             lines: Lines::Short,

@@ -33,6 +33,8 @@ pub(crate) struct Own<'a> {
     pub(crate) signing: Signing,
     pub(crate) doors: &'a Doors,
     pub(crate) secrets: &'a Secrets,
+    /// What the agent's client is told.
+    pub(crate) client: &'a [(&'static str, Vec<u8>)],
 }
 
 /// Builds the environment from the caller's.
@@ -88,6 +90,7 @@ pub(crate) fn build(
     for (name, value) in toolchains(caller, surface, facts, look) {
         variables.insert(name, value);
     }
+    variables.extend(own.client.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.clone())));
     own.secrets.hide(&mut variables);
     variables
 }

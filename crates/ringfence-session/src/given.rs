@@ -76,7 +76,10 @@ pub(crate) enum Reached {
 /// When its own path cannot be found, or the place cannot be made.
 pub(crate) fn program(surface: &Surface, rung: Rung, session: &AbsPath) -> io::Result<Reached> {
     let path = dir(session).join(PROGRAM);
-    let source = fs::read_link("/proc/self/exe")?;
+    let source = fs::read_link("/proc/self/exe").map_err(|cause| match cause.kind() {
+        kind @ io::ErrorKind::NotFound => io::Error::new(kind, "/proc is not there"),
+        _ => cause,
+    })?;
     let source = AbsPath::lexical(source.as_os_str().as_bytes()).map_err(io::Error::other)?;
     let may = |access| surface.decide(&source, access).is_allowed();
     let is_safe = may(Access::Read) && !may(Access::Write);

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod account;
+pub mod agent;
 mod aliases;
 pub mod alive;
 mod arguments;

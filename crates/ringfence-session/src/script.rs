@@ -208,7 +208,11 @@ impl Layout<'_> {
                 self.grounds.insert(path.clone(), Ground::Host);
             }
             MountOp::Bind { path, access, role } => self.bind(path, *access, *role)?,
-            MountOp::Cover { path } => self.bind(path, MountAccess::ReadWrite, Role::Write)?,
+            MountOp::Cover { path } => {
+                // The session's own directories belong to whoever works in them, whoever owns the project.
+                let role = if path.is_within(self.session) { Role::Scratch } else { Role::Write };
+                self.bind(path, MountAccess::ReadWrite, role)?;
+            }
             MountOp::Link { path, target } => {
                 self.parents(path);
                 self.steps.push(Step::Symlink { target: c_string(target), path: relative(path) });
@@ -225,6 +229,7 @@ impl Layout<'_> {
             MountOp::Own { path, name } => self.own_file(path, &self.session.join(name))?,
             MountOp::Program { path, source } => self.own_file(path, source)?,
             MountOp::Hollow { path } => self.hollow(path),
+            MountOp::Rebuilt { path } => self.rebuilt(path),
         }
         Ok(())
     }
@@ -324,6 +329,19 @@ impl Layout<'_> {
         self.steps.push(Step::Mount { kind: c"tmpfs", to: self.target(path), flags, data });
         self.seals.push(relative(path));
         self.grounds.insert(path.clone(), Ground::Own(0o111));
+    }
+
+    /// A directory of ours with the host's names in it, which are mounted afterwards.
+    fn rebuilt(&mut self, path: &AbsPath) {
+        if matches!(self.ground(path), Ground::Own(_)) {
+            self.parents(path);
+            self.mkdir(path);
+            return;
+        }
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        self.steps.push(Step::Mount { kind: c"tmpfs", to: self.target(path), flags, data: c"mode=0755" });
+        self.seals.push(relative(path));
+        self.grounds.insert(path.clone(), Ground::Own(0o755));
     }
 
     /// `/tmp` is the session's own directory on disk; the rest is made of nothing.

@@ -19,6 +19,7 @@ use ringfence_sys::seccomp;
 use rustix::fs::{AtFlags, Gid, Uid};
 
 use crate::account;
+use crate::agent::{self, Furnished, Furnishing};
 use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
@@ -144,6 +145,8 @@ pub struct Order<'a> {
     pub command: &'a [OsString],
     /// Who runs it where root starts it: user and group.
     pub user: Option<(u32, u32)>,
+    /// What the agent's client is started with, where the command is one.
+    pub client: Option<&'a Furnishing>,
     /// Which client the command is, if it is one that ringfence knows.
     pub agent: Option<&'a str>,
     /// How much its tool calls are held back.
@@ -183,6 +186,8 @@ pub struct Ready {
     pub grants: Grants,
     /// Who runs the command.
     pub identity: Identity,
+    /// Why the agent remembers nothing of earlier sessions, if it should.
+    pub forgetful: Option<io::Error>,
 }
 
 /// What becomes of signatures under commits.
@@ -222,6 +227,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
     let signing = home::furnish(&ground, session.dir(), look).map_err(|source| PrepareError::Home { source })?;
+    let client = order.client.map(|client| client.write(session.dir(), ground.owner)).transpose();
+    let mut client = client.map_err(|source| PrepareError::Home { source })?;
     let copied = match order.occasion {
         Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
         // The session had them copied, and one that only looks changes no cache.
@@ -241,6 +248,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
+    freeze(&mut walked, client.as_ref(), rung);
     let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
@@ -305,6 +313,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if rung.has_view() {
         mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
     }
+    if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
+        mounts = agent::with_room(mounts, &client.shown, look);
+        mounts.extend(client.shown.iter().map(|(path, name)| MountOp::Own { path: path.clone(), name: name.clone() }));
+    }
     if let Reached::Mounted(op) = program {
         mounts.push(op);
     }
@@ -330,7 +342,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Signing::AskedByRepository => Commits::AsAsked,
     };
     let unwritable = idmap.err();
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity })
+    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
 }
 
 /// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
@@ -340,6 +353,21 @@ fn grants(shape: &Shape) -> Grants {
         Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
         Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => Grants::None,
     }
+}
+
+/// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
+fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
+    let frozen = client.map(|client| client.frozen.as_slice()).unwrap_or_default();
+    if rung.has_view() {
+        walked.findings.protected.extend(frozen.iter().cloned());
+        return;
+    }
+    let reason = "Landlock takes nothing away below a directory that can be written";
+    walked.shortfalls.extend(frozen.iter().map(|path| Shortfall {
+        claim: Claim::Protected { pattern: path.to_string() },
+        layer: LayerName::Landlock,
+        reason: reason.to_owned(),
+    }));
 }
 
 /// Writes what the agent is given: the record of the session, and ringfence itself.
@@ -373,7 +401,8 @@ fn words(
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets };
+    let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
+    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let variables = environment::build(caller, surface, order.facts, look, &own);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),

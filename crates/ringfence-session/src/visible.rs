@@ -69,7 +69,7 @@ fn ground_of(op: &MountOp) -> Option<Ground> {
         MountOp::Bind { role: Role::Cache | Role::Scratch, .. } => Ground::Own,
         MountOp::Bind { access, .. } => Ground::Host { is_writable: *access == MountAccess::ReadWrite },
         MountOp::Private { path, .. } if path.as_bytes() == b"/proc" => Ground::Processes,
-        MountOp::Private { .. } | MountOp::Hollow { .. } => Ground::Own,
+        MountOp::Private { .. } | MountOp::Hollow { .. } | MountOp::Rebuilt { .. } => Ground::Own,
         MountOp::Link { .. }
         | MountOp::Pin { .. }
         | MountOp::Cover { .. }

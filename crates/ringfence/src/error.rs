@@ -188,6 +188,20 @@ pub(crate) enum Failure {
     #[error("a self-governing session cannot be started yet")]
     NoBackend,
     #[cfg(target_os = "linux")]
+    /// The agent's program is not there.
+    #[error("`{}` is not among the programs of your PATH", Shown(program.as_bytes()))]
+    NoAgent {
+        /// What was looked for.
+        program: String,
+    },
+    #[cfg(target_os = "linux")]
+    /// An argument that switches the client's hooks off.
+    #[error("`{flag}` switches off the hooks that `--agent` brings")]
+    WithoutHooks {
+        /// As typed.
+        flag: String,
+    },
+    #[cfg(target_os = "linux")]
     /// A remedy would be carried out, and nobody is there to say yes.
     #[error("there is no terminal to ask on")]
     NobodyToAsk,
@@ -283,7 +297,9 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
-            Self::User { .. } | Self::KnownLine { .. } => USAGE,
+            Self::User { .. } | Self::KnownLine { .. } | Self::WithoutHooks { .. } => USAGE,
+            #[cfg(target_os = "linux")]
+            Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
             | Self::BadPath { .. }
             | Self::Host { .. }
@@ -334,6 +350,10 @@ impl Failure {
             Self::NoBackend => {
                 "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::NoAgent { .. } => "install it, or name it: `[agent.NAME] command = [\"/path/to/it\"]`".into(),
+            #[cfg(target_os = "linux")]
+            Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             #[cfg(any(test, not(target_os = "linux")))]

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read as _;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
@@ -200,8 +199,8 @@ impl Search<'_> {
 
 /// Visits the entries of a directory until it is told to stop.
 fn each_entry(dir: &OwnedFd, mut visit: impl FnMut(&[u8], FileKind) -> bool) -> Result<(), Errno> {
-    let mut buffer = vec![MaybeUninit::uninit(); 1 << 15];
-    let mut listing = RawDir::new(dir, &mut buffer);
+    let mut buffer = Vec::with_capacity(1 << 15);
+    let mut listing = RawDir::new(dir, buffer.spare_capacity_mut());
     while let Some(entry) = listing.next() {
         let entry = entry?;
         let last = entry.file_name();

@@ -7,7 +7,7 @@ use ringfence_surface::policy::{Credentials, Mode};
 use ringfence_surface::{Client, Surface};
 
 use super::{AgentFile, AgentGround, AgentPlan, FilePlace, HOOK_SECONDS, NETWORK_PROGRAMS, Places};
-use crate::json::Json;
+use crate::json::{Json, quoted};
 
 fn settings(ground: &AgentGround<'_>, places: &Places) -> Json {
     let hook = Json::map([
@@ -18,13 +18,11 @@ fn settings(ground: &AgentGround<'_>, places: &Places) -> Json {
         ("timeout", Json::Number(HOOK_SECONDS * 1000)),
     ]);
     let entry = Json::map([("matcher", Json::text("*")), ("hooks", Json::List(vec![hook]))]);
-    let programs = NETWORK_PROGRAMS.iter().filter(|_| ground.mode() == Mode::AcceptEdits);
-    let exclude = programs.map(|program| format!("run_shell_command({program})"));
     let mut fields = vec![
         ("hooksConfig".to_owned(), Json::map([("enabled", Json::Bool(true))])),
         ("hooks".to_owned(), Json::map([("BeforeTool", Json::List(vec![entry]))])),
         ("context".to_owned(), Json::map([("includeDirectories", Json::texts(&places.writes))])),
-        ("tools".to_owned(), Json::map([("sandbox", Json::Bool(false)), ("exclude", Json::texts(exclude))])),
+        ("tools".to_owned(), Json::map([("sandbox", Json::Bool(false))])),
         ("privacy".to_owned(), Json::map([("usageStatisticsEnabled", Json::Bool(false))])),
         ("telemetry".to_owned(), Json::map([("enabled", Json::Bool(false))])),
         ("general".to_owned(), Json::map([("enableAutoUpdate", Json::Bool(false))])),
@@ -39,6 +37,18 @@ fn settings(ground: &AgentGround<'_>, places: &Places) -> Json {
         fields.push(("security".to_owned(), Json::map([("auth", selected)])));
     }
     Json::Map(fields)
+}
+
+/// Rules for its own policy engine. Where edits are accepted and nobody is there to be asked, the client takes the shell away
+/// altogether; ours is the hook that decides about each command, so the shell stays. To name programs in its settings
+/// (`tools.exclude`) has no effect any more.
+fn rules() -> String {
+    let programs = NETWORK_PROGRAMS.map(quoted).join(", ");
+    format!(
+        "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [{programs}]\ndecision = \"deny\"\npriority = \
+         900\ndenyMessage = \"ringfence: only listed hosts are reached\"\n\n[[rule]]\ntoolName = \
+         \"run_shell_command\"\ndecision = \"allow\"\npriority = 100\n"
+    )
 }
 
 /// What Gemini CLI is started with.
@@ -56,13 +66,17 @@ pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
         variables.push(("GOOGLE_GEMINI_BASE_URL", url.clone().into_bytes()));
     }
     let content = settings(ground, &places).to_string() + "\n";
+    let mut files = vec![
+        AgentFile { place: FilePlace::Frozen(".gemini/settings.json"), content },
+        AgentFile { place: FilePlace::Frozen(".gemini/GEMINI.md"), content: ground.introduction(surface) },
+    ];
+    if ground.mode() == Mode::AcceptEdits {
+        files.push(AgentFile { place: FilePlace::Frozen(".gemini/policies/ringfence.toml"), content: rules() });
+    }
     AgentPlan {
         arguments: ["--skip-trust", "--approval-mode", mode].map(str::to_owned).into(),
         variables,
-        files: vec![
-            AgentFile { place: FilePlace::Frozen(".gemini/settings.json"), content },
-            AgentFile { place: FilePlace::Frozen(".gemini/GEMINI.md"), content: ground.introduction(surface) },
-        ],
+        files,
         remembered: vec![(".gemini/tmp", "tmp"), (".gemini/history", "history")],
         unsaid: places.unsaid,
     }

@@ -28,21 +28,26 @@ pub(super) struct Argument {
     pub(super) count: Count,
     /// A number, whatever it is.
     pub(super) is_number: bool,
+    /// As it was written, for messages.
+    written: Vec<u8>,
 }
 
 impl Argument {
     /// A word that is written out.
     pub(super) fn literal(text: &[u8], span: &Span) -> Self {
-        Self { span: span.clone(), text: text.to_vec(), is_whole: true, count: Count::One, is_number: is_number(text) }
+        let (written, is_number) = (text.to_vec(), is_number(text));
+        Self { span: span.clone(), text: text.to_vec(), is_whole: true, count: Count::One, is_number, written }
     }
 
     /// Words of which nothing is known.
-    pub(super) fn unknown(span: &Span, count: Count) -> Self {
-        Self { span: span.clone(), text: Vec::new(), is_whole: false, count, is_number: false }
+    pub(super) fn unknown(span: &Span, count: Count, written: &[u8]) -> Self {
+        let written = written.to_vec();
+        Self { span: span.clone(), text: Vec::new(), is_whole: false, count, is_number: false, written }
     }
 
     pub(super) fn new(word: &Word) -> Self {
         let mut argument = Self::literal(b"", &word.span);
+        argument.written.clone_from(&word.written);
         for part in &word.parts {
             argument.add(part);
         }
@@ -108,7 +113,7 @@ impl Argument {
 
     /// How a message shows it.
     pub(super) fn shown(&self) -> String {
-        if self.is_whole { shown(&self.text) } else { shown(&[self.text.as_slice(), b"..."].concat()) }
+        shown(if self.is_whole { &self.text } else { &self.written })
     }
 }
 
@@ -171,6 +176,11 @@ impl Grammar {
                     taken.operands.extend(rest);
                     break;
                 }
+                // What git calls the end of its options.
+                Some(b"--end-of-options") if self.find_long(b"end-of-options").is_some() => {
+                    taken.operands.extend(rest);
+                    break;
+                }
                 Some(text) if text.starts_with(b"--") => self.long(program, word, text, &mut rest, &mut taken)?,
                 Some(text) if text.len() > 1 && text.starts_with(b"-") => {
                     self.cluster(program, word, text, &mut rest, &mut taken)?;
@@ -196,7 +206,7 @@ impl Grammar {
                 Some((word, Some(text))) if text.len() > 1 && text.starts_with(b"-") => {
                     self.cluster(program, word, text, &mut rest, &mut taken)?;
                 }
-                Some((word, None)) if word.may_be_option() => return Err(stray(program, word)),
+                Some((word, None)) if word.may_be_option() => self.partly(program, word, &mut taken)?,
                 _ => return Ok((taken, here)),
             }
         }

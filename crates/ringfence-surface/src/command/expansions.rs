@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::fault::Fault;
 use super::parse::{Parsed, Parser, Until, name_at, parse};
-use super::syntax::{Inner, Parameter, ParameterKind, Part, Word};
+use super::syntax::{Inner, Parameter, ParameterKind, Part};
 
 impl Parser<'_> {
     /// `$` and what follows it.
@@ -289,7 +289,7 @@ impl Parser<'_> {
                     let from = self.at;
                     let name = name_at(self.text.get(from..).unwrap_or_default()).to_vec();
                     self.at += name.len();
-                    names.push(Word { span: self.span(from), parts: vec![Part::Plain(name)] });
+                    names.push(self.written(from, vec![Part::Plain(name)]));
                     continue;
                 }
                 b' ' | b'\t' | b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'!' | b'&' | b'|' | b'^'

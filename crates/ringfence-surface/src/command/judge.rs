@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
             // It holds for the one line that is read.
             (Some(Some(b"read")), _) if name == b"IFS" => Ok(()),
             (Some(_), Some(one)) => variables::check_given(name, &one, span),
-            (Some(_), None) => variables::check_given(name, &Argument::unknown(span, Count::Split), span),
+            (Some(_), None) => variables::check_given(name, &Argument::unknown(span, Count::Split, name), span),
         }
     }
 

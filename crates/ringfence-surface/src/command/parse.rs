@@ -491,7 +491,7 @@ impl<'t> Parser<'t> {
     fn value(&mut self) -> Parsed<Word> {
         let is_end = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')');
         if self.peek().is_none_or(is_end) {
-            return Ok(Word { span: self.span(self.at), parts: Vec::new() });
+            return Ok(self.written(self.at, Vec::new()));
         }
         self.word()
     }
@@ -549,7 +549,7 @@ impl<'t> Parser<'t> {
         let start = self.at;
         self.at += length;
         let text = self.text.get(start..self.at).unwrap_or_default().to_vec();
-        Word { span: self.span(start), parts: vec![Part::Plain(text)] }
+        self.written(start, vec![Part::Plain(text)])
     }
 }
 

@@ -121,7 +121,8 @@ impl Parser<'_> {
         let (bodies, assigned) = (inside.bodies, inside.assigned);
         self.bodies.extend(bodies);
         self.assigned.extend(assigned);
-        self.bodies.push(Word { span: self.span(start), parts });
+        let body = Word { span: self.span(start), written: Vec::new(), parts };
+        self.bodies.push(body);
         Ok(())
     }
 }

@@ -89,6 +89,8 @@ pub(super) enum RedirectKind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Word {
     pub(super) span: Span,
+    /// As it was written.
+    pub(super) written: Vec<u8>,
     pub(super) parts: Vec<Part>,
 }
 

@@ -75,7 +75,12 @@ impl Parser<'_> {
         if self.at == start {
             return Err(self.here("a word is missing"));
         }
-        Ok(Word { span: self.span(start), parts: pieces.finish() })
+        Ok(self.written(start, pieces.finish()))
+    }
+
+    /// What was written since, as a word.
+    pub(super) fn written(&self, start: usize, parts: Vec<Part>) -> Word {
+        Word { span: self.span(start), written: self.text.get(start..self.at).unwrap_or_default().to_vec(), parts }
     }
 
     /// The pattern after `=~`. Its `|` must stand in parentheses: another shell takes it for a pipe.
@@ -102,7 +107,7 @@ impl Parser<'_> {
         if self.at == start || open > 0 {
             return Err(self.here("a pattern is missing"));
         }
-        Ok(Word { span: self.span(start), parts: pieces.finish() })
+        Ok(self.written(start, pieces.finish()))
     }
 
     /// One piece of a word that is not in quotes.

@@ -15,7 +15,11 @@ pub(crate) struct Row {
     pub(crate) line: Vec<u8>,
 }
 
-const FILES: &[(&str, &str)] = &[("syntax.txt", include_str!("syntax.txt"))];
+const FILES: &[(&str, &str)] = &[
+    ("bypass.txt", include_str!("bypass.txt")),
+    ("programs.txt", include_str!("programs.txt")),
+    ("syntax.txt", include_str!("syntax.txt")),
+];
 
 /// All rows of all tables.
 pub(crate) fn rows() -> Vec<Row> {

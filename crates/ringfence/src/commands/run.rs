@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::{Control, Desk};
+use ringfence_session::desk::Desk;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
@@ -15,7 +15,11 @@ use ringfence_session::text::{Bytes, now_ms};
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
+mod agent;
+mod sign_in;
+
 use super::receipt;
+use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
 use crate::error::Failure;
 use crate::host::{Recorder, mounts, os_path, user};
@@ -78,6 +82,7 @@ impl Ladder<'_> {
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
+        override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
         if caps.memory.is_some() || caps.pids.is_some() {
             // Only who looks for a control group needs them, and the kernel takes its time.
@@ -107,16 +112,19 @@ impl Ladder<'_> {
     fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
+        let client = agent::client(self.args, &here, session, rung)?;
+        client.said.iter().for_each(|line| say(line));
         let order = Order {
             surface,
             facts: &here.facts,
             plan: &plan,
             rung,
             session,
-            command: &self.args.command,
+            command: &client.command,
             user: self.account,
+            client: client.furnishing.as_ref(),
             agent: self.args.policy.agent.as_deref(),
-            mode: Mode::AcceptEdits,
+            mode: here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
         };
@@ -133,17 +141,18 @@ impl Ladder<'_> {
             Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
             Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
         }
+        if let Some(cause) = &ready.forgetful {
+            say(&format!("ringfence: the agent remembers nothing of earlier sessions: {cause}"));
+        }
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
         let about = self.about(&here, session, rung, &ready);
         let receipt = receipt::event(&ready.receipt);
-        // Without a view of its own, the command could reach the socket as well as anybody.
-        let control = if rung.has_view() { Control::Socket } else { Control::None };
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let (ended, desk) = prepared.run_attended(|| {
             drop((here, plan, found));
-            Desk::open(session, about, receipt, control)
+            Desk::open(session, about, receipt)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         match (&ended, desk) {

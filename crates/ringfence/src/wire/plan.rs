@@ -66,6 +66,7 @@ enum WireMount {
     Mask { path: Bytes },
     Freeze { path: Bytes },
     Own { path: Bytes, name: String },
+    Rebuilt { path: Bytes },
     Program { path: Bytes, source: Bytes },
     Hollow { path: Bytes },
 }
@@ -182,6 +183,7 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Mask { path, .. } => WireMount::Mask { path: Bytes::new(path.as_bytes()) },
         MountOp::Freeze { path } => WireMount::Freeze { path: Bytes::new(path.as_bytes()) },
         MountOp::Own { path, name } => WireMount::Own { path: Bytes::new(path.as_bytes()), name: name.clone() },
+        MountOp::Rebuilt { path } => WireMount::Rebuilt { path: Bytes::new(path.as_bytes()) },
         MountOp::Program { path, source } => {
             WireMount::Program { path: Bytes::new(path.as_bytes()), source: Bytes::new(source.as_bytes()) }
         }

@@ -37,7 +37,7 @@ fn schema_completions_man() {
     assert!(world.ringfence(&["man"]).expect_code(0).stdout.contains(".TH ringfence"));
     assert!(world.ringfence(&["man", "explain"]).expect_code(0).stdout.contains("explain"));
     let run = world.ringfence(&["man", "nonsense"]).expect_code(2);
-    assert!(run.stderr.contains("hint: the commands are run, explain, plan, check"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: the commands are run, "), "{}", run.stderr);
     for help in ["--help", "-h"] {
         let run = world.ringfence(&[help]).expect_code(0);
         assert!(run.stdout.contains("explain") && run.stdout.contains("125  ringfence refused"), "{}", run.stdout);

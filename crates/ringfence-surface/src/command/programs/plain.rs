@@ -133,6 +133,13 @@ pub(super) const PLAIN: &[Row] = &[
     row("expand", Harmless, Any, "it:", "help initial tabs= version"),
     row("expr", Harmless, Any, "", ""),
     row(
+        "fd",
+        Refused,
+        Any,
+        "HIusigFaLp0d:t:e:E:S:c:j:q1",
+        "absolute-path base-directory= case-sensitive changed-before= changed-within= color= exact-depth= exclude= extension= fixed-strings follow full-path glob hidden ignore-case max-depth= max-results= min-depth= no-ignore no-ignore-vcs one-file-system print0 prune quiet regex search-path= size= strip-cwd-prefix threads= type= unrestricted version",
+    ),
+    row(
         "fgrep",
         Harmless,
         Any,
@@ -407,6 +414,7 @@ pub(super) const PLAIN: &[Row] = &[
         "\
         UNIVERSAL algorithm= binary check help ignore-missing portable quiet status strict tag text version warn",
     ),
+    row("shuf", Refused, Any, "ei:n:rz", "echo head-count= input-range= random-source= repeat zero-terminated"),
     row("size", Refused, Any, "ABdgGotx", "common format= help totals version"),
     row("sleep", Harmless, Any, "", "help version"),
     row(
@@ -482,6 +490,13 @@ pub(super) const PLAIN: &[Row] = &[
     row("xxd", Refused, OneLast, "abc:CeEg:hil:o:pPs:uR:d", ""),
     row("xzcat", Refused, Any, "", ""),
     row("yes", Harmless, Any, "", "help version"),
+    row(
+        "yq",
+        Refused,
+        Any,
+        "rcePCMNnjyYI:o:p:",
+        "colors exit-status indent= input-format= no-colors no-doc null-input output-format= prettyPrint raw-output unwrapScalar=? version",
+    ),
     row("zcat", Refused, Any, "", ""),
     row("zipinfo", Refused, Any, "12slmvhtTzMC", ""),
     row("zstdcat", Refused, Any, "", ""),

@@ -102,7 +102,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("su", STARTS, ""),
     ("sudo", "runs as another user", "leave it out"),
     ("systemctl", SYSTEM, ""),
-    ("tee", "writes files", "leave it out"),
     ("touch", CHANGES, ""),
     ("trap", "runs code later", ""),
     ("truncate", CHANGES, ""),

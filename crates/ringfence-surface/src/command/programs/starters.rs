@@ -54,7 +54,7 @@ fn env(judge: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
         let Some(at) = word.text.iter().position(|byte| *byte == b'=') else { break };
         let value = match word.known() {
             Some(text) => Argument::literal(text.get(at + 1..).unwrap_or_default(), &word.span),
-            None => Argument::unknown(&word.span, Count::One),
+            None => Argument::unknown(&word.span, Count::One, &word.text),
         };
         variables::check_given(word.text.get(..at).unwrap_or_default(), &value, &word.span)?;
         rest = after;
@@ -101,7 +101,7 @@ fn xargs(judge: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Check
     let Some((_, sign)) = sign else {
         let mut words = rest.to_vec();
         if !words.is_empty() {
-            words.push(Argument::unknown(&program.span, Count::Split));
+            words.push(Argument::unknown(&program.span, Count::Split, b"what xargs adds"));
         }
         return judge.run(&words);
     };
@@ -115,7 +115,7 @@ fn xargs(judge: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Check
 /// A word in which something nobody knows takes the place of a sign.
 pub(super) fn replaced(word: &Argument, sign: &[u8]) -> Argument {
     let Some(at) = word.text.windows(sign.len()).position(|window| window == sign) else { return word.clone() };
-    let mut changed = Argument::unknown(&word.span, Count::One);
+    let mut changed = Argument::unknown(&word.span, Count::One, &word.text);
     changed.text = word.text.get(..at).unwrap_or_default().to_vec();
     changed
 }

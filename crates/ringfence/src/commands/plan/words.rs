@@ -169,6 +169,7 @@ fn mount(op: &MountOp) -> String {
         MountOp::Freeze { path } => format!("  ro {path}  (protected)"),
         MountOp::Program { path, .. } => format!("  ro {path}  (ringfence itself)"),
         MountOp::Own { path, .. } => format!("  ro {path}  (the session's own)"),
+        MountOp::Rebuilt { path } => format!("  ro {path}  (made anew, with the host's names in it)"),
         MountOp::Hollow { path } => format!("  -- {path}  (but for what is mounted in it)"),
     }
 }

@@ -6,6 +6,7 @@ mod attacks;
 mod doors;
 mod host;
 mod inject;
+mod live;
 mod nested;
 mod private;
 mod race;

@@ -42,10 +42,10 @@ fn a_full_disk() {
         fence.world.mkdir("home/state");
         fence.own();
         // The root of the file system is one, ringfence's directory and that of the sessions are two; then the session begins:
-        // its directory, its two inner ones and its file of names.
-        for inodes in 2..=6 {
+        // its directory, its three inner ones and its files.
+        for inodes in 2..=9 {
             let mount = format!(
-                "mount -t tmpfs -o size=64k,nr_inodes={inodes},mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state"
+                "mount -t tmpfs -o size=1m,nr_inodes={inodes},mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state"
             );
             let run = "\"$0\" run -- echo started; code=$?; find \"$XDG_STATE_HOME\" -mindepth 3; exit $code";
             let output = fence.after_mounting(&mount, &["/bin/sh", "-c", run, fence.binary()]);
@@ -53,7 +53,7 @@ fn a_full_disk() {
         }
         // With room it starts: it was the space.
         let mount =
-            "mount -t tmpfs -o size=64k,nr_inodes=40,mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state";
+            "mount -t tmpfs -o size=1m,nr_inodes=40,mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state";
         let output = fence.after_mounting(mount, &[fence.binary(), "run", "--", "echo", "started"]);
         assert_eq!(text(&output.stdout), "started\n", "{}", text(&output.stderr));
     });
@@ -65,8 +65,8 @@ fn a_disk_that_fills_while_it_runs() {
     each(|fence| {
         fence.world.mkdir("home/state");
         fence.own();
-        let mount = "mount -t tmpfs -o size=64k,mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state";
-        let run = "\"$0\" run -- sh -c 'head -c 1000000 /dev/zero > /tmp/x'; code=$?; find \"$XDG_STATE_HOME\" -mindepth 3; exit $code";
+        let mount = "mount -t tmpfs -o size=1m,mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state";
+        let run = "\"$0\" run -- sh -c 'head -c 2000000 /dev/zero > /tmp/x'; code=$?; find \"$XDG_STATE_HOME\" -mindepth 3; exit $code";
         let output = fence.after_mounting(mount, &["/bin/sh", "-c", run, fence.binary()]);
         assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("No space left on device"), "{}", text(&output.stderr));

@@ -1,0 +1,204 @@
+//! A file is replaced whole, and what it was stays what it was.
+
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+
+use ringfence_fs::{FileError, FileKind};
+use ringfence_plan::Errno;
+use rustix::fs::XattrFlags;
+
+use crate::ground::{Ground, ORDINARY, as_ordinary_user, give};
+use crate::old_kernel::on_a_kernel_that_answers;
+
+/// The disk fails.
+const EIO: Errno = Errno(5);
+
+fn mode(mode: u32) -> fs::Permissions {
+    fs::Permissions::from_mode(mode)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[test]
+fn permissions_and_owner_are_kept() {
+    let ground = Ground::new();
+    let root = ground.root();
+    for before in [0o755, 0o600, 0o4755, 0o640] {
+        fs::write(ground.inside("f"), "old").unwrap();
+        fs::set_permissions(ground.inside("f"), mode(before)).unwrap();
+        if is_root() {
+            chown(ground.inside("f"), Some(ORDINARY), Some(ORDINARY)).unwrap();
+            fs::set_permissions(ground.inside("f"), mode(before)).unwrap();
+        }
+        let old = fs::metadata(ground.inside("f")).unwrap();
+        root.write("f", b"new").unwrap();
+        let new = fs::metadata(ground.inside("f")).unwrap();
+        assert_eq!(fs::read(ground.inside("f")).unwrap(), b"new");
+        // What a write into the old file would have cleared is cleared.
+        assert_eq!(new.mode() & 0o7777, before & 0o777, "{before:o}");
+        assert_eq!((new.uid(), new.gid()), (old.uid(), old.gid()));
+        assert_ne!(new.ino(), old.ino());
+        fs::remove_file(ground.inside("f")).unwrap();
+    }
+    root.write("new", b"").unwrap();
+    fs::write(ground.inside("plain"), "").unwrap();
+    let of = |name: &str| fs::metadata(ground.inside(name)).unwrap().mode();
+    assert_eq!(of("new"), of("plain"), "a new file has the mode that any program gives");
+    assert_eq!(ground.insides().len(), 2, "nothing else is left");
+}
+
+#[test]
+fn attributes_are_kept() {
+    let ground = Ground::new();
+    let root = ground.root();
+    fs::write(ground.inside("f"), "old").unwrap();
+    if let Err(errno) = rustix::fs::setxattr(ground.inside("f"), "user.note", b"mine", XattrFlags::empty()) {
+        assert_eq!(errno, rustix::io::Errno::NOTSUP, "only a file system without attributes excuses from this");
+        return;
+    }
+    root.write("f", b"new").unwrap();
+    let mut value = [0; 16];
+    let length = rustix::fs::getxattr(ground.inside("f"), "user.note", &mut value).unwrap();
+    assert_eq!(&value[..length], b"mine");
+}
+
+/// Without the list the group would get what the list gives to one other person.
+#[test]
+fn an_access_control_list_is_kept() {
+    const ACL: &str = "system.posix_acl_access";
+    let ground = Ground::new();
+    fs::write(ground.inside("f"), "old").unwrap();
+    let entry = |tag: u16, permissions: u16, id: u32| {
+        [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let list = [
+        2_u32.to_le_bytes().to_vec(),
+        entry(1, 6, u32::MAX),
+        entry(2, 6, ORDINARY),
+        entry(4, 0, u32::MAX),
+        entry(0x10, 6, u32::MAX),
+        entry(0x20, 0, u32::MAX),
+    ]
+    .concat();
+    if let Err(errno) = rustix::fs::setxattr(ground.inside("f"), ACL, &list, XattrFlags::empty()) {
+        assert_eq!(errno, rustix::io::Errno::NOTSUP, "only a file system without lists excuses from this");
+        return;
+    }
+    ground.root().write("f", b"new").unwrap();
+    let mut value = [0; 256];
+    let length = rustix::fs::getxattr(ground.inside("f"), ACL, &mut value).unwrap();
+    assert_eq!(&value[..length], list);
+}
+
+/// A directory that may be written is no way around a file that may not.
+#[test]
+fn what_may_not_be_written_is_not_replaced() {
+    let ground = Ground::new();
+    fs::write(ground.inside("fixed"), "old").unwrap();
+    give(&ground.inside(""));
+    fs::set_permissions(ground.inside("fixed"), mode(0o444)).unwrap();
+    as_ordinary_user(|| {
+        let said = ground.root().write("fixed", b"new").unwrap_err();
+        assert_eq!(said.io_kind(), Some(ErrorKind::PermissionDenied));
+    });
+    assert_eq!(fs::read(ground.inside("fixed")).unwrap(), b"old");
+    assert_eq!(ground.insides().len(), 1);
+}
+
+/// Somebody who may write a file of another cannot give the new one to its owner.
+#[test]
+fn an_owner_that_cannot_be_kept_is_a_failure() {
+    if !is_root() {
+        return;
+    }
+    let ground = Ground::new();
+    give(&ground.inside(""));
+    fs::write(ground.inside("theirs"), "old").unwrap();
+    fs::set_permissions(ground.inside("theirs"), mode(0o666)).unwrap();
+    as_ordinary_user(|| {
+        let root = ground.root();
+        let FileError::Io { call, source, .. } = root.write("theirs", b"new").unwrap_err() else { panic!() };
+        assert_eq!((call, source.kind()), ("fchown", ErrorKind::PermissionDenied));
+        assert_eq!(fs::read(ground.inside("theirs")).unwrap(), b"old");
+        assert_eq!(ground.insides().len(), 1);
+        // It can be written into.
+        root.open_for_write("theirs").unwrap().write_all(b"new").unwrap();
+    });
+    assert_eq!(fs::read(ground.inside("theirs")).unwrap(), b"new");
+}
+
+#[test]
+fn a_failure_at_any_step_leaves_the_old_file_alone() {
+    let rename: &[libc::c_long] = &[
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_renameat,
+        libc::SYS_renameat2,
+    ];
+    let calls = [&[libc::SYS_write], &[libc::SYS_fsync], rename, &[libc::SYS_fchmod], &[libc::SYS_flistxattr]];
+    for call in calls {
+        let ground = Ground::new();
+        let root = ground.root();
+        root.write("f", b"old").unwrap();
+        let said = on_a_kernel_that_answers(call, EIO, || root.write("f", b"new").unwrap_err());
+        let FileError::Io { source, .. } = said else { panic!("{call:?}: {said}") };
+        assert_eq!(source.raw_os_error(), Some(i32::from(EIO.0)), "{call:?}");
+        assert_eq!(ground.insides().len(), 1, "{call:?} leaves nothing");
+        assert_eq!(fs::read(ground.inside("f")).unwrap(), b"old");
+    }
+}
+
+/// What is linked from a store outside is not changed through the link.
+#[test]
+fn t5_other_names_of_a_file_keep_what_they_show() {
+    let ground = Ground::new();
+    let root = ground.root();
+    fs::hard_link(ground.outside("secret"), ground.inside("linked")).unwrap();
+    let said = root.open_for_write("linked").unwrap_err();
+    assert!(matches!(said, FileError::HardLinked { .. }) && said.hint().is_some(), "{said}");
+    assert_eq!(fs::read(ground.outside("secret")).unwrap(), b"SECRET", "nor was it cut short");
+    root.write("linked", b"new").unwrap();
+    assert_eq!(fs::read(ground.inside("linked")).unwrap(), b"new");
+    assert_eq!(fs::read(ground.outside("secret")).unwrap(), b"SECRET");
+    root.open_for_write("linked").unwrap();
+}
+
+#[test]
+fn only_regular_files_are_written() {
+    let ground = Ground::new();
+    let root = ground.root();
+    fs::create_dir(ground.inside("dir")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        ground.inside("fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(ground.inside("socket")).unwrap();
+    let check = |path: &str, expected: FileKind| {
+        for result in [root.write(path, b"x"), root.open_for_write(path).map(drop), root.read(path, 10).map(drop)] {
+            let error = result.unwrap_err();
+            assert!(matches!(error, FileError::WrongKind { found, .. } if found == expected), "{path}: {error:?}");
+        }
+    };
+    check("dir", FileKind::Directory);
+    check("fifo", FileKind::Fifo);
+    check("socket", FileKind::Socket);
+    // Also where somebody waits at the other end.
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK;
+    let _reader = rustix::fs::open(ground.inside("fifo"), flags, rustix::fs::Mode::empty()).unwrap();
+    check("fifo", FileKind::Fifo);
+    assert!(matches!(root.remove("dir"), Err(FileError::WrongKind { found: FileKind::Directory, .. })));
+    root.remove("fifo").unwrap();
+    root.remove("socket").unwrap();
+    root.remove_dir("dir").unwrap();
+    assert!(ground.insides().is_empty());
+    let devices = ringfence_fs::Root::open("/dev", ringfence_fs::Writable::everything()).unwrap();
+    for result in [devices.write("null", b"x"), devices.read("zero", 10).map(drop)] {
+        assert!(matches!(result, Err(FileError::WrongKind { found: FileKind::Device, .. })), "{result:?}");
+    }
+}

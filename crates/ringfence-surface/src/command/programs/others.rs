@@ -1,0 +1,108 @@
+//! Programs whose operands say more than a table can: `date`, `tar`, `tee`, `unzip`, and those that only tell their version.
+
+use super::super::arguments::{Argument, Count, Grammar, Stray, unknown};
+use super::super::fault::Fault;
+use super::super::judge::Judge;
+
+type Checked = Result<(), Fault>;
+
+/// Programs that may be asked for their version, and for nothing else.
+const VERSIONED: &[&str] = &[
+    "cc", "clang", "cmake", "curl", "docker", "g++", "gcc", "ld", "make", "node", "perl", "php", "podman", "python",
+    "python3", "ruby", "strace", "vim", "wget", "zsh",
+];
+
+/// `PROGRAM --version`.
+pub(super) fn tells_version(name: &str, words: &[Argument]) -> bool {
+    matches!(words, [only] if only.known() == Some(b"--version")) && VERSIONED.binary_search(&name).is_ok()
+}
+
+const DATE: Grammar = Grammar {
+    short: "d:r:RuI::",
+    long: "date= debug iso-8601=? reference= resolution rfc-3339= rfc-email universal utc",
+    stray: Stray::Refused,
+};
+
+/// `date +FORMAT`; any other operand is a time to set.
+pub(super) fn date(_: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
+    let taken = DATE.take("date", words)?;
+    match taken.operands.iter().find(|word| word.text.first() != Some(&b'+') || word.count != Count::One) {
+        Some(word) => Err(Fault::new(&word.span, format!("{} may be a time that `date` sets", word.shown()))),
+        None => Ok(()),
+    }
+}
+
+const TEE: Grammar = Grammar { short: "ai", long: "append ignore-interrupts", stray: Stray::Refused };
+
+pub(super) fn tee(_: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
+    let taken = TEE.take("tee", words)?;
+    match taken.operands.iter().find(|word| word.known() != Some(b"/dev/null")) {
+        Some(word) => Err(Fault::new(&word.span, format!("`tee` writes {}", word.shown())).with("leave it out")),
+        None => Ok(()),
+    }
+}
+
+const TAR: Grammar = Grammar {
+    short: "tvzjJf:C:",
+    long: "bzip2 exclude= file= force-local gzip list no-wildcards verbose wildcards xz zstd",
+    stray: Stray::Refused,
+};
+
+/// `tar -t`. A name with a colon is a file on another machine, for which a program is started.
+pub(super) fn tar(_: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Checked {
+    let mut words = words.to_vec();
+    if let Some(first) = words.first_mut() {
+        let is_old = first.known().is_some_and(|text| text.first().is_some_and(u8::is_ascii_lowercase));
+        if is_old {
+            let text = [b"-", first.text.as_slice()].concat();
+            // In the old spelling `f` takes the next word wherever it stands.
+            if text.iter().position(|byte| *byte == b'f').is_some_and(|at| at + 1 != text.len()) {
+                return Err(unknown("tar", first));
+            }
+            *first = Argument::literal(&text, &first.span);
+        }
+    }
+    let taken = TAR.take("tar", &words)?;
+    if !taken.has(&["t", "list"]) {
+        return Err(Fault::new(&program.span, "`tar` without `-t` writes files").with("list with `tar -tf`"));
+    }
+    for (name, value) in &taken.options {
+        let Some(file) = value.as_ref().filter(|_| matches!(name.as_str(), "f" | "file") || name.starts_with('-'))
+        else {
+            continue;
+        };
+        let local = file.text.iter().position(|byte| *byte == b'/');
+        let colon = file.text.iter().position(|byte| *byte == b':');
+        let is_local = match (local, colon) {
+            (Some(slash), Some(colon)) => slash < colon,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => file.known().is_some(),
+        };
+        if !is_local {
+            let fault = Fault::new(&file.span, format!("{} may be a file on another machine", file.shown()));
+            return Err(fault.with("put `./` before it"));
+        }
+    }
+    Ok(())
+}
+
+const UNZIP: Grammar = Grammar { short: "lvtpqZ1", long: "", stray: Stray::Refused };
+
+pub(super) fn unzip(_: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Checked {
+    let taken = UNZIP.take("unzip", words)?;
+    if taken.has(&["l", "v", "t", "p", "Z"]) {
+        return Ok(());
+    }
+    Err(Fault::new(&program.span, "`unzip` without `-l` writes files").with("list with `unzip -l`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted() {
+        assert!(VERSIONED.is_sorted());
+    }
+}
