@@ -1,13 +1,15 @@
-//! `cargo xtask bench`: measures `decide` with criterion, and the fence beside bubblewrap and beside nothing, and holds both to
-//! their bars.
+//! `cargo xtask bench`: measures `decide` with criterion, files and commands of the library beside the bare calls, and the fence
+//! beside bubblewrap and beside nothing, and holds all of them to their bars.
 
 mod bars;
 pub(crate) mod calls;
 mod clock;
+mod files;
 mod ground;
 mod many;
 pub(crate) mod net;
 mod start;
+mod within;
 pub(crate) mod work;
 
 use std::fs;
@@ -27,6 +29,64 @@ pub(crate) enum Effort {
     Quick,
     /// As long as criterion thinks right.
     Full,
+}
+
+/// Something that can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// `decide`, with criterion.
+    Decide,
+    /// Files and commands of the library.
+    Files,
+    /// Starting a command.
+    Start,
+    /// The way out.
+    Net,
+    /// Many rules, many sessions, and the memory of one.
+    Many,
+    /// Real work.
+    Work,
+    /// Single calls.
+    Calls,
+    /// Calls within a session.
+    Within,
+}
+
+impl Part {
+    /// The part with this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all =
+            [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls, Self::Within];
+        all.into_iter().find(|part| part.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Decide => "decide",
+            Self::Files => "files",
+            Self::Start => "start",
+            Self::Net => "net",
+            Self::Many => "many",
+            Self::Work => "work",
+            Self::Calls => "calls",
+            Self::Within => "within",
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// Everything.
+    All,
+    /// One part.
+    One(Part),
+}
+
+impl Parts {
+    fn has(self, part: Part) -> bool {
+        self == Self::All || self == Self::One(part)
+    }
 }
 
 /// The group whose benchmarks have a budget, and the budget of each in nanoseconds.
@@ -52,31 +112,47 @@ impl Measurement {
 }
 
 /// Runs the benchmarks, prints tables, and fails when a figure is over its bar or when none has one.
-pub(crate) fn run(root: &Path, effort: Effort) -> ExitCode {
-    let decide = tell("decide", measure(root, effort).and_then(judge));
-    let fence = tell("fence", ground::measure(root, effort).map(|_| "measured".to_owned()));
-    if decide && fence { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+pub(crate) fn run(root: &Path, effort: Effort, parts: Parts) -> ExitCode {
+    let decide = !parts.has(Part::Decide) || tell("decide", measure(root, effort).and_then(judge));
+    let files = !parts.has(Part::Files) || tell("files", files::run(root, effort));
+    let is_fenced = ![Parts::One(Part::Decide), Parts::One(Part::Files)].contains(&parts);
+    let measure = || ground::measure(root, effort, parts).map(|_| "measured".to_owned());
+    let fence = !is_fenced || tell("fence", measure());
+    if decide && files && fence { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Measures the fence alone, where [`ground`] has laid everything out.
-pub(crate) fn fence(dir: &Path, effort: Effort) -> ExitCode {
+pub(crate) fn fence(dir: &Path, effort: Effort, parts: Parts) -> ExitCode {
     let ground = ground::Ground::at(dir);
-    if tell("fence", in_order(&ground, effort)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if tell("fence", in_order(&ground, effort, parts)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn in_order(ground: &ground::Ground, effort: Effort) -> Result<String, Failure> {
+fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<String, Failure> {
     let (start, rules) = match effort {
         Effort::Quick => (clock::Turns { rounds: 24, runs: 5 }, clock::Turns { rounds: 8, runs: 2 }),
         Effort::Full => (clock::Turns { rounds: 100, runs: 10 }, clock::Turns { rounds: 40, runs: 5 }),
     };
     let mut bars = bars::Bars::new(effort);
-    start::run(ground, effort, start, &mut bars)?;
-    net::run(ground, effort, start, &mut bars)?;
-    many::rules(ground, rules, &mut bars)?;
-    many::memory(ground, &mut bars)?;
-    many::at_once(ground, &mut bars)?;
-    work::run(ground, effort, &mut bars)?;
-    calls::run(ground)?;
+    if parts.has(Part::Start) {
+        start::run(ground, effort, start, &mut bars)?;
+    }
+    if parts.has(Part::Net) {
+        net::run(ground, effort, start, &mut bars)?;
+    }
+    if parts.has(Part::Many) {
+        many::rules(ground, rules, &mut bars)?;
+        many::memory(ground, &mut bars)?;
+        many::at_once(ground, &mut bars)?;
+    }
+    if parts.has(Part::Work) {
+        work::run(ground, effort, &mut bars)?;
+    }
+    if parts.has(Part::Calls) {
+        calls::run(ground)?;
+    }
+    if parts.has(Part::Within) {
+        within::run(ground, rules, &mut bars)?;
+    }
     bars.judge()
 }
 

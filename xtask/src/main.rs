@@ -22,7 +22,9 @@ usage: cargo xtask COMMAND
 
   test             install what is missing, then check format, lints, rules, tests, docs and dependencies
   tidy             check the rules of this repository
-  bench [--quick]  measure `decide` and the fence, and fail when a figure is over its bar
+  bench [--quick] [--only PART]
+                   measure `decide`, the library's files and the fence, and fail when a figure is over its
+                   bar; the parts are decide, files, start, net, many, work, calls, within
   dist             build the program as one file that needs no library of the host";
 
 /// The exit code for a command line that we do not understand.
@@ -33,16 +35,16 @@ const EXIT_USAGE: u8 = 2;
 enum Chore<'w> {
     Test,
     Tidy,
-    Bench(bench::Effort),
+    Bench(bench::Effort, bench::Parts),
     Dist,
     /// The part of a benchmark that an ordinary user runs.
-    BenchFence(&'w str, bench::Effort),
+    BenchFence(&'w str, bench::Effort, bench::Parts),
     /// A helper of a benchmark, also inside the fence.
     BenchTimes(&'w str, &'w str),
     /// Another.
     BenchCalls(&'w str),
     /// And another.
-    BenchNet(&'w str),
+    BenchNet(&'w str, Option<&'w str>),
     Help,
 }
 
@@ -52,12 +54,12 @@ fn main() -> ExitCode {
     match understand(&words) {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
-        Some(Chore::Bench(effort)) => bench::run(&workspace_root(), effort),
+        Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
         Some(Chore::Dist) => dist::run(&workspace_root()),
-        Some(Chore::BenchFence(dir, effort)) => bench::fence(dir.as_ref(), effort),
+        Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
-        Some(Chore::BenchNet(port)) => bench::helped(bench::net::helper(port)),
+        Some(Chore::BenchNet(server, proxy)) => bench::helped(bench::net::helper(server, proxy)),
         Some(Chore::Help) => {
             say::result(USAGE);
             ExitCode::SUCCESS
@@ -74,15 +76,29 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
     match words {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
-        ["bench"] => Some(Chore::Bench(bench::Effort::Full)),
-        ["bench", "--quick"] => Some(Chore::Bench(bench::Effort::Quick)),
+        ["bench", options @ ..] => measured(options).map(|(effort, parts)| Chore::Bench(effort, parts)),
         ["dist"] => Some(Chore::Dist),
-        ["bench-fence", dir] => Some(Chore::BenchFence(dir, bench::Effort::Full)),
-        ["bench-fence", dir, "--quick"] => Some(Chore::BenchFence(dir, bench::Effort::Quick)),
+        ["bench-fence", dir, options @ ..] => {
+            measured(options).map(|(effort, parts)| Chore::BenchFence(dir, effort, parts))
+        }
         ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),
         ["bench-calls", file] => Some(Chore::BenchCalls(file)),
-        ["bench-net", port] => Some(Chore::BenchNet(port)),
+        ["bench-net", server] => Some(Chore::BenchNet(server, None)),
+        ["bench-net", server, proxy] => Some(Chore::BenchNet(server, Some(proxy))),
         ["help" | "--help" | "-h"] => Some(Chore::Help),
+        _ => None,
+    }
+}
+
+/// How long to measure, and what.
+fn measured(options: &[&str]) -> Option<(bench::Effort, bench::Parts)> {
+    let (effort, rest) = match options {
+        ["--quick", rest @ ..] => (bench::Effort::Quick, rest),
+        rest => (bench::Effort::Full, rest),
+    };
+    match rest {
+        [] => Some((effort, bench::Parts::All)),
+        ["--only", name] => Some((effort, bench::Parts::One(bench::Part::named(name)?))),
         _ => None,
     }
 }
@@ -102,8 +118,20 @@ mod tests {
     #[test]
     fn only_known_command_lines_are_understood() {
         assert_eq!(understand(&["test"]), Some(Chore::Test));
-        assert_eq!(understand(&["bench", "--quick"]), Some(Chore::Bench(bench::Effort::Quick)));
-        for unknown in [&[][..], &["tests"], &["tidy", "--fix"], &["bench", "--fast"], &["test", "test"], &[""]] {
+        let all = bench::Parts::All;
+        assert_eq!(understand(&["bench", "--quick"]), Some(Chore::Bench(bench::Effort::Quick, all)));
+        let net = bench::Parts::One(bench::Part::Net);
+        assert_eq!(understand(&["bench", "--only", "net"]), Some(Chore::Bench(bench::Effort::Full, net)));
+        for unknown in [
+            &["bench", "--only"][..],
+            &["bench", "--only", "all"],
+            &[],
+            &["tests"],
+            &["tidy", "--fix"],
+            &["bench", "--fast"],
+            &["test", "test"],
+            &[""],
+        ] {
             assert_eq!(understand(unknown), None, "{unknown:?}");
         }
     }

@@ -92,6 +92,10 @@ pub(crate) async fn connect(addresses: &[IpAddr], port: u16) -> io::Result<TcpSt
 }
 
 async fn race(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
+    // Most names have one, and nobody to race with.
+    if let [address] = addresses.as_slice() {
+        return TcpStream::connect(SocketAddr::new(*address, port)).await;
+    }
     let mut attempts = JoinSet::new();
     let mut left = addresses.into_iter();
     let mut last: io::Error = io::ErrorKind::NotFound.into();

@@ -4,7 +4,7 @@
 //! once, HTTP in each request; what is neither names none, and passes.
 
 use crate::hello::{Hello, HelloReader};
-use crate::http::{self, BodyScan, Head, HeadReader, HeadResult};
+use crate::http::{self, BodyScan, Form, Head, HeadReader, HeadResult};
 
 /// Looks at what goes out on a connection.
 #[derive(Debug)]
@@ -72,9 +72,9 @@ impl Gate {
         self.look_at_http()
     }
 
-    /// Whether something was begun and not ended: a part of a greeting or of a head.
-    pub(crate) fn is_in_the_middle(&self) -> bool {
-        !self.held.is_empty()
+    /// How much was begun and not ended: a part of a greeting or of a head.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
     }
 
     fn look_at_http(&mut self) -> Passage {
@@ -127,6 +127,10 @@ impl Gate {
     }
 
     fn check(&self, head: &Head) -> Result<(), String> {
+        // A host that carries whatever it is told, even to itself, could be told anything in there.
+        if matches!(head.form, Form::Tunnel(_)) {
+            return Err("HTTP asks for a tunnel".to_owned());
+        }
         match &head.host {
             None => Err("HTTP names no host".to_owned()),
             Some(asked) if asked.name != self.host => Err(format!("HTTP names {}", asked.name)),
@@ -178,7 +182,7 @@ mod tests {
             }
         }
         assert_eq!(out, text.as_bytes());
-        assert!(!gate.is_in_the_middle());
+        assert_eq!(gate.held(), 0);
     }
 
     #[test]
@@ -202,6 +206,8 @@ mod tests {
 
     #[test]
     fn nothing_else_is_made_of_the_connection() {
+        let tunnel = "CONNECT a.example:80 HTTP/1.1\r\nHost: a.example:80\r\n\r\n";
+        assert_eq!(gate().look(tunnel.as_bytes()), Passage::Refused("HTTP asks for a tunnel".into()));
         let upgrade = "GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: h2c\r\n\r\n";
         assert_eq!(gate().look(upgrade.as_bytes()), Passage::Looking(GET.into()));
         let upgrade = upgrade.replace("h2c", "websocket");

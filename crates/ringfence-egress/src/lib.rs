@@ -14,6 +14,7 @@ pub mod guard;
 pub mod hello;
 pub mod http;
 mod inject;
+mod kept;
 pub mod known_hosts;
 mod packets;
 pub mod pool;

@@ -10,8 +10,8 @@ use crate::front::{
 };
 use crate::http;
 
-/// The longest request that is read.
-const MOST: usize = 64 * 1024;
+/// The longest request that is read. Servers take no longer ones either.
+const MOST: usize = 16 * 1024;
 
 /// What a program asked for.
 #[derive(Debug)]

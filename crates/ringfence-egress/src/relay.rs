@@ -12,11 +12,14 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::gate::{Gate, Passage};
+use crate::kept::{self, Kept};
 
 /// The most that is read at once.
 const AT_ONCE: usize = 256 * 1024;
 /// The least, while a reader is slow: this much is kept for each.
 const SLOWLY: usize = 16 * 1024;
+/// What a program in good faith begins in one piece is hardly longer.
+const A_WORD: usize = 4 * 1024;
 /// A connection on which nothing moves is ended after this time.
 const IDLE: Duration = Duration::from_secs(3_600);
 /// One that is closed on one side, after this.
@@ -170,7 +173,7 @@ async fn through(
     outside: &Stream,
     moved: &RefCell<Moved>,
 ) -> io::Result<Looked> {
-    let mut deadline = None;
+    let (mut deadline, mut kept) = (None, Kept::bytes(0));
     let mut passage = (!first.is_empty()).then(|| gate.look(first));
     loop {
         match passage.take() {
@@ -184,12 +187,13 @@ async fn through(
             Some(Passage::Looking(bytes)) => {
                 write_all(outside, &bytes).await?;
                 moved.borrow_mut().at = Instant::now();
+                kept.becomes(gate.held());
+                if gate.held() > A_WORD && kept::is_too_much() {
+                    return Ok(Looked::Refused("too much was begun at once and not ended".to_owned()));
+                }
                 // What was begun must be ended in time; between requests there is no hurry.
-                deadline = if !gate.is_in_the_middle() {
-                    None
-                } else {
-                    deadline.or_else(|| Instant::now().checked_add(FIRST_WORDS))
-                };
+                deadline =
+                    if gate.held() == 0 { None } else { deadline.or_else(|| Instant::now().checked_add(FIRST_WORDS)) };
             }
         }
         match deadline {
@@ -204,7 +208,7 @@ async fn through(
             inside.try_read(&mut buffer[..SLOWLY]).map(|length| (length, gate.look(&buffer[..length])))
         });
         match read {
-            Ok((0, _)) if gate.is_in_the_middle() => {
+            Ok((0, _)) if gate.held() > 0 => {
                 return Ok(Looked::Refused("it ended in the middle of what it said".to_owned()));
             }
             Ok((0, _)) => return Ok(Looked::End),
@@ -233,6 +237,9 @@ async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>) -> io::Result<
     loop {
         from.readable().await?;
         loop {
+            if kept::is_too_much() {
+                most = SLOWLY;
+            }
             match carry(from, to, most)? {
                 Carried::Nothing => break,
                 Carried::End => {
@@ -250,6 +257,7 @@ async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>) -> io::Result<
                 }
                 Carried::Part(rest) => {
                     most = SLOWLY;
+                    let _kept = Kept::bytes(rest.len());
                     write_all(to, &rest).await?;
                     moved.borrow_mut().at = Instant::now();
                 }

@@ -352,7 +352,10 @@ async fn carry(shared: &Shared, stream: TcpStream, to: To) {
                     shared.refusals.note(format!("tcp {target}"), "the policy does not name it");
                     return Stream::Tcp(stream).reset();
                 }
-                None => return Stream::Tcp(stream).reset(),
+                None => {
+                    shared.refusals.note("tcp", "nobody can tell where it was to go");
+                    return Stream::Tcp(stream).reset();
+                }
             }
         }
     };

@@ -22,7 +22,6 @@ mod process;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/root.rs")]
 mod root;
 mod search;
-#[cfg(target_os = "linux")]
 mod tail;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no root to rename in"))]
 mod writable;
@@ -34,6 +33,7 @@ pub use local::LocalEnvironment;
 pub use ringfence_surface::{GlobFault, GlobListError};
 pub use root::Root;
 pub use search::{Entry, Found, Part};
+pub use tail::Tail;
 pub use writable::Writable;
 
 /// What other systems get, built and tested on every one.

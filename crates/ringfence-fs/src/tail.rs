@@ -4,20 +4,31 @@ use std::collections::VecDeque;
 
 use crate::exec::Captured;
 
-/// Keeps the last bytes of what is pushed, and counts the others.
+/// Keeps the last bytes of what is pushed, and counts the others. It never holds more than it keeps.
+///
+/// ```
+/// use ringfence_fs::{Captured, Tail};
+///
+/// let mut tail = Tail::new(4);
+/// tail.push(b"abc");
+/// tail.push(b"def");
+/// assert_eq!(Captured::from(tail), Captured { tail: b"cdef".to_vec(), dropped: 2 });
+/// ```
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub struct Tail {
     kept: VecDeque<u8>,
     keep: usize,
     dropped: u64,
 }
 
 impl Tail {
-    pub(crate) fn new(keep: usize) -> Self {
+    /// Keeps this many bytes.
+    pub fn new(keep: usize) -> Self {
         Self { kept: VecDeque::new(), keep, dropped: 0 }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// The next bytes of the stream.
+    pub fn push(&mut self, bytes: &[u8]) {
         let bytes = match bytes.len().checked_sub(self.keep) {
             Some(over) => {
                 self.drop_first(self.kept.len());

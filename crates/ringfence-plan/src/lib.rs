@@ -13,6 +13,7 @@ mod claim;
 mod complement;
 mod env;
 mod guards;
+pub mod hook;
 mod json;
 mod landlock;
 mod mounts;
@@ -34,7 +35,7 @@ pub use guards::{Findings, guarded};
 pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
-pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt};
+pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
 pub use seccomp::{ArgTest, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
 

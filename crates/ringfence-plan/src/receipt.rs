@@ -28,8 +28,8 @@ pub struct ReceiptLine {
 /// What holds in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// What the fence is built of.
-    pub rung: Rung,
+    /// What the fence is built of; nothing where the session governs itself.
+    pub rung: Option<Rung>,
     /// One line for each claim.
     pub lines: Vec<ReceiptLine>,
     /// What the Surface gives and this fence does not.
@@ -104,7 +104,22 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
             }
         }
     }
-    Receipt { rung: standing.rung, lines, withheld: standing.withheld.to_vec() }
+    Receipt { rung: Some(standing.rung), lines, withheld: standing.withheld.to_vec() }
+}
+
+/// What holds in a session that governs itself: what a fence would hold is not held, and that is said.
+pub fn without_fence(surface: &Surface) -> Receipt {
+    let short = |claim: Claim| {
+        let reason = "the session governs itself: no layer of the operating system is applied".to_owned();
+        let kept = match claim {
+            Claim::CleanEnvironment => Kept::By(vec![LayerName::Environment]),
+            Claim::Time { .. } => Kept::By(vec![LayerName::Processes]),
+            _ => Kept::Not(Shortfall { claim: claim.clone(), layer: LayerName::Mounts, reason }),
+        };
+        ReceiptLine { claim, kept }
+    };
+    let lines = [Claim::CleanEnvironment].into_iter().chain(asked_of_the_system(surface)).map(short).collect();
+    Receipt { rung: None, lines, withheld: Vec::new() }
 }
 
 /// Everything a Surface asks. A self-governing session asks nothing of the operating system.
@@ -119,9 +134,15 @@ fn is_fenced(surface: &Surface) -> bool {
 /// What speaks of everything.
 fn whole_claims(surface: &Surface) -> Vec<Claim> {
     let mut claims = vec![Claim::CleanEnvironment];
-    if !is_fenced(surface) {
-        return claims;
+    if is_fenced(surface) {
+        claims.extend(asked_of_the_system(surface));
     }
+    claims
+}
+
+/// What only the operating system can hold.
+fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
+    let mut claims = Vec::new();
     if surface.view() == View::Surface {
         claims.extend([Claim::NothingElseIsReadable, Claim::NothingElseIsSeen]);
     }

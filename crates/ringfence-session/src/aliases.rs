@@ -4,7 +4,7 @@
 //! which file system each of them shows, and so where else a path can be found. Most hosts have no such mounts, and then
 //! nothing here costs anything.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use ringfence_surface::AbsPath;
@@ -12,6 +12,9 @@ use ringfence_surface::AbsPath;
 /// One mount of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mounted {
+    /// Its number, and that of the mount it stands on.
+    id: u64,
+    parent: u64,
     /// The file system, as the kernel numbers it.
     device: Vec<u8>,
     /// Which part of it is shown.
@@ -23,7 +26,7 @@ struct Mounted {
 /// The mounts that show something twice.
 #[derive(Debug)]
 pub(crate) struct Aliases {
-    /// Every mount, in the order of the table: later ones lie over earlier ones.
+    /// Every mount that a path leads to.
     mounts: Vec<Mounted>,
     /// Does any show what another shows?
     overlap: bool,
@@ -37,6 +40,7 @@ impl Aliases {
 
     fn new(table: &[u8]) -> Self {
         let mounts: Vec<Mounted> = table.split(|byte| *byte == b'\n').filter_map(mounted).collect();
+        let mounts = shown(mounts);
         let mut of_one: HashMap<&[u8], Vec<&Mounted>> = HashMap::new();
         for mount in &mounts {
             of_one.entry(&mount.device).or_default().push(mount);
@@ -84,19 +88,50 @@ impl Mounted {
     }
 }
 
+/// The mounts that nothing lies over. In a view of ours pins are buried below what was mounted again: no path leads to them.
+fn shown(mounts: Vec<Mounted>) -> Vec<Mounted> {
+    let mut covered: HashSet<u64> = HashSet::new();
+    let mut siblings: HashMap<u64, Vec<&Mounted>> = HashMap::new();
+    for mount in &mounts {
+        siblings.entry(mount.parent).or_default().push(mount);
+    }
+    let at: HashMap<u64, &AbsPath> = mounts.iter().map(|mount| (mount.id, &mount.point)).collect();
+    for mount in &mounts {
+        // Mounted on the very root of another one.
+        if at.get(&mount.parent).is_some_and(|point| **point == mount.point) && mount.parent != mount.id {
+            covered.insert(mount.parent);
+        }
+        let is_over = |other: &&Mounted| ![mount.id, mount.parent].contains(&other.id) && mount.point != other.point;
+        let beside = siblings.get(&mount.parent).into_iter().flatten().copied();
+        if beside.filter(is_over).any(|other| mount.point.is_within(&other.point)) {
+            covered.insert(mount.id);
+        }
+    }
+    let parents: HashMap<u64, u64> = mounts.iter().map(|mount| (mount.id, mount.parent)).collect();
+    let is_shown = |mount: &Mounted| {
+        // What stands on something covered is covered with it. The table of a damaged kernel may lead in a circle.
+        let chain = std::iter::successors(Some(mount.id), |id| parents.get(id).copied().filter(|next| next != id));
+        !chain.take(mounts.len() + 1).any(|id| covered.contains(&id))
+    };
+    let keep: Vec<bool> = mounts.iter().map(is_shown).collect();
+    mounts.into_iter().zip(keep).filter_map(|(mount, keep)| keep.then_some(mount)).collect()
+}
+
 /// A path below `from`, seen below `to`.
 fn moved(path: &AbsPath, from: &AbsPath, to: &AbsPath) -> AbsPath {
     let depth = from.components().count();
     path.components().skip(depth).fold(to.clone(), |at, name| at.child(name))
 }
 
-/// A line of mountinfo: the third field is the device, the fourth the root, the fifth the place.
+/// A line of mountinfo: its number, that of the mount it stands on, the device, the root, the place.
 fn mounted(line: &[u8]) -> Option<Mounted> {
-    let mut fields = line.split(|byte| *byte == b' ').skip(2);
+    let mut fields = line.split(|byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (id, parent) = (number()?, number()?);
     let device = fields.next()?.to_vec();
     let root = AbsPath::lexical(&unescaped(fields.next()?)).ok()?;
     let point = AbsPath::lexical(&unescaped(fields.next()?)).ok()?;
-    Some(Mounted { device, root, point })
+    Some(Mounted { id, parent, device, root, point })
 }
 
 /// The kernel writes space, tab, newline and backslash as `\ooo`.
@@ -129,10 +164,11 @@ mod tests {
 
     #[track_caller]
     fn check(table: &[(&str, &str, &str)], path: &str, expected: &[&str]) {
-        let line = |(device, root, point): &(&str, &str, &str)| {
-            format!("22 27 {device} {root} {point} rw,relatime shared:1 - ext4 /dev/vda rw\n")
+        let line = |(id, (device, root, point)): (usize, &(&str, &str, &str))| {
+            let parent = usize::from(*point != "/");
+            format!("{id} {parent} {device} {root} {point} rw,relatime shared:1 - ext4 /dev/vda rw\n")
         };
-        let table: String = table.iter().map(line).collect();
+        let table: String = (1..).zip(table).map(line).collect();
         let found: Vec<String> =
             Aliases::new(table.as_bytes()).of(&abs(path)).iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{path}");
@@ -158,5 +194,23 @@ mod tests {
         assert!(Aliases::new(b"1 1 8:1 / / rw - x x x\n2 1 8:1 /nix/store /nix/store ro - x x x\n").is_empty());
         check(&[("8:1", "/", "/"), ("8:1", "/a\\040b", "/c\\134d")], "/a b/x", &["/c\\d/x"]);
         assert_eq!(Aliases::new(b"garbage\n\n").mounts, []);
+    }
+
+    /// In a view of ours: what masks are made of is also buried as a pin, where nobody comes to it.
+    #[test]
+    fn what_is_buried_is_in_no_place() {
+        let table = "1 0 0:1 / / rw - x x x\n2 1 8:1 /p /p rw - x x x\n3 2 0:2 /directory /p/.git ro - x x x\n\
+                     4 2 8:1 /p /p rw - x x x\n5 4 8:1 /p/.git/hooks /p/.git/hooks ro - x x x\n\
+                     6 1 0:2 /directory /etc/keys ro - x x x\n7 1 0:2 /directory /etc/other ro - x x x\n";
+        let of = |path: &str| -> Vec<String> {
+            Aliases::new(table.as_bytes()).of(&abs(path)).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(of("/etc/keys"), ["/etc/other"]);
+        assert_eq!(of("/p/.git/hooks"), [""; 0]);
+        // Something over a directory hides what was mounted below it before, and shows what is mounted below it since.
+        let over = "1 0 8:1 / / rw - x x x\n2 1 8:2 /a /m/a rw - x x x\n3 1 8:2 /a /n rw - x x x\n\
+                    4 1 8:3 / /m rw - x x x\n5 4 8:2 /a /m/b rw - x x x\n";
+        let found = Aliases::new(over.as_bytes()).of(&abs("/n/x"));
+        assert_eq!(found, [abs("/m/b/x")]);
     }
 }

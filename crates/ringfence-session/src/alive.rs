@@ -3,7 +3,6 @@
 //! A session runs as long as its lock is held. Nothing is asked of process numbers, which may be another's by now, or those of
 //! another namespace.
 
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,33 +12,20 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::record::RecordError;
+use crate::store::{self, FindError};
 use crate::terminal::Lifeline;
-use crate::walk::os_path;
 
 /// Why there is no such session to work within.
 #[derive(Debug, thiserror::Error)]
-pub enum FindError {
-    /// A name is made of letters, digits and dashes. Anything else could be a path.
-    #[error("`{name}` is not the name of a session")]
-    NoName {
-        /// As given.
-        name: String,
-    },
-    /// Nothing of that name.
-    #[error("there is no session `{name}` of yours")]
-    Unknown {
-        /// As given.
-        name: String,
-    },
-    /// Several begin with it.
-    #[error("`{name}` may be any of {}", all.join(", "))]
-    Ambiguous {
-        /// As given.
-        name: String,
-        /// Those.
-        all: Vec<String>,
-    },
-    /// Its directory is there, and nobody holds its lock.
+pub enum NotWithin {
+    /// None of that name runs.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// What it may touch cannot be read back.
+    #[error("cannot tell what the session may touch")]
+    Record(#[from] RecordError),
+    /// It ended while it was looked at.
     #[error("session {name} has ended")]
     Over {
         /// Its whole name.
@@ -101,50 +87,32 @@ impl Found {
 /// Finds a session by its name, or by how its name begins if no other begins like that, below one of these state directories.
 ///
 /// # Errors
-/// [`FindError`].
-pub fn find(states: &[AbsPath], name: &str) -> Result<Found, FindError> {
-    // Nothing else is ever asked of the file system: neither `..` nor a slash nor an empty name.
-    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Err(FindError::NoName { name: name.to_owned() });
-    }
-    let mut all = Vec::new();
+/// [`NotWithin`].
+pub fn within(states: &[AbsPath], name: &str) -> Result<Found, NotWithin> {
+    let mut missed = None;
     for state in states {
-        let sessions = state.join("sessions");
-        let entries = match fs::read_dir(os_path(&sessions)) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
-            other => other.map_err(|source| FindError::Look { dir: sessions.clone(), source })?,
-        };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        all.extend(
-            names.filter(|found| found.starts_with(name)).map(|found| (sessions.child(found.as_bytes()), found)),
-        );
-    }
-    if let Some(exact) = all.iter().position(|(_, found)| found == name) {
-        all = vec![all.swap_remove(exact)];
-    }
-    match all.as_slice() {
-        [] => Err(FindError::Unknown { name: name.to_owned() }),
-        [(dir, name)] => open(dir.clone(), name.clone()),
-        more => {
-            let mut all: Vec<String> = more.iter().map(|(_, found)| found.clone()).collect();
-            all.sort();
-            Err(FindError::Ambiguous { name: name.to_owned(), all })
+        match store::find(state, name) {
+            Ok(live) => return open(live.dir, live.id),
+            // That it has ended says more than that it is nowhere else either.
+            Err(cause @ FindError::NotFound { .. }) => missed = missed.or(Some(cause)),
+            Err(cause) => return Err(cause.into()),
         }
     }
+    Err(missed.unwrap_or_else(|| FindError::NotFound { prefix: name.to_owned() }).into())
 }
 
-fn open(dir: AbsPath, name: String) -> Result<Found, FindError> {
-    let look = |errno: Errno| FindError::Look { dir: dir.clone(), source: errno.into() };
+fn open(dir: AbsPath, name: String) -> Result<Found, NotWithin> {
+    let look = |errno: Errno| NotWithin::Look { dir: dir.clone(), source: errno.into() };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = match rustix::fs::open(dir.as_bytes(), flags, Mode::empty()) {
         // It was the last moment of it.
-        Err(Errno::NOENT) => return Err(FindError::Over { name }),
+        Err(Errno::NOENT) => return Err(NotWithin::Over { name }),
         other => other.map_err(look)?,
     };
     let status = rustix::fs::fstat(&lock).map_err(look)?;
     let (owner, mode) = (status.st_uid, status.st_mode & 0o777);
     if owner != rustix::process::geteuid().as_raw() || mode & 0o022 != 0 {
-        return Err(FindError::Foreign { dir, owner, mode });
+        return Err(NotWithin::Foreign { dir, owner, mode });
     }
     if is_held(&lock).map_err(look)? {
         return Ok(Found { dir, name, lock });
@@ -153,7 +121,7 @@ fn open(dir: AbsPath, name: String) -> Result<Found, FindError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(&lock, c"lock", flags, Mode::empty()) {
         Ok(file) if is_held(&file).map_err(look)? => Ok(Found { dir, name, lock: file }),
-        _ => Err(FindError::Over { name }),
+        _ => Err(NotWithin::Over { name }),
     }
 }
 
@@ -205,10 +173,12 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
     use std::os::unix::ffi::OsStrExt as _;
 
+    use super::*;
     use crate::store::Session;
+    use crate::walk::os_path;
 
     fn state() -> (tempfile::TempDir, AbsPath) {
         let place = tempfile::tempdir().unwrap();
@@ -216,46 +186,44 @@ mod tests {
         (place, state)
     }
 
-    fn error(state: &AbsPath, name: &str) -> String {
-        find(std::slice::from_ref(state), name).unwrap_err().to_string()
+    fn find(state: &AbsPath, name: &str) -> Result<Found, NotWithin> {
+        within(&[state.join("nowhere"), state.clone()], name)
     }
 
     /// K10: a session is found by its name or the beginning of it, and only while it runs.
     #[test]
     fn k10_a_session_is_found_while_it_runs() {
         let (_place, state) = state();
-        assert_eq!(error(&state, "abc"), "there is no session `abc` of yours");
+        assert!(find(&state, "abc").unwrap_err().to_string().contains("no session"));
         let session = Session::create(&state).unwrap();
         let name = session.name().to_owned();
-        let states = [state.join("nowhere"), state.clone()];
-        let found = find(&states, &name).unwrap();
+        let found = find(&state, &name).unwrap();
         assert_eq!((found.dir(), found.name()), (session.dir(), name.as_str()));
-        assert_eq!(find(&states, &name[..4]).unwrap().name(), name);
+        assert_eq!(find(&state, &name[..4]).unwrap().name(), name);
         assert!(found.is_alive());
-        // Asking does not disturb.
-        assert!(error(&state, "0123456789abcdef").contains("no session"));
-        fs::create_dir(os_path(&state.join("sessions").child(format!("{}-", &name[..3]).as_bytes()))).unwrap();
-        assert!(error(&state, &name[..3]).contains("may be any of"));
         drop(session);
         assert!(!found.is_alive());
-        assert!(error(&state, &name).contains("no session"));
+        assert!(find(&state, &name).is_err());
     }
 
-    /// K10: what a killed supervisor left is no session.
+    /// K10: what a killed supervisor left is no session, and neither is a single call.
     #[test]
     fn k10_a_dead_session_is_none() {
         let (_place, state) = state();
-        fs::create_dir_all(os_path(&state.join("sessions/abc-1-0/given"))).unwrap();
-        assert_eq!(error(&state, "abc-1-0"), "session abc-1-0 has ended");
+        fs::create_dir_all(os_path(&state.join("sessions/abcdefgh/given"))).unwrap();
+        assert!(find(&state, "abcdefgh").is_err());
+        let call = Session::create_call(&state).unwrap();
+        assert!(find(&state, call.name()).is_err());
     }
 
     /// K10: a name is never a path.
     #[test]
     fn k10_names_that_are_paths() {
         let (_place, state) = state();
-        let _session = Session::create(&state).unwrap();
-        for name in ["", ".", "..", "../sessions", "a/b", "/", "a\0b", "a b", "*", "é", "~"] {
-            assert!(matches!(find(std::slice::from_ref(&state), name), Err(FindError::NoName { .. })), "{name:?}");
+        let session = Session::create(&state).unwrap();
+        let (sideways, down) = (format!("../sessions/{}", session.name()), format!("{}/home", session.name()));
+        for name in ["", ".", "..", "../sessions", "/", "a\0b", "*", "?", &sideways, &down] {
+            assert!(find(&state, name).is_err(), "{name:?}");
         }
     }
 
@@ -265,11 +233,10 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
         let (_place, state) = state();
         let session = Session::create(&state).unwrap();
-        let sessions = state.join("sessions");
-        symlink(os_path(session.dir()), os_path(&sessions.join("feed-1-0"))).unwrap();
-        assert!(matches!(find(std::slice::from_ref(&state), "feed-1-0"), Err(FindError::Look { .. })));
+        symlink(os_path(session.dir()), os_path(&state.join("sessions/link"))).unwrap();
+        assert!(find(&state, "link").is_err());
         fs::set_permissions(os_path(session.dir()), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(find(std::slice::from_ref(&state), session.name()), Err(FindError::Foreign { .. })));
+        assert!(matches!(find(&state, session.name()), Err(NotWithin::Foreign { .. })));
     }
 
     /// K10: the end of a session cuts what hangs on it.
@@ -277,7 +244,7 @@ mod tests {
     fn k10_the_end_of_a_session_is_noticed() {
         let (_place, state) = state();
         let session = Session::create(&state).unwrap();
-        let watched = find(std::slice::from_ref(&state), session.name()).unwrap().watched().unwrap();
+        let watched = find(&state, session.name()).unwrap().watched().unwrap();
         let (read, write) = rustix::pipe::pipe().unwrap();
         let watch = watched.watch(Lifeline::new(write));
         assert!(!watch.is_over());

@@ -12,11 +12,13 @@ use std::io;
 
 use ringfence_plan::{Claim, Fence, Lines, Plan, Rung, Shortfall, claims, compile, syscalls};
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, HostFacts, Look, Pattern, SubPolicy, Surface, Widens};
+use ringfence_surface::{AbsPath, HostFacts, Look, SubPolicy, Surface, Widens};
 
-use crate::alive::Watched;
+use crate::alive::{self, Found, NotWithin, Watched};
+use crate::given;
 use crate::launch::{Ended, Running, StartError};
 use crate::look::facts_of;
+use crate::record::Record;
 use crate::start::{Occasion, Order, PrepareError, Ready, prepare};
 use crate::store::Session;
 use crate::walk::os_path;
@@ -68,6 +70,8 @@ pub struct Within {
     pub side: Side,
     /// How a call's fence is built.
     pub rung: Rung,
+    /// How the session's is.
+    pub session_rung: Rung,
     /// Who works in it where root calls: user and group.
     pub user: Option<(u32, u32)>,
 }
@@ -84,6 +88,24 @@ pub struct Laid {
 }
 
 impl Within {
+    /// A session of the caller's that runs, and what calls in it are made within.
+    ///
+    /// # Errors
+    /// [`NotWithin`].
+    pub fn session(name: &str, facts: HostFacts) -> Result<(Self, Found), NotWithin> {
+        let own = facts.own_directories().state;
+        // Without a view, those who work for root go through this one.
+        let shared = rustix::process::geteuid().is_root().then(|| AbsPath::root().join("var/lib/ringfence"));
+        let states: Vec<AbsPath> = own.into_iter().chain(shared).collect();
+        let found = alive::within(&states, name)?;
+        let Record { surface, rung: session_rung, .. } = Record::read(&given::dir(found.dir()).join(given::RECORD))?;
+        let look = |source| NotWithin::Look { dir: found.dir().clone(), source };
+        let user = worker(found.dir()).map_err(look)?;
+        let state = found.dir().parent().and_then(|sessions| sessions.parent()).unwrap_or_else(AbsPath::root);
+        let (side, rung) = (Side::Outside, Rung::Native);
+        Ok((Self { surface, facts, state, side, rung, session_rung, user }, found))
+    }
+
     /// Lays out one call. `occasion` says on which streams it will be.
     ///
     /// # Errors
@@ -95,12 +117,26 @@ impl Within {
         occasion: Occasion,
         look: &mut dyn Look,
     ) -> Result<Laid, CallError> {
-        let made = Session::create(&self.state);
+        self.lay_out_with(policy, (command, &[]), occasion, look)
+    }
+
+    /// The same with variables that whoever calls sets itself. They are not the session's, and no policy is asked about them.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn lay_out_with(
+        &self,
+        policy: &SubPolicy,
+        (command, variables): (&[OsString], &[(OsString, OsString)]),
+        occasion: Occasion,
+        look: &mut dyn Look,
+    ) -> Result<Laid, CallError> {
+        let made = Session::create_call(&self.state);
         let session = made.map_err(|source| CallError::Own { state: self.state.clone(), source })?;
-        let policy = SubPolicy { scratch: Some(session.dir().clone()), ..self.closed(policy) };
-        let surface = self.surface.tighten(&policy)?;
+        let closed = SubPolicy { scratch: Some(session.dir().clone()), ..self.closed(policy) };
+        let surface = self.surface.tighten(&closed)?;
         let facts = facts_of(&surface, self.facts.clone(), look);
-        let plan = self.plan(&surface, &facts)?;
+        let plan = self.plan(&surface, &facts, policy)?;
         let order = Order {
             surface: &surface,
             facts: &facts,
@@ -114,9 +150,10 @@ impl Within {
             mode: Mode::AcceptEdits,
             lines: Lines::Short,
             occasion,
+            variables,
         };
         let ready = prepare(&order, look)?;
-        let short = self.short(&surface, &policy, &ready);
+        let short = self.short(policy, &ready);
         Ok(Laid { ready, session, surface, short })
     }
 
@@ -124,39 +161,42 @@ impl Within {
     /// configuration is readable where the whole host is.
     fn closed(&self, policy: &SubPolicy) -> SubPolicy {
         let mut policy = policy.clone();
-        policy.deny.extend(self.facts.own_directories().config.map(Pattern::path));
+        policy.deny.extend(self.surface.own_configuration().cloned());
         policy
     }
 
-    fn plan(&self, surface: &Surface, facts: &HostFacts) -> Result<Plan, CallError> {
+    fn plan(&self, surface: &Surface, facts: &HostFacts, policy: &SubPolicy) -> Result<Plan, CallError> {
         let mut plan = compile(surface, facts, self.rung);
         if self.side == Side::Inside && self.rung == Rung::LandlockOnly {
-            // The namespaces that bound the session bound this too, so its sockets are no worse than the session's.
-            let (has, wants) = (reached(&self.surface), reached(surface));
-            plan.syscalls = match wants {
-                _ if wants == has => syscalls(Fence::Namespaces),
-                _ if wants.is_empty() => syscalls(Fence::LandlockOnly),
+            let is_narrowed = policy.hosts.is_some() || policy.host_ports.is_some() || policy.sockets.is_some();
+            plan.syscalls = match reached(surface) {
+                // The namespaces that bound the session bound this too, so its sockets are no worse than the session's.
+                wants if !is_narrowed || !wants.is_empty() && wants == reached(&self.surface) => {
+                    syscalls(Fence::Namespaces)
+                }
+                wants if wants.is_empty() => syscalls(Fence::LandlockOnly),
                 _ => return Err(CallError::PartOfTheNetwork),
             };
         }
         Ok(plan)
     }
 
-    /// What does not hold. Inside, the session's own fence holds what it has held so far, and only what is narrower counts.
-    fn short(&self, surface: &Surface, policy: &SubPolicy, ready: &Ready) -> Vec<Shortfall> {
+    /// What does not hold, beyond what the session has said of itself. Inside, the session's own fence goes on to hold what it has
+    /// held so far.
+    fn short(&self, policy: &SubPolicy, ready: &Ready) -> Vec<Shortfall> {
         let all = ready.receipt.shortfalls().cloned();
-        if self.side == Side::Outside || self.rung.has_view() {
+        if self.side == Side::Outside && self.rung != self.session_rung {
             return all.collect();
         }
-        let held = claims(&self.surface);
-        let writes_less = |surface: &Surface| surface.allowed_writes().count();
-        let is_narrower = writes_less(surface) < writes_less(&self.surface);
+        let said = claims(&self.surface);
         let hides = policy.read.is_some() || !policy.deny.is_empty();
         let counts = |short: &Shortfall| match &short.claim {
-            Claim::MetadataStays => is_narrower || policy.write.is_some() || hides,
-            Claim::NothingElseIsSeen => hides,
-            Claim::OnlyTheseHosts { .. } => false,
-            other => !held.contains(other),
+            // These speak of everything else, and there is more of that than for the session.
+            Claim::MetadataStays => !self.rung.has_view() && (policy.write.is_some() || hides),
+            Claim::NothingElseIsSeen => !self.rung.has_view() && hides,
+            // What is left of the network is the session's, or nothing.
+            Claim::OnlyTheseHosts { .. } if self.side == Side::Inside => false,
+            other => !said.contains(other),
         };
         all.filter(counts).collect()
     }

@@ -92,12 +92,21 @@ enum Doing {
     Detach { path: AbsPath, why: &'static str },
 }
 
+/// Is it attended to?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Others can talk to it.
+    Socket,
+    /// Nobody would answer: it only writes down what happens.
+    None,
+}
+
 impl Desk {
     /// Writes down that a session begins, and listens.
     ///
     /// # Errors
     /// When it cannot be written down: a session of which nothing is known does not run.
-    pub fn open(session: &Session, about: About, receipt: What) -> io::Result<Self> {
+    pub fn open(session: &Session, about: About, receipt: What, control: Control) -> io::Result<Self> {
         let audit = Audit::of(session.state());
         about.write(session.dir())?;
         let (path, command) = (about.project.clone(), about.command.clone());
@@ -105,8 +114,11 @@ impl Desk {
         let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
-        let token = new_token(session.dir())?;
-        clients.listen(session.dir())?;
+        let mut token = String::new();
+        if control == Control::Socket {
+            token = new_token(session.dir())?;
+            clients.listen(session.dir())?;
+        }
         Ok(Self {
             about,
             dir: session.dir().clone(),

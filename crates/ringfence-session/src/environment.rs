@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
+use ringfence_surface::command::{GIT_NO_LOCKS, GIT_QUIET};
 use ringfence_surface::curated::packs::pack;
 use ringfence_surface::curated::system::SYSTEM;
 use ringfence_surface::{AbsPath, Access, HostFacts, Look, Outcome, PathFact, Surface, follow};
@@ -25,6 +26,8 @@ pub(crate) type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
 /// What the session itself decides.
 pub(crate) struct Own<'a> {
     pub(crate) session: &'a AbsPath,
+    /// The directory in which ringfence itself is inside.
+    pub(crate) given: Option<AbsPath>,
     pub(crate) name: &'a str,
     /// For temporary files.
     pub(crate) tmp: &'a AbsPath,
@@ -75,18 +78,18 @@ pub(crate) fn build(
     set("TMPDIR", own.tmp.as_bytes());
     set("RINGFENCE", b"1");
     set("RINGFENCE_SESSION", own.name.as_bytes());
+    if let Some(given) = &own.given {
+        set("RINGFENCE_EXE", real(given.clone(), look).join(crate::given::PROGRAM).as_bytes());
+    }
     if let Some(name) = own.user.and_then(account_name) {
         set("LOGNAME", &name);
         set("USER", &name);
     }
-    if own.signing == Signing::AskedByRepository && surface.reach().sockets.is_empty() {
-        // Every commit would fail: there is no key inside, and no socket to ask for one.
-        set("GIT_CONFIG_COUNT", b"2");
-        set("GIT_CONFIG_KEY_0", b"commit.gpgSign");
-        set("GIT_CONFIG_KEY_1", b"tag.gpgSign");
-        set("GIT_CONFIG_VALUE_0", b"false");
-        set("GIT_CONFIG_VALUE_1", b"false");
-    }
+    // Every commit would fail: there is no key inside, and no socket to ask for one.
+    let is_unsigned = own.signing == Signing::AskedByRepository && surface.reach().sockets.is_empty();
+    let unsigned: &[(&str, &str)] =
+        if is_unsigned { &[("commit.gpgSign", "false"), ("tag.gpgSign", "false")] } else { &[] };
+    set_git(&mut variables, GIT_QUIET.iter().chain(unsigned));
     for (name, value) in toolchains(caller, surface, facts, look) {
         variables.insert(name, value);
     }
@@ -98,6 +101,20 @@ pub(crate) fn build(
 /// The private home.
 pub(crate) fn home(session: &AbsPath, look: &mut dyn Look) -> AbsPath {
     real(session.join("home"), look)
+}
+
+/// Settings of git's, after those that a policy passes: git runs nothing that was planted in the work tree, and commands that
+/// only look write nothing. Commands count as read-only on this ground.
+fn set_git<'a>(variables: &mut Variables, settings: impl Iterator<Item = &'a (&'a str, &'a str)>) {
+    let passed = variables.get(b"GIT_CONFIG_COUNT".as_slice()).and_then(|count| std::str::from_utf8(count).ok());
+    let mut count = passed.and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
+    for (key, value) in settings {
+        variables.insert(format!("GIT_CONFIG_KEY_{count}").into(), key.as_bytes().to_vec());
+        variables.insert(format!("GIT_CONFIG_VALUE_{count}").into(), value.as_bytes().to_vec());
+        count += 1;
+    }
+    variables.insert(b"GIT_CONFIG_COUNT".to_vec(), count.to_string().into());
+    variables.insert(GIT_NO_LOCKS.0.into(), GIT_NO_LOCKS.1.into());
 }
 
 /// Where a place of ours really is: its directory may be a link to another disk, which is not there inside.

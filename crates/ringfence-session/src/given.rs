@@ -27,6 +27,9 @@ pub(crate) const NEW_GRANTS: &str = "grants.new";
 /// ringfence itself.
 pub const PROGRAM: &str = "ringfence";
 
+/// How many claims fall short, where a client may show it.
+pub const SHORTFALLS: &str = "shortfalls";
+
 /// What every session is given.
 pub(crate) const FILES: [&str; 2] = [RECORD, PROGRAM];
 
@@ -62,6 +65,8 @@ pub fn dir(session: &AbsPath) -> AbsPath {
 /// How ringfence can be started inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reached {
+    /// Not at all.
+    Not,
     /// By a link.
     Linked,
     /// It is mounted.

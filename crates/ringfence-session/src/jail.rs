@@ -13,7 +13,7 @@
 //! Outside Landlock's sight, and so possible in the jail: changing mode, owner, times and attributes of the user's files,
 //! writing to descriptors that are open already, connecting to sockets.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,8 +23,10 @@ use std::process::Command;
 
 use ringfence_surface::{GlobListError, Literal, RelativeGlob, Shown, WritableGlobs};
 use ringfence_sys::landlock::{self, AccessFs, AccessNet, RestrictFlags, Ruleset, Scope, Supported};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+
+use crate::place;
 
 /// The subcommand that [`wrap`] starts this program with.
 pub const SUBCOMMAND: &str = "jail-exec";
@@ -269,17 +271,8 @@ fn open_directory(anchor: &OwnedFd, prefix: &Literal) -> Result<OwnedFd, Errno> 
 }
 
 fn open_beneath(anchor: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    // The kernel gives up with EAGAIN when something on the way is renamed meanwhile. Somebody who renames without end must not
-    // hold us for ever.
-    for _ in 0..128 {
-        match rustix::fs::openat2(anchor, path, flags, Mode::empty(), resolve) {
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            other => return other,
-        }
-    }
-    Err(Errno::AGAIN)
+    let path = CString::new(path).map_err(|_| Errno::INVAL)?;
+    place::open_beneath(anchor, &path, OFlags::PATH | OFlags::DIRECTORY)
 }
 
 /// The command, by way of this program's [`SUBCOMMAND`]: this program, started once more, restricts itself and becomes the

@@ -26,7 +26,7 @@ use crate::cgroup::Group;
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
-use crate::steps::{ARRIVED, EXEC, next_report, words};
+use crate::steps::{ARRIVED, EXEC, LANDLOCK, next_report, words};
 use crate::terminal::{
     self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
 };
@@ -85,6 +85,9 @@ pub enum StartError {
         /// Where.
         step: String,
     },
+    /// Each call inside a fence stacks a layer, and there is no room for another.
+    #[error("landlock_restrict_self: sixteen layers are stacked already")]
+    TooManyLayers,
     /// The program is not there.
     #[error("{program}: not found inside the fence")]
     NotFound {
@@ -503,6 +506,9 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
         let view = if let Shape::Native(view) = shape { Some(view) } else { None };
         match (step, source.kind()) {
             (ARRIVED, _) => arrived = true,
+            (LANDLOCK, _) if source.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) => {
+                return Err(StartError::TooManyLayers);
+            }
             (EXEC, io::ErrorKind::NotFound) => return Err(StartError::NotFound { program }),
             (EXEC, _) => return Err(StartError::NotExecutable { program, source }),
             (step, _) if view.is_some_and(|view| view.is_replaced(step, &source)) => {

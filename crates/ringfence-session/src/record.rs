@@ -170,7 +170,7 @@ impl Record {
 fn is_trusted_owner(owner: u32) -> bool {
     const OVERFLOW: u32 = 65_534;
     let is_ours = owner == 0 || owner == rustix::process::geteuid().as_raw();
-    is_ours || owner == OVERFLOW && !crate::start::is_initial_user_namespace()
+    is_ours || owner == OVERFLOW && !crate::identity::is_initial_user_namespace()
 }
 
 #[cfg(test)]

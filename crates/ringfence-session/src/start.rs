@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 
@@ -16,18 +16,17 @@ use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
-use rustix::fs::{AtFlags, Gid, Uid};
+use rustix::fs::AtFlags;
 
 use crate::account;
 use crate::agent::{self, Furnished, Furnishing};
-use crate::beneath::Owner;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
-use crate::idmap::mapping;
+use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
@@ -155,6 +154,8 @@ pub struct Order<'a> {
     pub lines: Lines,
     /// What it is.
     pub occasion: Occasion,
+    /// Variables that whoever starts it sets itself.
+    pub variables: &'a [(OsString, OsString)],
 }
 
 /// What is started.
@@ -166,6 +167,8 @@ pub enum Occasion {
     Call,
     /// One call within a session, on streams that are made for it.
     CapturedCall,
+    /// The same, by a program that is not ringfence: nothing is given to it, neither a record nor ringfence itself.
+    EmbeddedCall,
 }
 
 /// A session that is ready to start, and what it found on the way.
@@ -215,7 +218,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let stdio = match order.occasion {
         Occasion::Session | Occasion::Call => standards(surface),
-        Occasion::CapturedCall => Ok(Vec::new()),
+        Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Vec::new()),
     };
     let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
@@ -232,7 +235,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let copied = match order.occasion {
         Occasion::Session => seed(&ground, look).map(|seeded| seeded.copied),
         // The session had them copied, and one that only looks changes no cache.
-        Occasion::Call | Occasion::CapturedCall => Ok(0),
+        Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(0),
     };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
@@ -308,6 +311,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         };
         receipt(surface, &standing, order.lines)
     };
+    note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
     if rung.has_view() {
@@ -370,9 +374,21 @@ fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
     }));
 }
 
+/// How many claims fall short, for whoever shows it inside. What every session lacks and nobody can change is among them.
+pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Result<()> {
+    if order.client.is_none() {
+        return Ok(());
+    }
+    let count = receipt.shortfalls().count();
+    fs::write(os_path(&given::dir(order.session.dir()).join(given::SHORTFALLS)), count.to_string())
+}
+
 /// Writes what the agent is given: the record of the session, and ringfence itself.
-fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
+pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
+    if order.occasion == Occasion::EmbeddedCall {
+        return Ok(Reached::Not);
+    }
     let record = Record {
         session: session.name().to_owned(),
         agent: order.agent.map(str::to_owned),
@@ -401,9 +417,13 @@ fn words(
     let Order { surface, session, rung, .. } = *order;
     let tmp = if rung.has_view() { AbsPath::root().join("tmp") } else { session.dir().join("tmp") };
     let user = if let Identity::Other { uid, .. } = identity { Some(uid) } else { None };
+    let given = (order.occasion != Occasion::EmbeddedCall).then(|| given::dir(session.dir()));
     let client = order.client.map(|client| client.plan.variables.as_slice()).unwrap_or_default();
-    let own = Own { session: session.dir(), name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
-    let variables = environment::build(caller, surface, order.facts, look, &own);
+    let own =
+        Own { session: session.dir(), given, name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
+    let mut variables = environment::build(caller, surface, order.facts, look, &own);
+    let set = order.variables.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    variables.extend(set);
     Ok(Words {
         candidates: environment::candidates(order.command[0].as_bytes(), surface.workdir(), &variables),
         arguments: order.command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?,
@@ -517,57 +537,8 @@ fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<
     }
 }
 
-/// Without our own mounts nothing is shown as somebody else's.
-fn unmapped(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> {
-    let Identity::Other { uid, .. } = identity else { return Ok(None) };
-    let owner = fs::metadata(os_path(root))?.uid();
-    if owner == uid { Ok(None) } else { Err(io::Error::other("only a native fence can show it as another's")) }
-}
-
-/// The caller, or where the caller is root somebody who is not: the user behind `sudo`, or the project's owner.
-fn identity(root: &AbsPath) -> Identity {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    if uid != 0 || !is_initial_user_namespace() {
-        return Identity::Caller { uid, gid };
-    }
-    let number =
-        |name: &str| std::env::var_os(name).and_then(|value| value.to_str()?.parse::<u32>().ok()).filter(|id| *id != 0);
-    let owner = fs::metadata(os_path(root)).ok().map(|m| (m.uid(), m.gid())).filter(|(uid, _)| *uid != 0);
-    let (uid, gid) = match (number("SUDO_UID"), number("SUDO_GID"), owner) {
-        (Some(uid), Some(gid), _) => (uid, gid),
-        (_, _, Some((uid, gid))) => (uid, gid),
-        // A number that belongs to nobody.
-        _ => (NOBODY, NOBODY),
-    };
-    // A project may belong to a user and to root's group; that group reads more than the user does.
-    Identity::Other { uid, gid: if gid == 0 { NOBODY } else { gid } }
-}
-
-/// Who owns what is made for the payload, where that is not the caller.
-fn owner(identity: Identity) -> Owner {
-    let Identity::Other { uid, gid } = identity else { return None };
-    Some((Uid::from_raw(uid), Gid::from_raw(gid)))
-}
-
-/// Root of a user namespace is an ordinary user with another number: it can neither become anybody else, where nobody else is
-/// mapped, nor does it need to.
-pub(crate) fn is_initial_user_namespace() -> bool {
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    map.split_whitespace().eq(["0", "0", "4294967295"])
-}
-
-/// Who works for root in root's own project.
-const NOBODY: u32 = 65_534;
-
-/// Where root's own project is worked on by somebody else, it is shown as theirs.
-fn idmap_for(root: &AbsPath, identity: Identity) -> io::Result<Option<OwnedFd>> {
-    let Identity::Other { uid, gid } = identity else { return Ok(None) };
-    let owner = fs::metadata(os_path(root)).map(|m| (m.uid(), m.gid()))?;
-    if owner.0 == uid { Ok(None) } else { mapping(root, owner, (uid, gid)).map(Some) }
-}
-
 /// The session's own directories and the caches, owned by whoever will write them.
-fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
+pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);

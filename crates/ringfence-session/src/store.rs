@@ -38,6 +38,10 @@ pub struct Session {
     lock: OwnedFd,
 }
 
+/// Where the directories of sessions are, and those of single calls.
+const SESSIONS: &str = "sessions";
+const CALLS: &str = "calls";
+
 /// What a session's directory holds from the start.
 const INNER: [&str; 3] = ["given", "home", "tmp"];
 
@@ -47,7 +51,19 @@ impl Session {
     /// # Errors
     /// When there is no place for state, or it cannot be written.
     pub fn create(state: &AbsPath) -> io::Result<Self> {
-        let sessions = state.join("sessions");
+        Self::create_in(state, SESSIONS)
+    }
+
+    /// Makes one for a single call. It is as a session's, and is not listed among them.
+    ///
+    /// # Errors
+    /// As [`Session::create`].
+    pub fn create_call(state: &AbsPath) -> io::Result<Self> {
+        Self::create_in(state, CALLS)
+    }
+
+    fn create_in(state: &AbsPath, place: &str) -> io::Result<Self> {
+        let sessions = state.join(place);
         // Those who work for root go through it to what is theirs.
         let mode = if rustix::process::geteuid().is_root() { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
         make(os_path(&sessions), mode)?;
@@ -56,6 +72,9 @@ impl Session {
         let sessions = AbsPath::lexical(sessions.as_os_str().as_bytes()).map_err(io::Error::other)?;
         let state = sessions.parent().unwrap_or_else(AbsPath::root);
         collect(&state, &sessions, COLLECTING);
+        if place == SESSIONS {
+            collect(&state, &state.join(CALLS), COLLECTING);
+        }
         for _ in 0..100 {
             let name = new_name()?;
             let dir = sessions.join(&name);
@@ -178,7 +197,12 @@ pub struct Collected {
 
 /// Removes what killed supervisors left. No live session is touched, and several may do it at once.
 pub fn gc(state: &AbsPath) -> Collected {
-    collect(state, &state.join("sessions"), Duration::from_secs(60))
+    let most = Duration::from_secs(60);
+    let (calls, mut collected) =
+        (collect(state, &state.join(CALLS), most), collect(state, &state.join(SESSIONS), most));
+    // A call that was killed is told of by whoever made it.
+    collected.left.extend(calls.left);
+    collected
 }
 
 /// Removes what sessions left whose supervisor was killed. Not for long: somebody may wait to start.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use ringfence_surface::command::{Git, classify};
 use ringfence_surface::policy::PolicyFile;
 use ringfence_surface::text::PolicyText;
 use ringfence_surface::{
@@ -84,5 +85,22 @@ fn parse_and_resolve(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, decide, parse_and_resolve);
+/// Lines as agents write them, and a long one.
+fn classify_lines(c: &mut Criterion) {
+    let mut group = c.benchmark_group("classify");
+    let long = format!("cat <<'E'\n{}E\n", "some text of a here-document\n".repeat(1000));
+    for (name, line) in [
+        ("plain", "ls -la src"),
+        (
+            "ordinary",
+            "cd src && git log --oneline -5 -- main.rs | head -3 2>/dev/null; grep -rn 'fn main' . | sort -u | wc -l",
+        ),
+        ("loop", "for f in src/*.rs; do if [ -f \"$f\" ]; then sed -n '1,5p' \"$f\" | awk '{print $1}'; fi; done"),
+        ("long", long.as_str()),
+    ] {
+        group.bench_function(name, |b| b.iter(|| classify(black_box(line.as_bytes()), Git::Quiet)));
+    }
+}
+
+criterion_group!(benches, decide, parse_and_resolve, classify_lines);
 criterion_main!(benches);

@@ -236,8 +236,14 @@ impl RelativeGlob {
 
     /// Where the components of a path lead.
     pub fn after(&self, path: &[u8]) -> Progress {
-        let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        names.fold(self.start(), |at, name| self.step(at, name))
+        let mut at = self.start();
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            if at.0 == 0 {
+                break;
+            }
+            at = self.step(at, name);
+        }
+        at
     }
 
     /// `**` may stand for nothing: what follows it is reached with it.

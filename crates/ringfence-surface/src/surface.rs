@@ -289,6 +289,15 @@ impl Surface {
         self.parts.rules.iter().filter(|rule| matches!(rule.effect, Effect::Write(_) | Effect::Read(_)))
     }
 
+    /// Where ringfence's own configuration is, as the session's host had it.
+    pub fn own_configuration(&self) -> impl Iterator<Item = &Pattern> {
+        let is_it = |rule: &&Rule| {
+            let reason = crate::resolve::OWN_CONFIGURATION;
+            matches!(rule.source, Source::Table { reason: why, .. } if why == reason) && rule.sense == Sense::Rule
+        };
+        self.parts.rules.iter().filter(is_it).map(|rule| &rule.pattern)
+    }
+
     /// What can be reached.
     pub fn reach(&self) -> &Reach {
         &self.parts.reach

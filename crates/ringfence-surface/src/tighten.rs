@@ -46,8 +46,8 @@ pub struct SubPolicy {
     pub pids: Option<u32>,
     /// How long the call may last.
     pub wall: Option<Duration>,
-    /// A directory made for this call alone: its `home` and `tmp` take the place of the session's. It lies beside the session's
-    /// own directory, or where the session may write.
+    /// A directory made for this call alone: its `home` and `tmp` take the place of the session's. It lies among those of other
+    /// calls, beside the sessions' own, or where the session may write.
     pub scratch: Option<AbsPath>,
 }
 
@@ -162,13 +162,14 @@ impl Surface {
         Ok(())
     }
 
-    /// Beside the session's own directory nothing stands but directories of other sessions, each made for one alone.
+    /// In `calls` nothing stands but directories of calls, each made for one alone.
     fn check_scratch(&self, call: &SubPolicy) -> Result<(), Widens> {
         let Some(dir) = &call.scratch else { return Ok(()) };
         let own: Vec<AbsPath> = self.scratch().filter_map(|(_, path)| path.parent()).collect();
-        let is_beside = dir.parent().is_some_and(|above| own.iter().any(|own| own.parent().as_ref() == Some(&above)));
-        let is_fresh = is_beside && !own.contains(dir);
-        if is_fresh || self.decide(dir, Access::Write).is_allowed() {
+        let states = own.iter().filter_map(|own| own.parent()?.parent());
+        let is_among_calls =
+            dir.parent().is_some_and(|above| states.into_iter().any(|state| state.join("calls") == above));
+        if is_among_calls && !own.contains(dir) || self.decide(dir, Access::Write).is_allowed() {
             Ok(())
         } else {
             Err(widens(format!("a directory of its own at {dir}")))

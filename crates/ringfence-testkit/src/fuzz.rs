@@ -6,11 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use ringfence_fs::{Root, Writable};
+use ringfence_surface::command::{Class, Git, LONGEST_LINE, classify, literal_words};
 use ringfence_surface::policy::{Bytes, EnvName, Format, PolicyFile, Task, Wall};
 use ringfence_surface::text::{Diagnostic, PolicyText};
 use ringfence_surface::{
-    AbsPath, Access, HostFacts, HostPattern, HostTarget, Inputs, Layer, Level, PathFact, PathRule, Request,
-    TemplateKind, Via, resolve,
+    AbsPath, Access, HostFacts, HostPattern, HostTarget, Inputs, Layer, Level, PathFact, PathRule, RelativeGlob,
+    Request, TemplateKind, Via, WritableGlobs, resolve,
 };
 
 /// Reads bytes as a policy and as a work item in both formats, renders whatever is said, and resolves what can be used.
@@ -67,6 +70,120 @@ pub fn pattern(bytes: &[u8]) {
         }
     }
     let _ = (EnvName::new(text), Bytes::parse(text), Wall::parse(text));
+}
+
+/// Reads bytes up to a zero as a glob and the rest as a path below a directory, and matches them in two ways.
+///
+/// # Panics
+/// When the two do not agree, or a message would move the cursor.
+pub fn glob(bytes: &[u8]) {
+    let (text, path) = match bytes.iter().position(|byte| *byte == 0) {
+        Some(zero) => (&bytes[..zero], &bytes[zero + 1..]),
+        None => (bytes, b"a/b".as_slice()),
+    };
+    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).take(6).collect();
+    let path = names.join(&b'/');
+    match RelativeGlob::search(text) {
+        Ok(glob) => {
+            let parts: Vec<&[u8]> =
+                text.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
+            if parts.len() <= 8 {
+                let is_match = glob.is_match(glob.after(&path));
+                assert_eq!(is_match, matches_slowly(&parts, &names), "`{}`", text.escape_ascii());
+            }
+        }
+        Err(error) => {
+            assert!(error.to_string().chars().all(|c| !c.is_control()), "{error:?} moves the cursor");
+            assert!(RelativeGlob::writable(text).is_err(), "what cannot be searched for cannot be written");
+        }
+    }
+    let Ok(globs) = WritableGlobs::new([text]) else { return };
+    let below = [path.as_slice(), b"/x/y"].concat();
+    assert!(!globs.covers_tree(&path) || globs.covers(&below), "a tree is covered, and not what is in it");
+    let parent = names[..names.len().saturating_sub(1)].join(&b'/');
+    assert!(
+        !globs.covers(&path) || names.is_empty() || globs.leads_through(&parent),
+        "nothing leads to what is covered"
+    );
+}
+
+/// One component after the other, every choice of a `**` tried.
+fn matches_slowly(parts: &[&[u8]], names: &[&[u8]]) -> bool {
+    match (parts, names) {
+        ([], names) => names.is_empty(),
+        // At the end it stands for something: `a/**` is not `a`.
+        ([b"**"], names) => !names.is_empty(),
+        ([b"**", rest @ ..], names) => (0..=names.len()).any(|taken| matches_slowly(rest, &names[taken..])),
+        ([part, rest @ ..], [name, names @ ..]) => {
+            let one = RelativeGlob::search(part).is_ok_and(|one| one.is_match(one.step(one.start(), name)));
+            one && matches_slowly(rest, names)
+        }
+        (_, []) => false,
+    }
+}
+
+/// Reads bytes as a script of changes beneath a root that is full of links to the outside, and looks at the outside after it.
+///
+/// # Panics
+/// When anything outside was read or changed.
+#[cfg(target_os = "linux")]
+pub fn files(bytes: &[u8]) {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let world = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory can be made");
+    let (inside, outside) = (world.path().join("in"), world.path().join("out"));
+    for dir in [inside.join("d"), outside.join("d")] {
+        std::fs::create_dir_all(dir).expect("a directory can be made");
+    }
+    std::fs::write(outside.join("f"), "SECRET").expect("a file can be written");
+    for (link, target) in [("l", "../out"), ("d/l", "../../out/f"), ("m", "d"), ("n", "../out/new")] {
+        std::os::unix::fs::symlink(target, inside.join(link)).expect("a link can be made");
+    }
+    let root = Root::open(&inside, Writable::everything()).expect("a root can be opened");
+    for line in bytes.split(|byte| *byte == b'\n').take(16) {
+        let Some((verb, path)) = line.split_first() else { continue };
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+        match verb % 8 {
+            0 => drop(root.write(path, b"x")),
+            1 => drop(root.open_for_write(path)),
+            2 => drop(root.create_dir_all(path)),
+            3 => drop(root.remove(path)),
+            4 => drop(root.rename(path, "d/g").and_then(|()| root.rename("d/g", path))),
+            5 => drop(root.remove_dir(path)),
+            6 => drop(root.glob(path, 100)),
+            _ => drop(root.read(path, 100).map(|content| assert_ne!(content, b"SECRET", "the outside was read"))),
+        }
+    }
+    let mut left: Vec<_> = std::fs::read_dir(&outside)
+        .expect("it is there")
+        .map(|entry| entry.expect("it is there").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["d", "f"], "the outside was changed");
+    assert_eq!(std::fs::read(outside.join("f")).expect("it is there"), b"SECRET");
+    assert_eq!(std::fs::read_dir(outside.join("d")).expect("it is there").count(), 0);
+}
+
+/// Classifies a line, and says why. Two lines one after the other are read-only if both are.
+///
+/// # Panics
+/// When the answer is wrong in itself.
+pub fn command(bytes: &[u8]) {
+    let class = classify(bytes, Git::Quiet);
+    if let Class::Mutating(mutation) = &class {
+        let said = mutation.to_string();
+        assert!(!said.is_empty() && said.chars().all(|c| !c.is_control()), "{said:?} moves the cursor");
+        assert!(mutation.at.start <= mutation.at.end && mutation.at.end <= bytes.len(), "{said}: {:?}", mutation.at);
+    }
+    if class == Class::ReadOnly {
+        let with = |after: &[u8]| classify(&[bytes, after].concat(), Git::Quiet);
+        assert_ne!(with(b"\nrm x"), Class::ReadOnly, "what follows is not seen");
+        assert!(bytes.len() + 4 > LONGEST_LINE || with(b"\npwd") == Class::ReadOnly, "what follows makes a difference");
+        assert_eq!(classify(bytes, Git::Quiet), class, "it is another one now");
+    }
+    // Without its settings git is at most as harmless.
+    assert!(class == Class::ReadOnly || classify(bytes, Git::AsItIs) != Class::ReadOnly);
+    let _ = literal_words(bytes);
 }
 
 fn check_refusal(said: &[Diagnostic]) {

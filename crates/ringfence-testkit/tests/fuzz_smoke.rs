@@ -174,6 +174,52 @@ fn no_pattern_makes_a_parser_panic() {
     }
 }
 
+#[test]
+fn no_glob_is_matched_in_two_ways() {
+    let words = ["src/**", "*.rs", "**/a/**/b", "a/*/c", "[a-z]?/x", "a", "**/*", "*/a", "a/b/c"];
+    let seeds: Vec<Vec<u8>> = words
+        .iter()
+        .flat_map(|glob| words.iter().map(move |path| [glob.as_bytes(), b"\0", path.as_bytes()].concat()))
+        .collect();
+    let mut random = Random(0x6c62_272e_07bb_0142);
+    for _ in 0..INPUTS {
+        let input = Shown(mutated(&seeds, &mut random));
+        fuzz::glob(&input.0);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_script_of_changes_reaches_the_outside() {
+    let lines =
+        ["0l/x", "7l/f", "3d/l", "0n", "4m", "2l/d/x", "1d/l", "5l/d", "7d/../l/f", "0../out/f", "6l/*", "4l/f"];
+    let seeds: Vec<Vec<u8>> = lines
+        .iter()
+        .flat_map(|one| lines.iter().map(move |other| [one.as_bytes(), b"\n", other.as_bytes()].concat()))
+        .collect();
+    let mut random = Random(0x1000_0000_01b3_1d1d);
+    for _ in 0..INPUTS / 10 {
+        let input = Shown(mutated(&seeds, &mut random));
+        fuzz::files(&input.0);
+    }
+}
+
+/// The tables of lines, mutated.
+#[test]
+fn k2_no_line_makes_the_classifier_panic() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ringfence-surface/tests/command");
+    let tables = ["bypass.txt", "programs.txt", "syntax.txt"].map(|name| fs::read_to_string(root.join(name)));
+    let text = tables.map(|table| table.expect("the tables are in the tree")).concat();
+    let lines = text.lines().filter_map(|line| line.split_once(" | "));
+    let seeds: Vec<Vec<u8>> = lines.map(|(_, line)| line.replace("\\n", "\n").into_bytes()).collect();
+    assert!(seeds.len() > 600, "only {} seeds", seeds.len());
+    let mut random = Random(0x1405_7b7e_f767_814f);
+    for _ in 0..INPUTS {
+        let input = Shown(mutated(&seeds, &mut random));
+        fuzz::command(&input.0);
+    }
+}
+
 /// Shows the input when a test panics over it.
 struct Shown(Vec<u8>);
 

@@ -12,14 +12,14 @@ pub(crate) use sessions::{AuditArgs, AuditCommand, GcArgs, GrantArgs, LogsArgs, 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; explain: allowed; check: every file can be used; doctor: native, with its second wall
-  1    explain: denied; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
+  0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
+  1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
        audit verify: the audit is not whole; gc: something is left
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
-  126  run: the command cannot be executed
-  127  run: the command is not there
-  otherwise run ends with the command's own code, or with 128 and the signal that ended it";
+  126  run, exec: the command cannot be executed
+  127  run, exec: the command is not there
+  otherwise run and exec end with the command's own code, or with 128 and the signal that ended it";
 
 /// Decide which files and hosts a spawned coding agent may touch.
 ///
@@ -35,13 +35,15 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Exec(ExecArgs),
     Explain(ExplainArgs),
     Plan(PlanArgs),
-    Render(RenderArgs),
     Check(CheckArgs),
     Init(InitArgs),
     Trust(TrustArgs),
     Doctor(DoctorArgs),
+    Render(RenderArgs),
+    Statusline(StatuslineArgs),
     Ps(PsArgs),
     /// Show one session, and what was given to it
     Show(OneArgs),
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Schema,
     Completions(CompletionsArgs),
     Man(ManArgs),
+    Hook(HookArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
     /// What bubblewrap starts: becomes the command inside the view that it made
@@ -151,6 +154,72 @@ pub(crate) enum ModeArg {
     Auto,
 }
 
+/// Run one command within a session, in a fence of its own that is tighter
+///
+/// The command writes where the session works and nowhere else, has an empty home, its own temporary files and none but the
+/// built-in variables, and ends with the session. Whatever is named here narrows that further; what the session does not have
+/// is refused. It starts in the current directory where the session may read it, and otherwise where the session started.
+///
+/// Inside a fence, `--within "$RINGFENCE_SESSION"` names the session one is in. Where it has no namespaces to give, Landlock and
+/// a filter hold the rest, and what they do not hold is said.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The session, or how its name begins
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) within: String,
+    /// Write only here, of what the session may write
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) write: Vec<String>,
+    /// Write nothing but temporary files
+    #[arg(long, conflicts_with = "write")]
+    pub(crate) read_only: bool,
+    /// Read only this and what programs need, of what the session may read
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) read: Vec<String>,
+    /// Deny this besides
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) deny: Vec<String>,
+    /// Protect this besides
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) protect: Vec<String>,
+    /// Reach nothing
+    #[arg(long, conflicts_with_all = ["host", "host_port", "socket"])]
+    pub(crate) no_network: bool,
+    /// Reach only this host, of those that the session reaches
+    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname)]
+    pub(crate) host: Vec<String>,
+    /// Reach only this port of the host's loopback, of those that the session reaches
+    #[arg(long, value_name = "PORT")]
+    pub(crate) host_port: Vec<u16>,
+    /// Reach only this unix socket, of those that the session reaches
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) socket: Vec<OsString>,
+    /// Pass this variable on, of those that the session has by name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) env: Vec<String>,
+    /// Start here
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) workdir: Option<OsString>,
+    /// End it after this time: 30s, 5m, 1h30m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<String>,
+    /// At most this much memory: 512MiB, 2GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// At most this many processes
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) pids: Option<u32>,
+    /// Keep the last bytes of each stream, and print them when it has ended
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_output: Option<usize>,
+    /// Print how it ended, and what it printed, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
 /// How a fence is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Backend {
@@ -164,7 +233,8 @@ pub(crate) enum Backend {
 
 /// Say whether something is allowed, by which rule, and where it was written
 ///
-/// Exits with 0 when it is allowed, 1 when it is denied.
+/// Exits with 0 when it is allowed, 1 when it is denied. A line of shell is read-only (0) or mutating (1); the policy has no part
+/// in that.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
@@ -194,6 +264,9 @@ pub(crate) struct Question {
     /// Is this environment variable passed on?
     #[arg(long, value_name = "NAME")]
     pub(crate) variable: Option<String>,
+    /// Is this line of shell proved to change nothing?
+    #[arg(long, value_name = "LINE")]
+    pub(crate) command: Option<OsString>,
 }
 
 /// Show what would be enforced here
@@ -245,6 +318,14 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+}
+
+/// Print the session that this runs in as one line, for clients that show one
+#[derive(Debug, Args)]
+pub(crate) struct StatuslineArgs {
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Check policy files; without any, those that hold here
@@ -322,6 +403,24 @@ pub(crate) struct ManArgs {
     /// The command
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
+}
+
+/// Judge one tool call of an agent's client
+///
+/// Clients start it, by the settings that `run --agent` writes, before each tool. The call is read from the standard input. Exits
+/// with 0 and says nothing when the tool may run; otherwise with 2, and one line on the error output says why. Whatever fails,
+/// hangs or is not understood is refused.
+#[derive(Debug, Args)]
+pub(crate) struct HookArgs {
+    /// The client: claude, codex, gemini or qwen
+    #[arg(value_name = "CLIENT")]
+    _client: String,
+    /// Where the session's record is; without it, beside the program by whose whole path the hook was started
+    #[arg(long = "given", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    _given: Option<PathBuf>,
+    /// How long the client waits; the answer comes before
+    #[arg(long = "timeout", value_name = "SECONDS", default_value_t = 10)]
+    _timeout: u64,
 }
 
 /// Become a command whose writes end at named directories

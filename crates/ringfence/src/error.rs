@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
+use ringfence_session::alive::NotWithin;
+#[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
 use ringfence_session::give::GiveError;
@@ -18,10 +20,10 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
-#[cfg(target_os = "linux")]
-use ringfence_surface::NotGiven;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
+#[cfg(target_os = "linux")]
+use ringfence_surface::{NotGiven, Widens};
 
 use crate::out::say;
 use crate::tell;
@@ -159,6 +161,40 @@ pub(crate) enum Failure {
         source: StartError,
     },
     #[cfg(target_os = "linux")]
+    /// There is no such session to work within.
+    #[error("cannot work within that session")]
+    Within {
+        /// Why.
+        source: NotWithin,
+    },
+    #[cfg(target_os = "linux")]
+    /// What a session may touch cannot be read back.
+    #[error("cannot tell what the session may touch")]
+    Record {
+        /// Why.
+        source: RecordError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A call asks for what its session does not have.
+    #[error("this call would be wider than its session")]
+    Widens {
+        /// What would be gained.
+        source: Widens,
+    },
+    #[cfg(target_os = "linux")]
+    /// A call inside asks for a part of the network.
+    #[error("a call inside the fence has all of its session's network, or none of it")]
+    PartOfTheNetwork,
+    #[cfg(target_os = "linux")]
+    /// A size or a time on the command line.
+    #[error("`{}`: {why}", Shown(text.as_bytes()))]
+    Amount {
+        /// As typed.
+        text: String,
+        /// Why.
+        why: String,
+    },
+    #[cfg(target_os = "linux")]
     /// No way to build a fence is left.
     #[error("this host can carry no fence")]
     NoRung {
@@ -183,10 +219,6 @@ pub(crate) enum Failure {
         /// Those that do not, with the reason.
         short: Vec<String>,
     },
-    #[cfg(target_os = "linux")]
-    /// A session that governs itself has no fence, and its other layers are not built.
-    #[error("a self-governing session cannot be started yet")]
-    NoBackend,
     #[cfg(target_os = "linux")]
     /// The agent's program is not there.
     #[error("`{}` is not among the programs of your PATH", Shown(program.as_bytes()))]
@@ -236,13 +268,6 @@ pub(crate) enum Failure {
         why: String,
         /// What helps.
         hint: Option<String>,
-    },
-    #[cfg(target_os = "linux")]
-    /// What a session may touch cannot be told.
-    #[error("cannot tell what the session may touch")]
-    Record {
-        /// Why.
-        source: RecordError,
     },
     #[cfg(target_os = "linux")]
     /// Something cannot be given to a session.
@@ -297,7 +322,7 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
-            Self::User { .. } | Self::KnownLine { .. } | Self::WithoutHooks { .. } => USAGE,
+            Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -310,7 +335,15 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    #[cfg(target_os = "linux")]
+    /// What failed and why, in one line.
+    pub(crate) fn whole(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+        format!("{self}{causes}")
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Exists { .. } => "look at it first; `--force` replaces it".into(),
             Self::NoProjectFile { .. } => "`ringfence init` writes a starter policy".into(),
@@ -323,6 +356,22 @@ impl Failure {
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
+            #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Workdir { .. } } => {
+                "start in a directory that may be read; for one call, `--workdir DIR` names it".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Widens { .. } => "ask for no more than the session has, or start a session that has it: what it has is in its policy".into(),
+            #[cfg(target_os = "linux")]
+            Self::PartOfTheNetwork => "`--no-network` closes it; from outside the fence a call can have a part".into(),
+            #[cfg(target_os = "linux")]
+            Self::Within { .. } => "name a session that runs: `ringfence ps` lists yours, and inside it is $RINGFENCE_SESSION".into(),
+            #[cfg(target_os = "linux")]
+            Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::TooManyLayers } => {
+                "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()
+            }
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::Clone { .. } } | Self::NoRung { .. } => {
                 "`ringfence doctor` says what this host lacks, and what helps".into()
@@ -347,10 +396,6 @@ impl Failure {
                 "`--allow-shortfall NAME` accepts one of them, by the name in brackets or its text".into()
             }
             #[cfg(target_os = "linux")]
-            Self::NoBackend => {
-                "`ringfence plan` shows what will be enforced, `ringfence explain` answers single questions".into()
-            }
-            #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => "install it, or name it: `[agent.NAME] command = [\"/path/to/it\"]`".into(),
             #[cfg(target_os = "linux")]
             Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
@@ -360,6 +405,10 @@ impl Failure {
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             #[cfg(target_os = "linux")]
             Self::Find { .. } => "`ringfence ps --all` lists them".into(),
+            #[cfg(target_os = "linux")]
+            Self::Control { id, .. } => {
+                format!("`ringfence show {id}` says which process it is; TERM ends it with its command")
+            }
             #[cfg(target_os = "linux")]
             Self::Refused { hint, .. } => return hint.clone(),
             #[cfg(target_os = "linux")]

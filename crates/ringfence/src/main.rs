@@ -27,10 +27,21 @@ use clap::Parser as _;
 const MANAGED: &str = "/etc/ringfence/managed.toml";
 
 fn main() -> ExitCode {
-    match commands::dispatch(parse(std::env::args_os().collect()), Path::new(MANAGED)) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if is_hook(&words) {
+        return commands::hook::run(&words);
+    }
+    match commands::dispatch(parse(words), Path::new(MANAGED)) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
+}
+
+/// A client waits for each of its calls, and reads meaning into every code: the hook answers by itself. People who ask for help
+/// get it.
+fn is_hook(words: &[OsString]) -> bool {
+    let asks = |word: &OsString| word == "--help" || word == "-h";
+    words.get(1).is_some_and(|name| name == "hook") && !words.iter().any(asks)
 }
 
 /// Only `run` and its arguments.

@@ -17,6 +17,23 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints what a command printed, as it is.
+#[cfg(target_os = "linux")]
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Output { source: cause }),
+        _ => Ok(()),
+    }
+}
+
+/// The same for what it said beside that.
+#[cfg(target_os = "linux")]
+pub(crate) fn say_bytes(bytes: &[u8]) {
+    // Nobody is left to tell when stderr is closed.
+    let _ = io::stderr().lock().write_all(bytes);
+}
+
 /// Says something about an answer.
 pub(crate) fn say(text: &str) {
     // Nobody is left to tell when stderr is closed.

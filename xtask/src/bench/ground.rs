@@ -6,16 +6,19 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt as _, chown};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::Effort;
+use super::{Effort, Part, Parts};
 use crate::dist;
 use crate::steps::{Failure, Outcome, cargo, must_succeed};
 
 /// Somebody without an account: no file of the machine is theirs.
 const ORDINARY: u32 = 44_444;
+
+/// A name for the machine while it is measured, and where it leads.
+pub(super) const NAME: &str = "site.ringfence.example";
+const NAMED: &str = "10.47.11.1";
 
 /// The places in the directory.
 #[derive(Debug, Clone)]
@@ -33,9 +36,19 @@ impl Ground {
         self.dir.join("bin/ringfence")
     }
 
+    /// This program.
+    fn own_program(&self) -> PathBuf {
+        self.dir.join("bin/xtask")
+    }
+
     /// The program as cargo builds it by itself, with the host's libraries.
     pub(super) fn plain(&self) -> PathBuf {
         self.dir.join("bin/ringfence-plain")
+    }
+
+    /// An orchestrator that makes calls within a session.
+    pub(super) fn calls(&self) -> PathBuf {
+        self.dir.join("bin/calls")
     }
 
     /// This program, as a helper inside the fence: programs of the project can be read there.
@@ -81,11 +94,16 @@ impl Ground {
 }
 
 /// Builds what is measured, lays it out, and measures as an ordinary user.
-pub(super) fn measure(root: &Path, effort: Effort) -> Result<Outcome, Failure> {
+pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outcome, Failure> {
     let handed_out = dist::build(root)?;
     let plain = dist::target_directory(root).join("release/ringfence");
     // Building takes longer than a quick run: it measures what is handed out, and nothing else.
-    let plain = if effort == Effort::Full {
+    let release = dist::target_directory(root).join("release");
+    if parts.has(Part::Within) {
+        let example = ["build", "--release", "-p", "ringfence", "-p", "ringfence-session", "--bin", "ringfence"];
+        must_succeed(cargo(root, &example).args(["--example", "calls"]))?;
+    }
+    let plain = if effort == Effort::Full && parts.has(Part::Start) || parts.has(Part::Within) {
         must_succeed(&mut cargo(root, &["build", "--release", "-p", "ringfence"]))?;
         plain
     } else {
@@ -97,17 +115,42 @@ pub(super) fn measure(root: &Path, effort: Effort) -> Result<Outcome, Failure> {
     let place = place.map_err(|cause| failed(&base, &cause))?;
     let ground = Ground::at(place.path());
     lay_out(&ground, &handed_out, &plain).map_err(|cause| failed(&ground.dir, &cause))?;
-    if effort == Effort::Full {
+    if parts.has(Part::Within) {
+        fs::copy(release.join("examples/calls"), ground.calls()).map_err(|cause| failed(&ground.calls(), &cause))?;
+    }
+    if effort == Effort::Full && parts.has(Part::Work) {
         bring_toolchain(&ground)?;
     }
-    let mut command = Command::new(ground.dir.join("bin/xtask"));
-    command.arg("bench-fence").arg(&ground.dir).args((effort == Effort::Quick).then_some("--quick"));
-    command.current_dir(&ground.dir);
-    if is_root {
+    let mut command = if is_root {
         give(&ground.dir).map_err(|cause| failed(&ground.dir, &cause))?;
-        command.uid(ORDINARY).gid(ORDINARY);
+        as_somebody(&ground)
+    } else {
+        Command::new(ground.own_program())
+    };
+    command.arg("bench-fence").arg(&ground.dir).args((effort == Effort::Quick).then_some("--quick"));
+    if let Parts::One(part) = parts {
+        command.args(["--only", part.name()]);
     }
-    must_succeed(&mut command)
+    must_succeed(command.current_dir(&ground.dir))
+}
+
+/// The way out leads to names. Root can give the machine one for as long as this takes: a network of its own with one address,
+/// and a file of hosts that names it. Whoever then measures is not root.
+const WITH_A_NAME: &str = r#"
+ip link set lo up
+ip addr add "$1" dev lo
+mount --bind "$2" /etc/hosts
+shift 2
+exec setpriv "$@"
+"#;
+
+fn as_somebody(ground: &Ground) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "--propagation", "private", "--", "sh", "-euc", WITH_A_NAME, "with-a-name"]);
+    command.arg(format!("{NAMED}/32")).arg(ground.dir.join("hosts"));
+    command.args([format!("--reuid={ORDINARY}"), format!("--regid={ORDINARY}")]);
+    command.args(["--clear-groups", "--"]).arg(ground.own_program());
+    command
 }
 
 /// Where projects lie. Not below `/tmp`, which is another directory inside the fence.
@@ -123,7 +166,8 @@ fn lay_out(ground: &Ground, handed_out: &Path, plain: &Path) -> io::Result<()> {
     }
     fs::copy(handed_out, ground.ringfence())?;
     fs::copy(plain, ground.plain())?;
-    fs::copy(std::env::current_exe()?, ground.dir.join("bin/xtask"))?;
+    fs::copy(std::env::current_exe()?, ground.own_program())?;
+    fs::write(ground.dir.join("hosts"), format!("127.0.0.1 localhost\n::1 localhost\n{NAMED} {NAME}\n"))?;
     fs::copy(std::env::current_exe()?, ground.helper())?;
     fs::write(ground.project().join("README"), "A project to start commands in.\n")?;
     // Nearly every project is a repository, in which hooks and settings are guarded.

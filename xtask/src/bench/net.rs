@@ -1,20 +1,21 @@
-//! The way out: what the relay costs beside the loopback itself, and what a network costs at the start.
+//! The way out: what the relay costs beside the loopback itself and beside proxies, and what a network costs at the start.
 //!
-//! The server is on the host's loopback. Inside, the same port is relayed to it: a named host takes the same way, after its
-//! name was looked up.
+//! The server is on this machine. Inside, its port is relayed as one of the host's own, and as that of a host with a name.
+
+mod wire;
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::ToSocketAddrs as _;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::Effort;
 use super::bars::{Bars, ms, table};
 use super::clock::{Runner, Turns, in_turns, median};
-use super::ground::{Ground, failed};
+use super::ground::{Ground, NAME, failed};
 use crate::say;
 use crate::steps::Failure;
+
+pub(crate) use wire::helper;
 
 /// How many times slower than the loopback much data may be: 0.40 of its speed.
 const BULK_BAR: f64 = 2.5;
@@ -25,18 +26,8 @@ const CONNECT_BAR: f64 = 200.0;
 /// How much longer a start with a network may take.
 const START_BAR: f64 = 1.15;
 
-/// How much data is fetched.
-const BULK: usize = 256 << 20;
-/// How many words are said.
-const WORDS: usize = 5_000;
-/// How many connections are made one after another; with five rounds that is ten thousand.
-const CONNECTIONS: usize = 2_000;
-/// How long the server may be silent.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What a connection is for, said in its first byte.
-const ANSWER: u8 = 1;
-const POUR: u8 = 2;
+/// The proxy that programs inside find.
+const FRONT: &str = "198.18.0.2:1080";
 
 /// Measures, prints, and holds everything to its bar.
 pub(super) fn run(ground: &Ground, effort: Effort, turns: Turns, bars: &mut Bars) -> Result<(), Failure> {
@@ -44,56 +35,119 @@ pub(super) fn run(ground: &Ground, effort: Effort, turns: Turns, bars: &mut Bars
     start(ground, turns, bars)
 }
 
-fn relay(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<(), Failure> {
-    let port = serve().map_err(|cause| Failure::Found(format!("the server: {cause}")))?;
-    let policy = write_policy(ground, "relay", &format!("host_ports = [{port}]\n"))?;
-    let rounds = if effort == Effort::Quick { 3 } else { 5 };
-    let mut figures: [[Vec<f64>; 3]; 2] = Default::default();
-    for _ in 0..rounds {
-        let mut direct = ground.command(ground.helper());
-        direct.args(["bench-net", &port.to_string()]);
-        let mut fenced = ground.fenced(&["--policy".as_ref(), policy.as_os_str()], &[]);
-        fenced.arg(ground.helper()).args(["bench-net", &port.to_string()]);
-        for (command, figures) in [direct, fenced].into_iter().zip(&mut figures) {
-            for (figure, all) in read(command)?.into_iter().zip(figures) {
-                all.push(figure);
-            }
+/// Bytes in a second, a word and its answer, and a connection with one, in microseconds.
+type Figures = [f64; 3];
+
+/// A way to the server.
+struct Way {
+    name: &'static str,
+    is_inside: bool,
+    server: String,
+    proxy: Option<String>,
+    /// What it is compared with.
+    beside: Option<&'static str>,
+    figures: [Vec<f64>; 3],
+}
+
+const LOOPBACK: &str = "the loopback";
+const NAMED: &str = "a host with a name";
+
+impl Way {
+    fn new(name: &'static str, server: &str) -> Self {
+        Self {
+            name,
+            is_inside: false,
+            server: server.to_owned(),
+            proxy: None,
+            beside: None,
+            figures: Default::default(),
         }
     }
-    let [direct, fenced] = figures.map(|kinds| {
-        kinds.map(|mut all| {
+
+    fn inside(self, beside: &'static str) -> Self {
+        Self { is_inside: true, beside: Some(beside), ..self }
+    }
+
+    fn by(self, proxy: &str, beside: &'static str) -> Self {
+        Self { proxy: Some(proxy.to_owned()), beside: Some(beside), ..self }
+    }
+
+    fn command(&self, ground: &Ground, policy: &std::path::Path) -> Command {
+        let mut command = if self.is_inside {
+            let mut fenced = ground.fenced(&["--policy".as_ref(), policy.as_os_str()], &[]);
+            fenced.arg(ground.helper());
+            fenced
+        } else {
+            ground.command(ground.helper())
+        };
+        command.arg("bench-net").arg(&self.server).args(&self.proxy);
+        command
+    }
+
+    fn medians(&self) -> Figures {
+        self.figures.clone().map(|mut all| {
             all.sort_by(f64::total_cmp);
             median(&all)
         })
-    });
-    let bulk = bars.hold("time for much data, over the loopback", direct[0] / fenced[0], BULK_BAR);
-    let trip = bars.hold("added round trip in microseconds", fenced[1] - direct[1], ROUND_TRIP_BAR);
-    let connect = bars.hold("added connect time in microseconds", fenced[2] - direct[2], CONNECT_BAR);
-    let speed = |bytes: f64| format!("{:.2} GB/s", bytes / 1e9);
-    let micro = |time: f64| format!("{time:.1} µs");
-    let rows = [
-        vec![
-            "much data".to_owned(),
-            speed(direct[0]),
-            speed(fenced[0]),
-            format!("{:.2} of it ({bulk} times slower)", fenced[0] / direct[0]),
-        ],
-        vec![
-            "a word and its answer".to_owned(),
-            micro(direct[1]),
-            micro(fenced[1]),
-            format!("{} more ({trip})", micro(fenced[1] - direct[1])),
-        ],
-        vec![
-            "a connection, a word, its answer".to_owned(),
-            micro(direct[2]),
-            micro(fenced[2]),
-            format!("{} more ({connect})", micro(fenced[2] - direct[2])),
-        ],
-    ];
-    let title = format!("The relay beside the loopback, medians of {rounds} rounds of {CONNECTIONS} connections");
-    table(&title, &["what", "loopback", "relay", "relay over loopback"], &rows);
+    }
+}
+
+/// Every way that there is here. Without root the machine has no name that leads to it.
+fn ways(port: u16, proxy: u16) -> Vec<Way> {
+    let (own, named) = (format!("127.0.0.1:{port}"), format!("{NAME}:{port}"));
+    let mut ways = vec![Way::new(LOOPBACK, &own), Way::new("a port of the host, inside", &own).inside(LOOPBACK)];
+    if named.to_socket_addrs().is_ok() {
+        ways.extend([
+            Way::new(NAMED, &named),
+            Way::new("a host with a name, inside", &named).inside(NAMED),
+            Way::new("its proxy, inside", &named).by(FRONT, NAMED).inside(NAMED),
+            Way::new("a plain proxy, outside", &named).by(&format!("127.0.0.1:{proxy}"), NAMED),
+        ]);
+    } else {
+        say::progress(format!("skipped: a host with a name; only root can make {NAME} lead anywhere"));
+    }
+    ways
+}
+
+fn relay(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<(), Failure> {
+    let no_server = |cause| Failure::Found(format!("the server: {cause}"));
+    let (port, proxy) = (wire::serve().map_err(no_server)?, wire::serve_proxy().map_err(no_server)?);
+    let named = format!("{NAME}:{port}");
+    let network = format!("allow = [\"{named}\"]\nprivate = [\"{named}\"]\nhost_ports = [{port}]\n");
+    let policy = write_policy(ground, "relay", &network)?;
+    let mut ways = ways(port, proxy);
+    let rounds = if effort == Effort::Quick { 3 } else { 5 };
+    for _ in 0..rounds {
+        for way in &mut ways {
+            let figures = read(way.command(ground, &policy))?;
+            figures.into_iter().zip(&mut way.figures).for_each(|(figure, all)| all.push(figure));
+        }
+    }
+    let all: Vec<(&Way, Figures)> = ways.iter().map(|way| (way, way.medians())).collect();
+    let rows: Vec<Vec<String>> = all.iter().map(|(way, figures)| row(way, *figures, &all, bars)).collect();
+    let title = format!("The relay, medians of {rounds} rounds of {} connections", wire::CONNECTIONS);
+    table(&title, &["what", "much data", "a word and its answer", "a connection, a word, its answer"], &rows);
     Ok(())
+}
+
+/// One way beside the one that it is compared with. Those inside without a proxy have bars.
+fn row(way: &Way, figures: Figures, all: &[(&Way, Figures)], bars: &mut Bars) -> Vec<String> {
+    let [bulk, trip, connect] = figures;
+    let mut cells = [format!("{:.2} GB/s", bulk / 1e9), format!("{trip:.1} µs"), format!("{connect:.1} µs")];
+    let beside = way.beside.and_then(|name| all.iter().find(|(other, _)| other.name == name));
+    if let Some((_, beside)) = beside {
+        cells[0] += &format!(", {:.2} of it", bulk / beside[0]);
+        cells[1] += &format!(", {:.1} more", trip - beside[1]);
+        cells[2] += &format!(", {:.1} more", connect - beside[2]);
+        if way.is_inside && way.proxy.is_none() {
+            let mut held =
+                |what: &str, figure, bar| format!(" ({})", bars.hold(&format!("{}: {what}", way.name), figure, bar));
+            cells[0] += &held("time for much data, over that outside", beside[0] / bulk, BULK_BAR);
+            cells[1] += &held("added round trip in microseconds", trip - beside[1], ROUND_TRIP_BAR);
+            cells[2] += &held("added connect time in microseconds", connect - beside[2], CONNECT_BAR);
+        }
+    }
+    std::iter::once(way.name.to_owned()).chain(cells).collect()
 }
 
 fn start(ground: &Ground, turns: Turns, bars: &mut Bars) -> Result<(), Failure> {
@@ -129,85 +183,4 @@ fn read(mut command: Command) -> Result<[f64; 3], Failure> {
         [bulk, trip, connect] if output.status.success() => Ok([*bulk, *trip, *connect]),
         _ => Err(Failure::Found(format!("bench-net: {}: {}", output.status, output.stderr.escape_ascii()))),
     }
-}
-
-/// A server in threads of its own, until the program ends. Its port.
-fn serve() -> io::Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let port = listener.local_addr()?.port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // Whoever breaks off is told by what it measured.
-            std::thread::spawn(move || drop(answer(stream)));
-        }
-    });
-    Ok(port)
-}
-
-fn answer(mut stream: TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let mut word = [0];
-    stream.read_exact(&mut word)?;
-    if word == [POUR] {
-        let chunk = vec![7; 256 * 1024];
-        return (0..BULK / chunk.len()).try_for_each(|_| stream.write_all(&chunk));
-    }
-    loop {
-        stream.write_all(&word)?;
-        stream.read_exact(&mut word)?;
-    }
-}
-
-/// The helper: says how many bytes came in a second, and what a word and what a connection took in microseconds.
-pub(crate) fn helper(port: &str) -> Result<(), Failure> {
-    let port = port.parse().map_err(|_| Failure::Found(format!("no port: {port}")))?;
-    let measured = measure(port).map_err(|cause| Failure::Found(format!("port {port}: {cause}")))?;
-    say::result(measured.map(|figure| figure.to_string()).join(" "));
-    Ok(())
-}
-
-fn measure(port: u16) -> io::Result<[f64; 3]> {
-    let connect = || {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok::<_, io::Error>(stream)
-    };
-    let say = |stream: &mut TcpStream| {
-        stream.write_all(&[ANSWER])?;
-        stream.read_exact(&mut [0])
-    };
-    // The first of each warms up.
-    let mut stream = connect()?;
-    say(&mut stream)?;
-    let trip = middle(WORDS, || say(&mut stream))?;
-    let connection = middle(CONNECTIONS, || say(&mut connect()?))?;
-    pour(connect()?)?;
-    let fetched = (0..3).map(|_| pour(connect()?)).collect::<io::Result<Vec<f64>>>()?;
-    Ok([fetched.into_iter().fold(0.0, f64::max), trip, connection])
-}
-
-/// How many bytes come in a second.
-fn pour(mut stream: TcpStream) -> io::Result<f64> {
-    stream.write_all(&[POUR])?;
-    let (mut buffer, mut left, begun) = (vec![0; 256 * 1024], BULK, Instant::now());
-    while left > 0 {
-        match stream.read(&mut buffer)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            length => left = left.saturating_sub(length),
-        }
-    }
-    Ok(BULK as f64 / begun.elapsed().as_secs_f64())
-}
-
-/// The middle of what each of many takes, in microseconds.
-fn middle(count: usize, mut action: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
-    let mut times = Vec::with_capacity(count);
-    for _ in 0..count {
-        let begun = Instant::now();
-        action()?;
-        times.push(begun.elapsed().as_secs_f64() * 1e6);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(median(&times))
 }

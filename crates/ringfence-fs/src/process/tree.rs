@@ -55,6 +55,10 @@ pub(super) fn end(leader: u32, marker: &str) -> Vec<i32> {
             break;
         }
     }
+    // Where no processes can be listed, the command itself and what stayed in its group can be ended still.
+    if let Some(group) = Pid::from_raw(leader) {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
     let is_refused = |fd: &OwnedFd| rustix::process::pidfd_send_signal(fd, Signal::KILL) == Err(Errno::PERM);
     held.iter().filter(|(_, fd)| is_refused(fd)).map(|((pid, _), _)| *pid).collect()
 }

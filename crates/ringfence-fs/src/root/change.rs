@@ -37,12 +37,14 @@ impl Root {
 
     fn open_allowed(&self, path: &RelPath) -> Result<File, FileError> {
         let open = || self.try_open(path, WRITE | OFlags::CREATE, FILE_MODE);
-        let opened = match (open(), path.split()) {
-            (Err(Errno::NOENT), Some((parent, _))) => {
-                self.make_directories(&parent)?;
+        let opened = match open() {
+            Err(Errno::NOENT) => {
+                if let Some((parent, _)) = path.split() {
+                    self.make_directories(&parent)?;
+                }
                 open()
             }
-            (opened, _) => opened,
+            opened => opened,
         };
         let fd = opened.map_err(|errno| self.not_opened(path, Operation::Write, errno))?;
         let status = regular(&fd, path, Operation::Write)?;

@@ -25,6 +25,10 @@ const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBL
 /// How many entries a search looks at before it gives up: a tree of more is hostile, or nobody waits for the answer.
 const MOST_LOOKED_AT: usize = 5_000_000;
 
+/// How many bytes of paths a search remembers beside its answer: what is still to be looked into, and what could not be. Ten
+/// thousand directories at the end of a path of four kilobytes cost nothing to make.
+const MOST_HELD: usize = 32 << 20;
+
 impl Root {
     /// What a regular file holds, if that is at most `most` bytes.
     ///
@@ -104,8 +108,15 @@ impl Root {
     pub fn glob(&self, pattern: impl AsRef<Path>, most: usize) -> Result<Found, FileError> {
         let glob = RelativeGlob::search(pattern.as_ref().as_os_str().as_bytes())?;
         let top = RelPath::new(Path::new(name(&glob.literal().path)))?;
-        let mut search =
-            Search { root: self, glob: &glob, most, queue: VecDeque::new(), looked_at: 0, found: Found::nothing() };
+        let mut search = Search {
+            root: self,
+            glob: &glob,
+            most,
+            queue: VecDeque::new(),
+            looked_at: 0,
+            held: 0,
+            found: Found::nothing(),
+        };
         if glob.literal().is_whole {
             search.one(&top)?;
         } else {
@@ -124,6 +135,8 @@ struct Search<'s> {
     /// Directories by their paths. Descriptors would be fewer than a tree can be deep.
     queue: VecDeque<(RelPath, Progress)>,
     looked_at: usize,
+    /// In bytes.
+    held: usize,
     found: Found,
 }
 
@@ -146,9 +159,10 @@ impl Search<'_> {
             Err(errno) => return Err(failed(top, errno)),
         }
         while let Some((path, progress)) = self.queue.pop_front() {
+            self.held = self.held.saturating_sub(path.bytes().len());
             match self.root.try_open(&path, LIST, Mode::empty()) {
                 Ok(dir) => self.look_into(&dir, &path, progress),
-                Err(_) => self.found.skipped.push(path.to_path()),
+                Err(_) => self.skip(&path),
             }
         }
         Ok(())
@@ -171,16 +185,32 @@ impl Search<'_> {
             !self.found.is_cut
         });
         if looked.is_err() {
-            self.found.skipped.push(path.to_path());
+            self.skip(path);
         }
     }
 
     fn descend(&mut self, path: RelPath, progress: Progress) {
-        if path.bytes().len() < PATH_MAX {
+        if path.bytes().len() >= PATH_MAX {
+            self.skip(&path);
+        } else if self.hold(&path) {
             self.queue.push_back((path, progress));
-        } else {
+        }
+    }
+
+    fn skip(&mut self, path: &RelPath) {
+        if self.hold(path) {
             self.found.skipped.push(path.to_path());
         }
+    }
+
+    /// Is there room to remember it? The search ends where there is not.
+    fn hold(&mut self, path: &RelPath) -> bool {
+        self.held += path.bytes().len();
+        let fits = self.held <= MOST_HELD;
+        if !fits {
+            self.stop();
+        }
+        fits
     }
 
     fn take(&mut self, path: PathBuf, kind: FileKind) {

@@ -5,6 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ringfence_fs::{Environment as _, Executed, Outcome};
+use ringfence_plan::{Errno, SyscallAction};
+use ringfence_sys::bpf::{Arch, Rule, filter};
+use ringfence_sys::seccomp;
 
 use crate::{Ground, LONG, shell};
 
@@ -116,6 +119,30 @@ fn t3_a_grandchild_that_never_stops_printing() {
     assert!(start.elapsed() < LONG / 2);
     assert_eq!((done.outcome, done.left_running), (Outcome::Exited(5), true));
     // `yes` ends by itself: nobody reads what it prints.
+}
+
+/// Where the list of processes cannot be read, the command ends all the same, with what stayed in its group.
+#[test]
+fn t3_without_a_list_of_processes() {
+    let ground = Ground::new();
+    let action = SyscallAction::Errno(Errno::EPERM);
+    let number = u32::try_from(libc::SYS_getdents64).unwrap();
+    let program = filter(&[Rule { number, when: &[], action }], seccomp::NEWEST, Arch::NATIVE.unwrap()).unwrap();
+    let done = std::thread::scope(|scope| {
+        let blind = || {
+            rustix::thread::set_no_new_privs(true).unwrap();
+            seccomp::install(&program, seccomp::Flags::NONE).unwrap();
+            ground.environment.exec(&shell("sleep 1000 & echo $! > child; sleep 1000", SHORT)).unwrap()
+        };
+        scope.spawn(blind).join().unwrap()
+    });
+    assert_eq!((done.outcome, done.survivors.len()), (Outcome::TimedOut, 0));
+    let child = fs::read_to_string(ground.temp.path().join("child")).unwrap();
+    let start = Instant::now();
+    while is_alive(child.trim()) {
+        assert!(start.elapsed() < LONG, "the child is left");
+        std::thread::yield_now();
+    }
 }
 
 #[test]

@@ -157,6 +157,22 @@ fn a_directory_of_a_hundred_thousand_entries() {
     assert_eq!((found.entries.len(), found.is_cut), (10_000, false));
 }
 
+/// Directories at the end of a long path cost nothing to make, and much to remember.
+#[test]
+fn a_search_remembers_only_so_much() {
+    let ground = Ground::new();
+    let root = ground.root();
+    let long = format!("{}/", "d".repeat(250)).repeat(15);
+    root.create_dir_all(&long).unwrap();
+    let dir = rustix::fs::open(ground.inside(&long), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for number in 0..12_000 {
+        rustix::fs::mkdirat(&dir, number.to_string(), Mode::RWXU).unwrap();
+    }
+    let found = root.glob("**/none", 10).unwrap();
+    assert!(found.is_cut && found.entries.is_empty() && found.skipped.is_empty());
+    assert!(!root.glob("*/*/none", 10).unwrap().is_cut);
+}
+
 /// Between any look and any open: a read never waits for a writer, whatever stands there.
 #[test]
 fn a_pipe_is_swapped_in() {

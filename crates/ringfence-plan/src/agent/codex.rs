@@ -61,7 +61,11 @@ fn config(surface: &Surface, ground: &AgentGround<'_>, places: &Places) -> Strin
     // Otherwise the key of the model is in the environment of every command.
     text.push_str("\n[shell_environment_policy]\ninherit = \"core\"\n");
     // A project that is trusted brings settings of its own: servers that start, and hooks.
-    let _ = writeln!(text, "\n[projects.{root}]\ntrust_level = \"untrusted\"");
+    let mut places = vec![root];
+    places.extend((surface.workdir() != surface.root()).then(|| quoted(&surface.workdir().to_string())));
+    for place in places {
+        let _ = writeln!(text, "\n[projects.{place}]\ntrust_level = \"untrusted\"");
+    }
     if let Some(url) = &ground.choice.base_url {
         let _ = writeln!(
             text,

@@ -4,7 +4,7 @@
 //! name; with the flag they are not read at all. The name of ours is random besides.
 
 use ringfence_surface::policy::{Credentials, Mode};
-use ringfence_surface::{Client, Surface};
+use ringfence_surface::{AbsPath, Client, Surface};
 
 use super::{AgentFile, AgentGround, AgentPlan, FilePlace, HOOK_SECONDS, NETWORK_PROGRAMS, Places};
 use crate::json::{Json, quoted};
@@ -55,7 +55,11 @@ fn rules() -> String {
 pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
     let mut places = Places::of(surface);
     // It looks through every directory that it is given, and goes on from what it finds: only the project's own are of use.
-    let is_work = |path: &String| surface.roots().any(|root| root.to_string() == *path);
+    let is_work = |path: &String| {
+        let is = |place: &AbsPath| place.to_string() == *path;
+        // Where it starts it is already; named once more, it asks whether that is to be trusted.
+        surface.roots().any(is) && !is(surface.root()) && !is(surface.workdir())
+    };
     places.writes.retain(is_work);
     let mode = match ground.mode() {
         Mode::AcceptEdits => "auto_edit",
@@ -70,6 +74,15 @@ pub fn gemini(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
         AgentFile { place: FilePlace::Frozen(".gemini/settings.json"), content },
         AgentFile { place: FilePlace::Frozen(".gemini/GEMINI.md"), content: ground.introduction(surface) },
     ];
+    // Never what it starts in or something above: a trusted project brings settings of its own.
+    let workdir = surface.workdir().to_string();
+    let beside = |path: &&String| !workdir.starts_with(&format!("{}/", path.trim_end_matches('/')));
+    let trusted: Vec<_> =
+        places.writes.iter().filter(beside).map(|path| (path.clone(), Json::text("TRUST_FOLDER"))).collect();
+    if !trusted.is_empty() {
+        let content = Json::Map(trusted).to_string() + "\n";
+        files.push(AgentFile { place: FilePlace::Frozen(".gemini/trustedFolders.json"), content });
+    }
     if ground.mode() == Mode::AcceptEdits {
         files.push(AgentFile { place: FilePlace::Frozen(".gemini/policies/ringfence.toml"), content: rules() });
     }

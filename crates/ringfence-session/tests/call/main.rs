@@ -3,4 +3,6 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod environment;
 mod many;
+mod world;

@@ -23,21 +23,28 @@ enum Fact {
 /// What bash opens as a connection.
 const SOCKETS: [&[u8]; 2] = [b"/dev/tcp", b"/dev/udp"];
 
+/// Of more variables nothing is known: what is known is copied for every script inside another.
+const MOST_FACTS: usize = 32;
+
 /// How deeply programs may start programs: `env nice timeout 1 ls`.
 const DEEPEST_START: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Judge<'a> {
     pub(super) git: Git,
-    /// Every name that is assigned, as often as it is.
-    assigned: &'a [Vec<u8>],
+    /// How often each name is assigned.
+    assigned: BTreeMap<&'a [u8], usize>,
     facts: BTreeMap<Vec<u8>, Fact>,
     started: usize,
 }
 
 impl<'a> Judge<'a> {
     pub(super) fn new(git: Git, assigned: &'a [Vec<u8>]) -> Self {
-        Self { git, assigned, facts: BTreeMap::new(), started: 0 }
+        let mut times = BTreeMap::new();
+        for name in assigned {
+            *times.entry(name.as_slice()).or_insert(0) += 1;
+        }
+        Self { git, assigned: times, facts: BTreeMap::new(), started: 0 }
     }
 
     pub(super) fn whole(&mut self, whole: &Whole) -> Result<(), Fault> {
@@ -97,8 +104,8 @@ impl<'a> Judge<'a> {
     /// What holds for all of these values holds for the variable, if it is assigned nowhere else.
     fn learn(&mut self, name: &[u8], values: &[Argument]) {
         self.facts.remove(name);
-        let is_once = self.assigned.iter().filter(|assigned| *assigned == name).count() == 1;
-        if !is_once || values.is_empty() {
+        let is_once = self.assigned.get(name) == Some(&1);
+        if !is_once || values.is_empty() || self.facts.len() >= MOST_FACTS {
             return;
         }
         if values.iter().all(|value| value.is_number) {
@@ -290,8 +297,8 @@ impl<'a> Judge<'a> {
             fault
         };
         let whole = parse(text, Some(place.span.clone()), 2 * self.started).map_err(moved)?;
-        let mut judge =
-            Judge { git: self.git, assigned: &whole.assigned, facts: BTreeMap::new(), started: self.started };
+        let mut judge = Judge::new(self.git, &whole.assigned);
+        judge.started = self.started;
         judge.whole(&whole)
     }
 }

@@ -26,6 +26,7 @@ use std::ops::Range;
 
 use fault::Fault;
 use judge::Judge;
+use syntax::{Command, Kind, Word};
 
 /// Longer lines are not looked at.
 pub const LONGEST_LINE: usize = 64 * 1024;
@@ -69,7 +70,8 @@ pub enum Git {
 /// Settings under which git runs no program that somebody could have planted in the work tree, and writes nothing by the way:
 /// a directory that looks like a bare repository is none, no file system monitor is started, the index is not refreshed.
 /// What the repository's own configuration names (filters, drivers for diffs) still runs; the fence keeps that from being written.
-pub const GIT_QUIET: &[(&str, &str)] = &[("core.fsmonitor", "false"), ("safe.bareRepository", "explicit")];
+pub const GIT_QUIET: &[(&str, &str)] =
+    &[("core.fsmonitor", "false"), ("diff.autoRefreshIndex", "false"), ("safe.bareRepository", "explicit")];
 
 /// The variable beside [`GIT_QUIET`]: with `0` git takes no locks that it can do without, and so writes no index when it looks.
 pub const GIT_NO_LOCKS: (&str, &str) = ("GIT_OPTIONAL_LOCKS", "0");
@@ -85,7 +87,27 @@ pub fn classify(line: &[u8], git: Git) -> Class {
     }
 }
 
+/// The words of a line that is one simple command, if they are known before it runs: no substitution, no pattern, nothing else.
+pub fn literal_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let whole = readable(line).and_then(|()| parse::parse(line, None, 0)).ok()?;
+    match whole.script.commands.as_slice() {
+        [Command { kind: Kind::Simple(simple), redirects, .. }]
+            if redirects.is_empty() && simple.assignments.is_empty() =>
+        {
+            simple.words.iter().map(Word::literal).collect()
+        }
+        _ => None,
+    }
+}
+
 fn prove(line: &[u8], git: Git) -> Result<(), Fault> {
+    readable(line)?;
+    let whole = parse::parse(line, None, 0)?;
+    Judge::new(git, &whole.assigned).whole(&whole)
+}
+
+/// Is it a text of a length and of characters that every shell reads alike?
+fn readable(line: &[u8]) -> Result<(), Fault> {
     if line.len() > LONGEST_LINE {
         let reason = format!("the line is longer than {} KiB", LONGEST_LINE / 1024);
         return Err(Fault::new(&(0..1), reason).with("split it"));
@@ -97,6 +119,5 @@ fn prove(line: &[u8], git: Git) -> Result<(), Fault> {
     if let Some(at) = line.iter().position(|byte| matches!(byte, 0 | b'\r')) {
         return Err(Fault::new(&(at..at + 1), "shells disagree about this control character"));
     }
-    let whole = parse::parse(line, None, 0)?;
-    Judge::new(git, &whole.assigned).whole(&whole)
+    Ok(())
 }

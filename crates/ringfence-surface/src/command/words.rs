@@ -12,6 +12,7 @@ struct Pieces {
     brace: Option<usize>,
     has_separator: bool,
     is_braced: bool,
+    open: usize,
 }
 
 impl Pieces {
@@ -31,6 +32,17 @@ impl Pieces {
             Some(Part::Plain(text)) => text.push(byte),
             _ => self.parts.push(Part::Plain(vec![byte])),
         }
+    }
+
+    /// Counts braces; false for one that closes nothing in this word.
+    fn balances(&mut self, byte: u8) -> bool {
+        match byte {
+            b'{' => self.open += 1,
+            b'}' if self.open == 0 => return false,
+            b'}' => self.open -= 1,
+            _ => {}
+        }
+        true
     }
 
     fn ends_with_dot(&self) -> bool {
@@ -152,11 +164,18 @@ impl Parser<'_> {
                 self.at += 1;
                 pieces.parts.push(Part::Tilde);
             }
-            b'=' if is_first && self.ahead(1).is_some_and(|next| next.is_ascii_alphanumeric() || next == b'_') => {
-                return Err(self.here("zsh replaces `=name` by the path of a program").with("put it in quotes"));
+            // `=`, `==` and `=~` alone compare.
+            b'=' if is_first
+                && !self.is_alone(1)
+                && !(matches!(self.ahead(1), Some(b'=' | b'~')) && self.is_alone(2)) =>
+            {
+                return Err(self.here("zsh replaces `=` and a name by the path of a program").with("put it in quotes"));
             }
             _ => {
                 self.check_bare(byte)?;
+                if !pieces.balances(byte) {
+                    return Err(self.here("zsh ends a group at this `}`").with("put it in quotes"));
+                }
                 self.at += 1;
                 pieces.plain(byte);
             }

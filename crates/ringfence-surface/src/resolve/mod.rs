@@ -29,6 +29,7 @@ use crate::text::{Diagnostic, Place, PolicyText, Severity, Spanned};
 
 pub(crate) use ceiling::Limit;
 use grants::Grant;
+pub(crate) use taken::OWN_CONFIGURATION;
 
 /// Whose file it is, and so what it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -73,6 +73,9 @@ fn homes(cx: &mut Cx<'_>) -> Vec<Home> {
     paths.into_iter().map(with_home).collect()
 }
 
+/// Why ringfence's own configuration is protected.
+pub(crate) const OWN_CONFIGURATION: &str = "ringfence's own configuration";
+
 struct Taken<'c, 'a> {
     cx: &'c mut Cx<'a>,
     homes: Vec<Home>,
@@ -152,7 +155,7 @@ impl Taken<'_, '_> {
             self.place(Effect::Protect, path, protected("the work item itself"), OWN);
         }
         if let Some(config) = self.cx.facts.own_directories().config {
-            self.place(Effect::Protect, &config, protected("ringfence's own configuration"), OWN);
+            self.place(Effect::Protect, &config, protected(OWN_CONFIGURATION), OWN);
         }
     }
 

@@ -204,7 +204,7 @@ fn k10_looking_writes_nothing() {
 #[test]
 fn k10_a_call_has_a_home_of_its_own() {
     let session = in_session("");
-    let beside = "/home/u/.local/state/ringfence/sessions/c";
+    let beside = "/home/u/.local/state/ringfence/calls/c";
     let call = SubPolicy { scratch: Some(abs(beside)), ..SubPolicy::for_tools(&session) };
     let tool = session.tighten(&call).expect("narrower");
     check(&session, &format!("{SESSION}/home/x"), true, true);
@@ -212,7 +212,8 @@ fn k10_a_call_has_a_home_of_its_own() {
     check(&tool, &format!("{SESSION}/tmp/x"), false, false);
     check(&tool, &format!("{beside}/home/x"), true, true);
     check(&tool, &format!("{beside}/tmp/x"), true, true);
-    check(&tool, &format!("{beside}/given"), false, false);
+    check(&tool, &format!("{beside}/given/record"), true, false);
+    check(&tool, &format!("{SESSION}/given/record"), false, false);
     check(&tool, "/home/u/.local/state/ringfence/trust", false, false);
     // Once more, from there, and by way of the session's own temporary files.
     let inner = SubPolicy { scratch: Some(abs(&format!("{beside}/tmp/calls/sessions/d"))), ..SubPolicy::unchanged() };

@@ -15,6 +15,37 @@ pub(crate) mod run {
     }
 }
 
+/// `ringfence exec`.
+pub(crate) mod exec {
+    use std::process::ExitCode;
+
+    use crate::cli::ExecArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(_: &ExecArgs) -> Result<ExitCode, Failure> {
+        Err(Failure::NotLinux)
+    }
+}
+
+/// `ringfence statusline`.
+pub(crate) mod statusline {
+    use std::process::ExitCode;
+
+    use crate::cli::StatuslineArgs;
+    use crate::error::Failure;
+    use crate::out;
+
+    /// There is never a session.
+    pub(crate) fn run(args: &StatuslineArgs) -> Result<ExitCode, Failure> {
+        if args.json {
+            out::print_json(&serde_json::json!({ "schema": crate::wire::SCHEMA, "session": null }))?;
+        } else {
+            out::print("ringfence: no session here\n")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 /// The commands about sessions: none is ever started.
 #[cfg(not(target_os = "linux"))]
 pub(crate) mod sessions {
@@ -113,6 +144,12 @@ mod tests {
         assert_eq!((failed.exit_code(), REFUSED), (125, 125));
         let expected = "only Linux has what the fence is made of, so no command is started on this system";
         assert_eq!(failed.to_string(), expected);
+        let cli = Cli::parse_from(["ringfence", "exec", "--within", "x", "--", "true"]);
+        let Command::Exec(args) = cli.command else { panic!("{cli:?}") };
+        assert!(matches!(super::exec::run(&args), Err(Failure::NotLinux)));
+        let cli = Cli::parse_from(["ringfence", "statusline"]);
+        let Command::Statusline(args) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(format!("{:?}", super::statusline::run(&args).unwrap()), format!("{:?}", ExitCode::SUCCESS));
         let cli = Cli::parse_from(["ringfence", "doctor"]);
         let Command::Doctor(args) = cli.command else { panic!("{cli:?}") };
         assert_eq!(super::doctor::answer()["verdict"]["rung"], serde_json::Value::Null);

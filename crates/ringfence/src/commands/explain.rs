@@ -1,7 +1,9 @@
 //! `ringfence explain`: one question, the answer, the rule, where it was written, and what can be done.
 
 mod answers;
+mod command;
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,6 +19,9 @@ use crate::wire::verdict::WireAnswer;
 pub(crate) use answers::{Answer, Asked, asks_first};
 
 pub(crate) fn run(args: &ExplainArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    if let Some(line) = &args.question.command {
+        return command::explain(line.as_bytes(), args.json);
+    }
     let here = Loader::new(managed)?.resolve(&args.policy)?;
     tell::resolved(&here.resolved, Detail::Short);
     // The command line makes sure that there is one question.
@@ -34,7 +39,7 @@ pub(crate) fn run(args: &ExplainArgs, managed: &Path) -> Result<ExitCode, Failur
 
 fn answer(here: &Here, question: &Question) -> Result<Option<Answer>, Failure> {
     let (surface, cwd) = (&here.resolved.surface, &here.facts.cwd);
-    let Question { read, write, host, socket, variable } = question;
+    let Question { read, write, host, socket, variable, command: _ } = question;
     Ok(Some(if let Some(path) = read {
         answers::about_path(surface, cwd, path, Access::Read)?
     } else if let Some(path) = write {

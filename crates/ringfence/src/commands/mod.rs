@@ -6,7 +6,10 @@ mod completions;
 mod doctor;
 #[cfg(any(test, not(target_os = "linux")))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod exec;
 pub(crate) mod explain;
+pub(crate) mod hook;
 mod init;
 mod jail_exec;
 mod man;
@@ -19,6 +22,8 @@ mod run;
 mod schema;
 #[cfg(target_os = "linux")]
 mod sessions;
+#[cfg(target_os = "linux")]
+mod statusline;
 mod trust;
 
 use std::path::Path;
@@ -29,15 +34,17 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, run, sessions};
+use elsewhere::{doctor, exec, run, sessions, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(args) => run::run(&args, managed),
+        Command::Exec(args) => exec::run(&args),
         Command::Explain(args) => explain::run(&args, managed),
         Command::Plan(args) => plan::run(&args, managed),
         Command::Render(args) => render::run(&args, managed),
+        Command::Statusline(args) => statusline::run(&args),
         Command::Check(args) => check::run(&args, managed),
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
@@ -56,6 +63,8 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         }
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        // `main` has answered it; this is for whoever asks in another way.
+        Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
-use ringfence_plan::{Claim, Kept, LayerName, Receipt, Shortfall};
+use ringfence_plan::{Claim, Kept, LayerName, Receipt, Rung, Shortfall};
 use ringfence_session::audit::What;
 use ringfence_surface::AbsPath;
 
@@ -50,7 +50,7 @@ pub(super) fn few_withheld(receipt: &Receipt) -> Vec<String> {
 
 /// Claim by claim; what speaks of single paths is counted where it holds.
 pub(super) fn words(receipt: &Receipt) -> Vec<String> {
-    let mut lines = vec![format!("ringfence: receipt ({})", receipt.rung)];
+    let mut lines = vec![format!("ringfence: receipt ({})", receipt.rung.map_or("no fence", Rung::word))];
     let mut counted: Vec<(&str, &[LayerName], usize)> = Vec::new();
     for line in &receipt.lines {
         let of_a_path = match line.claim {

@@ -5,12 +5,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_plan::{Lines, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::Desk;
+use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
+use ringfence_session::desk::{Control, Desk};
+use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Occasion, Order, Ready, prepare};
-use ringfence_session::store::{About, SCHEMA, Session};
+use ringfence_session::start::{Commits, Occasion, Order, prepare};
+use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
@@ -94,8 +95,7 @@ impl Ladder<'_> {
             summary(surface).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-            // Without an OS layer there is no fence, and nothing else of such a session is built yet.
-            return Err(Failure::NoBackend);
+            return self.start_unfenced(&here, &session, &state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let ended = self.start(here, &session, &state, rung)?;
@@ -114,20 +114,7 @@ impl Ladder<'_> {
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
         client.said.iter().for_each(|line| say(line));
-        let order = Order {
-            surface,
-            facts: &here.facts,
-            plan: &plan,
-            rung,
-            session,
-            command: &client.command,
-            user: self.account,
-            client: client.furnishing.as_ref(),
-            agent: self.args.policy.agent.as_deref(),
-            mode: here.resolved.agent.as_ref().map_or(Mode::AcceptEdits, |choice| choice.mode.value),
-            lines: if self.args.receipt { Lines::All } else { Lines::Short },
-            occasion: Occasion::Session,
-        };
+        let order = self.order(&here, session, &plan, &client, rung);
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
@@ -147,31 +134,26 @@ impl Ladder<'_> {
         if let Some(cause) = &ready.unwritable {
             say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
-        let about = self.about(&here, session, rung, &ready);
+        let user = match ready.identity {
+            Identity::Other { uid, .. } => Some(uid),
+            Identity::Caller { .. } => None,
+        };
+        let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let (ended, desk) = prepared.run_attended(|| {
             drop((here, plan, found));
-            Desk::open(session, about, receipt)
+            Desk::open(session, about, receipt, Control::Socket)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
-        match (&ended, desk) {
-            (Ok(ended), Some(desk)) => {
-                let stopped = ended.refusals.0.len() as u64 + ended.refusals.1;
-                if let Err(cause) = desk.ended(ended.code, stopped) {
-                    say(&format!("ringfence: the end of the session could not be written down: {cause}"));
-                }
-            }
-            (Err(failure), Some(desk)) => desk.failed(&failure.in_one_line()),
-            (_, None) => {}
-        }
+        write_down(&ended, desk);
         ended
     }
 
     /// What others may know of the session.
-    fn about(&self, here: &Here, session: &Session, rung: Rung, ready: &Ready) -> About {
+    fn about(&self, here: &Here, session: &Session, client: &agent::Start, receipt: &Receipt) -> About {
         let surface = &here.resolved.surface;
-        let words: Vec<Vec<u8>> = self.args.command.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let words: Vec<Vec<u8>> = client.command.iter().map(|word| word.as_bytes().to_vec()).collect();
         About {
             schema: SCHEMA,
             id: session.name().to_owned(),
@@ -180,14 +162,59 @@ impl Ladder<'_> {
             project: Bytes::new(surface.root().as_bytes()),
             workdir: Bytes::new(surface.workdir().as_bytes()),
             command: About::shorten(&words),
-            rung: rung.to_string(),
-            user: match ready.identity {
-                Identity::Other { uid, .. } => Some(uid),
-                Identity::Caller { .. } => None,
-            },
+            rung: receipt.rung.map_or("none", Rung::word).to_owned(),
+            user: None,
             agent: self.args.policy.agent.clone(),
-            shortfalls: receipt::grouped(ready.receipt.shortfalls()),
-            grants: ready.grants,
+            shortfalls: receipt::grouped(receipt.shortfalls()),
+            grants: Grants::None,
+        }
+    }
+
+    /// A session that governs itself: the environment and the client's own settings are all that is left.
+    fn start_unfenced(&self, here: &Here, session: &Session, state: &AbsPath) -> Result<u8, Failure> {
+        let (surface, rung) = (&here.resolved.surface, Rung::LandlockOnly);
+        let plan = compile(surface, &here.facts, rung);
+        let client = agent::client(self.args, here, session, rung)?;
+        client.said.iter().for_each(|line| say(line));
+        let order = self.order(here, session, &plan, &client, rung);
+        let look = &mut Recorder::new(Vec::new());
+        let ready = governed::prepare(&order, look).map_err(|source| Failure::Prepare { source })?;
+        self.accept(&ready.receipt, surface.tier(), session, state)?;
+        // Whoever looks for what went wrong must find that there was no fence.
+        if !self.args.receipt {
+            receipt::save(state, session.name(), &ready.receipt)?;
+        }
+        let about = self.about(here, session, &client, &ready.receipt);
+        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None);
+        let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        let ended = ready.run().map_err(|source| Failure::Start { source });
+        write_down(&ended, Some(desk));
+        ended.map(|ended| ended.code)
+    }
+
+    fn order<'o>(
+        &'o self,
+        here: &'o Here,
+        session: &'o Session,
+        plan: &'o Plan,
+        client: &'o agent::Start,
+        rung: Rung,
+    ) -> Order<'o> {
+        let choice = here.resolved.agent.as_ref();
+        Order {
+            surface: &here.resolved.surface,
+            facts: &here.facts,
+            plan,
+            rung,
+            session,
+            command: &client.command,
+            user: self.account,
+            client: client.furnishing.as_ref(),
+            agent: self.args.policy.agent.as_deref(),
+            mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
+            lines: if self.args.receipt { Lines::All } else { Lines::Short },
+            occasion: Occasion::Session,
+            variables: &[],
         }
     }
 
@@ -207,6 +234,20 @@ impl Ladder<'_> {
         receipt::grouped(receipt.shortfalls()).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
         receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
         Ok(())
+    }
+}
+
+/// Writes down how a session ended.
+fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) {
+    match (ended, desk) {
+        (Ok(ended), Some(desk)) => {
+            let stopped = ended.refusals.0.len() as u64 + ended.refusals.1;
+            if let Err(cause) = desk.ended(ended.code, stopped) {
+                say(&format!("ringfence: the end of the session could not be written down: {cause}"));
+            }
+        }
+        (Err(failure), Some(desk)) => desk.failed(&failure.in_one_line()),
+        (_, None) => {}
     }
 }
 
@@ -243,7 +284,7 @@ fn reachable(state: AbsPath) -> AbsPath {
 }
 
 /// What was stopped on the way out, with what allows it.
-fn stopped(ended: &Ended) -> Vec<String> {
+pub(super) fn stopped(ended: &Ended) -> Vec<String> {
     const FEW: usize = 10;
     let (kinds, more) = &ended.refusals;
     let line = |(refusal, count): &(ringfence_egress::Refusal, u64)| {
@@ -276,7 +317,7 @@ fn summary(surface: &Surface) -> Vec<String> {
         format!("ringfence: reaches {}", few(&hosts)),
     ];
     if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-        lines.push("ringfence: SELF-GOVERNING: no OS layer is applied to this session".to_owned());
+        lines.push("ringfence: SELF-GOVERNING: no OS layer is applied to this session; only its environment, its settings and its hooks are ringfence's".to_owned());
     }
     lines
 }

@@ -1,7 +1,10 @@
 //! What is printed and read as JSON. These types mirror the core's; the core itself knows nothing of JSON.
 
+pub(crate) mod command;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
+#[cfg(target_os = "linux")]
+pub(crate) mod executed;
 pub(crate) mod facts;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]

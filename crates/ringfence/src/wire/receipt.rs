@@ -1,6 +1,6 @@
 //! A receipt as JSON.
 
-use ringfence_plan::{Kept, Receipt};
+use ringfence_plan::{Kept, Receipt, Rung};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -51,7 +51,7 @@ impl WireReceipt {
         Self {
             schema: SCHEMA,
             session: session.to_owned(),
-            backend: receipt.rung.word(),
+            backend: receipt.rung.map_or("none", Rung::word),
             claims: receipt.lines.iter().map(line).collect(),
             withheld: withheld.collect(),
         }

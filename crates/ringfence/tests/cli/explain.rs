@@ -196,3 +196,24 @@ fn ports_sockets_and_variables() {
         world.ringfence(&["explain", question, about]).expect_code(2);
     }
 }
+
+/// K2: a line of shell is asked about like a path; a caret stands under the word at fault.
+#[test]
+fn k2_commands() {
+    let world = world();
+    for (line, code, expected) in [
+        ("ls | wc -l", 0, "read-only: ls | wc -l\n"),
+        ("git status", 0, "read-only: git status\n"),
+        ("ls; rm x", 1, "mutating: ls; rm x\n              ^^\n  reason: `rm` changes files\n"),
+        ("sort *", 1, "  remedy: put `--` before it, or `./` at its beginning\n"),
+        ("", 0, "read-only: \n"),
+    ] {
+        let run = world.ringfence(&["explain", "--command", line]).expect_code(code);
+        assert!(run.stdout.contains(expected), "{line}\n{}", run.stdout);
+        let run = world.ringfence(&["explain", "--json", "--command", line]).expect_code(code);
+        let answer: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(answer["class"], if code == 0 { "read-only" } else { "mutating" }, "{line}");
+        assert_eq!(answer["reason"].is_string(), code == 1, "{line}");
+        assert_eq!(answer["at"].is_array(), code == 1, "{line}");
+    }
+}

@@ -5,9 +5,13 @@ mod check;
 #[cfg(target_os = "linux")]
 mod doctor;
 mod explain;
+#[cfg(target_os = "linux")]
+mod hook;
 mod init;
 #[cfg(target_os = "linux")]
 mod jail_exec;
+#[cfg(target_os = "linux")]
+mod library;
 mod plan;
 mod policy_files;
 mod run;

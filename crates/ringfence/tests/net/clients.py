@@ -4,6 +4,7 @@ at-once: so many connections stand at the same time, each of which is used
 short:   so many connections, some at a time, one request each
 resets:  so many connections that break off in the middle
 slow:    so many connections that ask for a stream without end and do not read; they stay
+stalled: so many connections that read as fast as they can and then no more; they stay
 held:    so many connections are tried; each is refused or works, at once; they end afterwards
 """
 
@@ -60,6 +61,18 @@ async def slow(count):
     await asyncio.sleep(2)
 
 
+async def stalled(count):
+    for _ in range(count):
+        s = socket.create_connection((HOST, 19))
+        s.send(b"\0")
+        s.settimeout(5)
+        left = 1_000_000
+        while left > 0:
+            left -= len(s.recv(1 << 20)) or sys.exit("it ended")
+        kept.append(s)
+    await asyncio.sleep(0.5)
+
+
 async def held(count):
     async def one():
         try:
@@ -84,7 +97,7 @@ async def held(count):
 async def main():
     words = sys.argv[1:]
     for kind, count in zip(words[::2], words[1::2]):
-        await asyncio.wait_for(globals()[kind.replace("-", "_")](int(count)), 60)
+        await asyncio.wait_for(globals()[kind.replace("-", "_")](int(count)), 120)
 
 
 asyncio.run(main())

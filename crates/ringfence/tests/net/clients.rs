@@ -66,6 +66,8 @@ fn k9_clients_reach_what_is_listed() {
             ("curl, a name of the hosts file is the policy's all the same", "! curl -sSf http://listed.example.com/hello"),
             ("curl, a name with a dot at its end", "curl -sSf http://site.example.com./hello"),
             ("curl, a name in upper case", "curl -sSf http://SITE.Example.COM/hello"),
+            ("curl, a name whose first address is silent", "curl -sSf --max-time 2 http://late.example.com/hello"),
+            ("curl, a name with a long answer", "curl -sSf http://long.example.com/hello"),
             ("curl, much", "test $(curl -sSf https://site.example.com/bytes/20000000 | wc -c) = 20000000"),
             ("curl, with a proxy that it insists on", "curl -sSf -x http://198.18.0.2:1080 https://site.example.com/hello"),
             ("curl, with the older kind of proxy", "curl -sSf -x socks5h://198.18.0.2:1080 https://site.example.com/hello"),

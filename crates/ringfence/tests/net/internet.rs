@@ -38,7 +38,7 @@ allow = [
     "site.example.com:8080", "github.com",
     "git.example.com", "rust.example.com", "js.example.com", "py.example.com", "go.example.com",
     "inner.example.com", "meta.example.com", "loop.example.com", "mapped.example.com", "half.example.com",
-    "rebind.example.com", "*.wild.example.org:8443", "*.wild.example.org",
+    "rebind.example.com", "late.example.com", "long.example.com", "*.wild.example.org:8443", "*.wild.example.org",
 ]
 host_ports = [5432]
 "#;

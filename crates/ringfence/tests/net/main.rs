@@ -9,6 +9,7 @@
 mod bypass;
 mod clients;
 mod closed;
+mod hostile;
 mod internet;
 mod soak;
 mod ssh;

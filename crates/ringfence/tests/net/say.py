@@ -4,7 +4,10 @@ say.py http DIALLED PORT HOST..      requests on one connection, one for each ho
 say.py absolute DIALLED PORT HOST    a request whose target, not its Host, names a host
 say.py tls DIALLED NAME HOST         TLS that names a host (or `-` for none), and a request in it
 say.py pieces DIALLED NAME HOST      the same, its first words in many small records
-say.py ask SERVER PROTOCOL NAME      asks a name server; prints the code and the addresses
+say.py ask SERVER PROTOCOL NAME [KIND]
+                                     asks a name server; prints the code, the address, and how many answers of another kind
+say.py raw DIALLED PORT BYTES..      says these bytes, with escapes, and waits for an answer to each
+say.py front BYTES                   says them to the proxy; prints the first line of its answer
 """
 
 import socket
@@ -82,14 +85,31 @@ elif how in ("tls", "pieces"):
         pieces.do(t.do_handshake)
         pieces.do(t.write, request(host))
         expect(lambda most: pieces.do(t.read, most), host)
+elif how == "raw":
+    port, *parts = rest
+    s = socket.create_connection((dialled, int(port)), 5)
+    answers = b""
+    for at, part in enumerate(parts):
+        s.sendall(part.encode().decode("unicode_escape").encode("latin-1"))
+        while answers.count(b"hello ") <= at:
+            data = s.recv(9999)
+            if not data:
+                sys.exit(f"no answer for {part}: {answers}")
+            answers += data
+elif how == "front":
+    s = socket.create_connection(("198.18.0.2", 1080), 5)
+    s.sendall(dialled.encode().decode("unicode_escape").encode("latin-1"))
+    print(s.recv(9999).split(b"\r\n")[0].decode("latin-1"))
 else:
-    protocol, name = rest
+    protocol, name, *kind_of_answer = rest
+    (kind_of_answer,) = kind_of_answer or [1]
     kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
     s = socket.socket(socket.AF_INET6 if ":" in dialled else socket.AF_INET, kind)
     s.settimeout(2)
     s.connect((dialled, 53))
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-    query = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!2H", 1, 1)
+    query = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!2H", int(kind_of_answer), 1)
     s.sendall(struct.pack("!H", len(query)) * (protocol == "tcp") + query)
     answer = s.recv(999)[2 * (protocol == "tcp") :]
-    print(answer[3] & 15, *[socket.inet_ntoa(answer[-4:])] * (answer[7] > 0))
+    is_address = kind_of_answer == 1 and answer[7] > 0
+    print(answer[3] & 15, *[socket.inet_ntoa(answer[-4:])] * is_address, *[answer[7]] * (kind_of_answer != 1))

@@ -17,6 +17,7 @@ import urllib.parse
 ROLE, DIR = sys.argv[1:]
 SITE = "93.184.216.34"
 SITE6 = "2606:2800:220:1::34"
+NOBODY6 = "2606:2800:220:1::dead"
 SEEN = open(os.path.join(DIR, "seen-" + ROLE), "a", buffering=1)
 
 # Where names lead. Those that are not here have a number in their zone's place, or do not exist.
@@ -26,6 +27,8 @@ NAMES = {
     "loop.example.com": ["127.0.0.1"],
     "mapped.example.com": ["::ffff:10.1.2.3"],
     "half.example.com": ["10.1.2.3", SITE],
+    # Nobody answers at the first.
+    "late.example.com": [NOBODY6, SITE],
 }
 ZONES = (".example.com", ".example.org", ".example.net", "github.com", "evil.com")
 asked = {}
@@ -45,26 +48,41 @@ def addresses(name):
     return [SITE, SITE6] if name.endswith(ZONES) else None
 
 
+def answer(query, is_stream):
+    labels, at = [], 12
+    while query[at]:
+        labels.append(query[at + 1 : at + 1 + query[at]].decode())
+        at += 1 + query[at]
+    name, (kind,) = ".".join(labels).lower(), struct.unpack_from("!H", query, at + 1)
+    note("name", name)
+    found = addresses(name)
+    # One that does not fit into a datagram.
+    is_long = name == "long.example.com" and not is_stream
+    records = []
+    for text in [] if is_long else found or []:
+        family = socket.AF_INET6 if ":" in text else socket.AF_INET
+        if kind == (28 if ":" in text else 1):
+            data = socket.inet_pton(family, text)
+            records.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 0, len(data)) + data)
+    flags = (0x8180 if found else 0x8183) | 0x200 * is_long
+    head = query[:2] + struct.pack("!5H", flags, 1, len(records), 0, 0)
+    return head + query[12 : at + 5] + b"".join(records)
+
+
 class Names(asyncio.DatagramProtocol):
     def connection_made(self, transport):
         self.transport = transport
 
     def datagram_received(self, query, peer):
-        labels, at = [], 12
-        while query[at]:
-            labels.append(query[at + 1 : at + 1 + query[at]].decode())
-            at += 1 + query[at]
-        name, (kind,) = ".".join(labels).lower(), struct.unpack_from("!H", query, at + 1)
-        note("name", name)
-        found = addresses(name)
-        records = []
-        for text in found or []:
-            family = socket.AF_INET6 if ":" in text else socket.AF_INET
-            if kind == (28 if ":" in text else 1):
-                data = socket.inet_pton(family, text)
-                records.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 0, len(data)) + data)
-        head = query[:2] + struct.pack("!5H", 0x8180 if found else 0x8183, 1, len(records), 0, 0)
-        self.transport.sendto(head + query[12 : at + 5] + b"".join(records), peer)
+        self.transport.sendto(answer(query, False), peer)
+
+
+async def names(reader, writer):
+    (length,) = struct.unpack("!H", await reader.readexactly(2))
+    reply = answer(await reader.readexactly(length), True)
+    writer.write(struct.pack("!H", len(reply)) + reply)
+    await writer.drain()
+    writer.close()
 
 
 class Datagrams(asyncio.DatagramProtocol):
@@ -90,7 +108,8 @@ def body_of(host, path):
 async def http(reader, writer):
     try:
         while True:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            # As many servers do, it passes over empty lines before a request.
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lstrip("\r\n")
             line, *fields = head.split("\r\n")
             host = next((f[5:].strip() for f in fields if f.lower().startswith("host:")), "")
             path = urllib.parse.unquote(line.split()[1])
@@ -167,7 +186,7 @@ async def main():
         tls.load_cert_chain(os.path.join(DIR, "server.pem"), os.path.join(DIR, "server.key"))
         for port, serve, context in [
             (80, http, None), (443, http, tls), (8080, http, None), (8443, http, tls), (9000, http, None),
-            (7, echo, None), (19, endless, None), (25, speaks_first(b"220 site.example.com\r\n", b"\r\n"), None),
+            (7, echo, None), (19, endless, None), (53, names, None), (25, speaks_first(b"220 site.example.com\r\n", b"\r\n"), None),
             (3306, speaks_first(b"\x4a\0\0\0\x0a8.0.36\0", b"\xff"), None),
         ]:
             await asyncio.start_server(serve, None, port, ssl=context, backlog=1024)

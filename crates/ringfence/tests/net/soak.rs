@@ -42,7 +42,7 @@ fn high_water(status: &str) -> Option<u64> {
 #[test]
 fn k9_many_connections_at_once_and_many_one_after_another() {
     with(Who::Ordinary, |internet| {
-        let (output, memory, _) = soak(&internet, "1024:4096", &["at-once", "200", "short", "2000", "resets", "200"]);
+        let (output, memory, _) = soak(&internet, "1024:4096", &["at-once", "200", "short", "10000", "resets", "200"]);
         let said = shown(&output);
         assert!(output.status.success(), "{said}");
         assert!(memory < MOST_MEMORY_KB, "the supervisor took {memory} kB\n{said}");
@@ -57,6 +57,17 @@ fn k9_slow_readers_take_no_memory_and_hold_nobody_up() {
         let (output, memory, _) = soak(&internet, "1024:4096", &["slow", "200", "short", "100"]);
         assert!(output.status.success(), "{}", shown(&output));
         assert!(memory < MOST_MEMORY_KB, "the supervisor took {memory} kB\n{}", shown(&output));
+    });
+}
+
+/// Whoever reads quickly is given much at once. A hundred of them that stop at that moment would leave much
+/// behind. More would take all the memory that the kernel has for TCP, as they do without a fence.
+#[test]
+fn k9_readers_that_stop_suddenly_take_no_memory() {
+    with(Who::Ordinary, |internet| {
+        let (output, memory, _) = soak(&internet, "1024:4096", &["stalled", "100", "short", "100"]);
+        assert!(output.status.success(), "{}", shown(&output));
+        assert!(memory < 40 * 1024, "the supervisor took {memory} kB\n{}", shown(&output));
     });
 }
 

@@ -12,6 +12,7 @@ mod go;
 mod node;
 mod processes;
 mod python;
+mod read_only;
 mod rust;
 mod screen;
 mod served;

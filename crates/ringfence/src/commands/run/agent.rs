@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-use ringfence_plan::{AgentGround, ClientUser, Etc, Rung, agent};
+use ringfence_plan::{AgentFile, AgentGround, ClientUser, Etc, FilePlace, Rung, agent};
 use ringfence_session::agent::Furnishing;
 use ringfence_session::store::Session;
 use ringfence_surface::policy::{Credentials, EnvName, Mode};
@@ -51,6 +51,7 @@ pub(super) fn client(args: &RunArgs, here: &Here, session: &Session, rung: Rung)
     };
     let plan = agent(&here.resolved.surface, client, &ground);
     said.push(in_words(choice));
+    said.extend(plan.files.iter().filter_map(hidden_file));
     if !plan.unsaid.is_empty() {
         said.push(format!(
             "ringfence: {} paths are no text, and the client's settings leave them out",
@@ -86,6 +87,13 @@ fn with_arguments(
     }
     command.splice(1..1, arguments.iter().map(OsString::from));
     Ok(command)
+}
+
+/// A file of the administrator's for this client, which ours stands in front of.
+fn hidden_file(file: &AgentFile) -> Option<String> {
+    let FilePlace::Shown(path) = file.place else { return None };
+    let is_there = std::fs::symlink_metadata(path).is_ok();
+    is_there.then(|| format!("ringfence: {path} of this host is not seen by the client: ringfence's own stands there"))
 }
 
 /// What the user should know of the choice.

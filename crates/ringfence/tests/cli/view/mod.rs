@@ -4,8 +4,10 @@
 
 mod attacks;
 mod doors;
+mod hook;
 mod host;
 mod inject;
+mod killed;
 mod live;
 mod nested;
 mod private;

@@ -47,7 +47,7 @@ fn a_full_disk() {
             let mount = format!(
                 "mount -t tmpfs -o size=1m,nr_inodes={inodes},mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state"
             );
-            let run = "\"$0\" run -- echo started; code=$?; find \"$XDG_STATE_HOME\" -mindepth 3; exit $code";
+            let run = "\"$0\" run -- echo started; code=$?; find \"$XDG_STATE_HOME/ringfence/sessions\" -mindepth 1; exit $code";
             let output = fence.after_mounting(&mount, &["/bin/sh", "-c", run, fence.binary()]);
             fence.refused(&output, "No space left on device");
         }
@@ -66,7 +66,7 @@ fn a_disk_that_fills_while_it_runs() {
         fence.world.mkdir("home/state");
         fence.own();
         let mount = "mount -t tmpfs -o size=1m,mode=777 x $W/home/state; export XDG_STATE_HOME=$W/home/state";
-        let run = "\"$0\" run -- sh -c 'head -c 2000000 /dev/zero > /tmp/x'; code=$?; find \"$XDG_STATE_HOME\" -mindepth 3; exit $code";
+        let run = "\"$0\" run -- sh -c 'head -c 2000000 /dev/zero > /tmp/x'; code=$?; find \"$XDG_STATE_HOME/ringfence/sessions\" -mindepth 1; exit $code";
         let output = fence.after_mounting(mount, &["/bin/sh", "-c", run, fence.binary()]);
         assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("No space left on device"), "{}", text(&output.stderr));

@@ -1,0 +1,63 @@
+//! What is kept in memory for connections, all together: what a slow reader has not taken yet, and what was begun and does not
+//! say yet which host it means.
+//!
+//! The memory is the supervisor's, which no limit of the session counts. So a program that opens as many connections as it can,
+//! and leaves each in the worst state, must not be able to fill it.
+
+use std::cell::Cell;
+
+/// Beyond this, connections keep no more than they must.
+const MOST: usize = 16 << 20;
+
+thread_local! {
+    static ALL: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Something that is kept. It counts for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Kept(usize);
+
+impl Kept {
+    /// So many bytes.
+    pub(crate) fn bytes(count: usize) -> Self {
+        ALL.set(ALL.get().saturating_add(count));
+        Self(count)
+    }
+
+    /// Now so many.
+    pub(crate) fn becomes(&mut self, count: usize) {
+        *self = Self::bytes(count);
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        ALL.set(ALL.get().saturating_sub(self.0));
+    }
+}
+
+/// Is it too much already?
+pub(crate) fn is_too_much() -> bool {
+    ALL.get() > MOST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_counts_no_more() {
+        assert!(!is_too_much());
+        let mut one = Kept::bytes(MOST);
+        assert!(!is_too_much());
+        let other = Kept::bytes(1);
+        assert!(is_too_much());
+        one.becomes(MOST - 1);
+        assert!(!is_too_much());
+        one.becomes(MOST + 1);
+        drop(other);
+        assert!(is_too_much());
+        drop(one);
+        assert_eq!(ALL.get(), 0);
+    }
+}

@@ -1,0 +1,37 @@
+//! The hook inside the fence.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::{each, text};
+
+/// A6: the hook as a client starts it, by its path in the session, on every rung.
+#[test]
+fn a6_the_hook_works_inside() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"private\"]\n");
+        let script = "G=$(dirname \"$HOME\")/given; \"$G/ringfence\" hook claude; echo \"code $?\"";
+        for backend in ["native", "bwrap", "landlock"] {
+            for (path, code) in [("src/a.rs", "code 0\n"), ("private/x", "code 2\n"), ("../home/.ssh/id", "code 2\n")] {
+                let call = json!({
+                    "cwd": fence.path("project").to_str().unwrap(),
+                    "hook_event_name": "PreToolUse",
+                    "tool_name": "Read",
+                    "tool_input": {"file_path": path},
+                });
+                let mut command = fence.ringfence();
+                command.args(["run", "--backend", backend, "--", "/bin/sh", "-c", script]);
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+                let output = child.wait_with_output().unwrap();
+                let (said, stderr) = (text(&output.stdout), text(&output.stderr));
+                assert_eq!(said, code, "as {:?}, {backend}, {path}: {stderr}", fence.who);
+                let refused = stderr.contains("ringfence: Read: read of ");
+                assert_eq!(refused, code == "code 2\n", "as {:?}, {backend}, {path}: {stderr}", fence.who);
+            }
+        }
+    });
+}
