@@ -8,6 +8,7 @@ mod wire;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use ringfence_egress::Refusals;
@@ -21,13 +22,14 @@ use crate::given;
 use crate::live::{Change, LiveError, LiveView, Place};
 use crate::store::{About, Grants, Past, Session};
 use crate::terminal::{Aside, Asked};
-use crate::text::{Bytes, now_ms};
+use crate::text::{Bytes, hex, now_ms};
 use crate::verdicts::Verdicts;
+use crate::walk::os_path;
 
 use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
 
-pub(crate) use self::wire::SOCKET;
 pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
+pub(crate) use self::wire::{SOCKET, TOKEN};
 
 /// What happened is on the disk after this time.
 const SYNC: Duration = Duration::from_secs(1);
@@ -55,6 +57,7 @@ pub struct Desk {
     again: Option<Instant>,
     sync: Option<Instant>,
     clients: Clients,
+    token: String,
     bell: Option<OwnedFd>,
     refusals: Option<Refusals>,
     /// How many kinds of them were told.
@@ -92,12 +95,12 @@ enum Doing {
     Detach { path: AbsPath, why: &'static str },
 }
 
-/// Can others talk to it?
+/// Is it attended to?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// By a socket in the session's directory, which is not seen inside.
+    /// Others can talk to it.
     Socket,
-    /// By nothing: without a view of its own, the command could reach the socket as well.
+    /// Nobody would answer: it only writes down what happens.
     None,
 }
 
@@ -114,7 +117,9 @@ impl Desk {
         let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
+        let mut token = String::new();
         if control == Control::Socket {
+            token = new_token(session.dir())?;
             clients.listen(session.dir())?;
         }
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
@@ -132,6 +137,7 @@ impl Desk {
             again: None,
             sync: Some(Instant::now() + SYNC),
             clients,
+            token,
             bell: None,
             refusals: None,
             told: 0,
@@ -239,7 +245,10 @@ impl Desk {
         let refused =
             |why: &str, hint: Option<&str>| Answer::Refused { why: why.to_owned(), hint: hint.map(str::to_owned) };
         let request = match serde_json::from_slice::<Request>(line) {
-            Ok(request) if request.v == VERSION => request,
+            Ok(request) if request.v == VERSION && is_same(&request.token, &self.token) => request,
+            Ok(request) if request.v == VERSION => {
+                return self.clients.say(client, refused("the token is another one", None));
+            }
             Ok(request) => {
                 let why = format!("version {} is not spoken here, {VERSION} is", request.v);
                 return self.clients.say(client, refused(&why, None));
@@ -247,12 +256,12 @@ impl Desk {
             Err(cause) => return self.clients.say(client, refused(&format!("not a request: {cause}"), None)),
         };
         let answer = match request.ask {
-            Verb::Status => self.status(),
-            Verb::Stop => {
+            Verb::Status {} => self.status(),
+            Verb::Stop {} => {
                 self.asked = Asked::End;
                 Answer::Done
             }
-            Verb::Subscribe => {
+            Verb::Subscribe {} => {
                 self.clients.subscribe(client);
                 Answer::Done
             }
@@ -299,7 +308,10 @@ impl Desk {
                 Some(hint.into()),
             ));
         };
-        let path = path.path().filter(|path| !path.is_root()).ok_or_else(|| plain("not a path"))?;
+        let path = path.path().ok_or_else(|| plain("not a path"))?;
+        if path.is_root() {
+            return Err(plain("the whole host is not given"));
+        }
         if self.grants.len() >= MOST_GRANTS {
             return Err(plain("too many places were given already"));
         }
@@ -475,6 +487,23 @@ impl Aside for Desk {
         self.sync();
         self.asked
     }
+}
+
+/// Something that only those know who can read what ringfence keeps.
+fn new_token(dir: &AbsPath) -> io::Result<String> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let token = hex(&random);
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
+    io::Write::write_all(&mut file, token.as_bytes())?;
+    Ok(token)
+}
+
+/// Takes as long for the first byte that differs as for the last.
+fn is_same(one: &str, other: &str) -> bool {
+    let differs = one.bytes().zip(other.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
+    one.len() == other.len() && differs == 0
 }
 
 fn grant_event(given: &Given) -> What {

@@ -161,7 +161,7 @@ impl LiveView {
             // Said before the namespace that was needed for it goes away, which takes its time.
             report(&write, made.err().unwrap_or(Failed { step: DONE, errno: Errno::PERM }))
         };
-        let child = process::clone_process(Namespaces::NONE, run)?;
+        let child = process::clone_into(Namespaces::NONE, None, run)?;
         rustix::io::ioctl_fionbio(&read, true)?;
         Ok(Change { child, report: read, path: path.clone() })
     }

@@ -406,6 +406,10 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Find { .. } => "`ringfence ps --all` lists them".into(),
             #[cfg(target_os = "linux")]
+            Self::Control { id, .. } => {
+                format!("`ringfence show {id}` says which process it is; TERM ends it with its command")
+            }
+            #[cfg(target_os = "linux")]
             Self::Refused { hint, .. } => return hint.clone(),
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {

@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::audit::Event;
 use crate::store::About;
 use crate::text::Bytes;
+use crate::walk::os_path;
 
 /// The version of what is said here.
 pub const VERSION: u32 = 1;
 /// The socket in a session's directory.
 pub(crate) const SOCKET: &str = "control";
+/// A file beside it. Landlock alone does not keep a command from the sockets of its own user, and does keep it from this.
+pub(crate) const TOKEN: &str = "token";
 /// A longer line is nothing of ours.
 pub(super) const MOST_LINE: usize = 1 << 20;
 
@@ -26,6 +29,8 @@ pub(super) const MOST_LINE: usize = 1 << 20;
 pub struct Request {
     /// [`VERSION`].
     pub v: u32,
+    /// What the file `token` beside the socket says.
+    pub token: String,
     /// What is asked for.
     pub ask: Verb,
 }
@@ -35,11 +40,11 @@ pub struct Request {
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Verb {
     /// How it is.
-    Status,
+    Status {},
     /// The end of the session.
-    Stop,
+    Stop {},
     /// Everything that happens from now on.
-    Subscribe,
+    Subscribe {},
     /// A place to read.
     Grant {
         /// Which.
@@ -128,6 +133,7 @@ pub struct Given {
 #[derive(Debug)]
 pub struct Connection {
     stream: BufReader<UnixStream>,
+    token: String,
 }
 
 /// How long an answer may take.
@@ -142,10 +148,11 @@ impl Connection {
         // By a descriptor: the path may be longer than an address can be.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?;
+        let token = std::fs::read_to_string(os_path(&dir.join(TOKEN)))?;
         let stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", place.as_raw_fd()))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self { stream: BufReader::new(stream), token })
     }
 
     /// Asks for something.
@@ -153,7 +160,7 @@ impl Connection {
     /// # Errors
     /// When the supervisor does not answer, or not in a way that this version understands.
     pub fn ask(&mut self, verb: Verb) -> io::Result<Answer> {
-        let mut line = serde_json::to_vec(&Request { v: VERSION, ask: verb })?;
+        let mut line = serde_json::to_vec(&Request { v: VERSION, token: self.token.clone(), ask: verb })?;
         line.push(b'\n');
         self.stream.get_mut().write_all(&line)?;
         self.hear()?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())

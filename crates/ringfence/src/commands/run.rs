@@ -140,12 +140,10 @@ impl Ladder<'_> {
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let receipt = receipt::event(&ready.receipt);
-        // Without a view of its own, the command could reach the socket as well as anybody.
-        let control = if rung.has_view() { Control::Socket } else { Control::None };
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let (ended, desk) = prepared.run_attended(|| {
             drop((here, plan, found));
-            Desk::open(session, about, receipt, control)
+            Desk::open(session, about, receipt, Control::Socket)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         write_down(&ended, desk);

@@ -65,36 +65,13 @@ pub(super) fn ask(live: &Live, verb: Verb) -> Result<Answer, Failure> {
 /// Ends a session: the command is asked to, and after two seconds told.
 pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
     let (_, live) = live(&args.session)?;
-    match ask(&live, Verb::Stop) {
-        Ok(_) => {}
-        // Without a socket the supervisor is asked by a signal, which it passes on.
-        Err(Failure::Control { .. }) if live.about.as_ref().is_ok_and(|about| about.rung == NO_VIEW) => signal(&live)?,
-        Err(other) => return Err(other),
-    }
+    ask(&live, Verb::Stop {})?;
     if args.json {
         print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "asked": true }))?;
     } else {
         say(&format!("ringfence: session {} was asked to end", live.id));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The rung on which the command could reach a socket of the supervisor's.
-const NO_VIEW: &str = "landlock-only";
-
-fn signal(live: &Live) -> Result<(), Failure> {
-    let unheard = |source| Failure::Control { id: live.id.clone(), source };
-    let pid = live.about.as_ref().ok().and_then(|about| rustix::process::Pid::from_raw(about.pid.cast_signed()));
-    let pid = pid.ok_or_else(|| unheard(std::io::ErrorKind::NotFound.into()))?;
-    let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());
-    // The number is its supervisor's as long as the session lives, and the process that was opened is the one that had it then.
-    let is_alive = store::sessions(&live.dir.ancestors().nth(2).unwrap_or_else(AbsPath::root))
-        .is_ok_and(|sessions| sessions.iter().any(|other| other.id == live.id));
-    if !is_alive {
-        return Ok(());
-    }
-    let sent = process.and_then(|process| rustix::process::pidfd_send_signal(process, rustix::process::Signal::TERM));
-    sent.map_err(|errno| unheard(errno.into()))
 }
 
 /// Removes what killed sessions left.

@@ -118,7 +118,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, Failure> {
     let connection = match live.filter(|_| args.follow) {
         Some(live) => {
             let mut connection = Connection::open(&live.dir).map_err(unheard)?;
-            connection.ask(Verb::Subscribe).map_err(unheard)?;
+            connection.ask(Verb::Subscribe {}).map_err(unheard)?;
             Some(connection)
         }
         None => None,

@@ -67,7 +67,7 @@ pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
     let row = match any(&args.session)?.1 {
         Found::Past(past) => ended(*past),
         Found::Live(live) => {
-            let now = ask(&live, Verb::Status).ok();
+            let now = ask(&live, Verb::Status {}).ok();
             let mut row = running(live.id, live.about);
             if let Some(Answer::Status { grants, stopped, .. }) = now {
                 (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));

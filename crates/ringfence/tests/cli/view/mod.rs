@@ -7,6 +7,8 @@ mod doors;
 mod hook;
 mod host;
 mod inject;
+mod killed;
+mod live;
 mod nested;
 mod private;
 mod race;
