@@ -50,6 +50,9 @@ const MEANINGFUL: &[&str] = &[
     "mailpath",
     "manpath",
     "mapfile",
+    "match",
+    "mbegin",
+    "mend",
     "module_path",
     "modules",
     "nameddirs",
@@ -63,6 +66,7 @@ const MEANINGFUL: &[&str] = &[
     "preexec_functions",
     "prompt",
     "psvar",
+    "reply",
     "reswords",
     "saliases",
     "signals",
@@ -79,11 +83,11 @@ const MEANINGFUL: &[&str] = &[
     "zsh_scheduled_events",
 ];
 
-/// Names of capital letters that scripts use for their own.
+/// Names of capital letters that scripts use for their own. No shell sets one of these by itself, as `read` sets `REPLY`.
 const SCRATCH: &[&str] = &[
     "BASE", "BRANCH", "COMMIT", "COUNT", "DIR", "DIRS", "END", "EXT", "FILE", "FILES", "HASH", "INPUT", "LINE", "NAME",
-    "NAMES", "NEW", "NUM", "OLD", "OUT", "OUTPUT", "PAT", "PATTERN", "REPLY", "REPO", "RESULT", "REV", "ROOT", "SHA",
-    "SRC", "START", "TARGET", "TOTAL", "URL", "VALUE", "VERSION",
+    "NAMES", "NEW", "NUM", "OLD", "OUT", "OUTPUT", "PAT", "PATTERN", "REPO", "RESULT", "REV", "ROOT", "SHA", "SRC",
+    "START", "TARGET", "TOTAL", "URL", "VALUE", "VERSION",
 ];
 
 /// Variables that may be handed to programs, with any plain value.
