@@ -53,8 +53,9 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
     // Nothing may be printed before the answer, and a panic must not be one.
     panic::set_hook(Box::new(|_| {}));
     // Nor must a signal: who interrupts a client means the tool, not the hook. Without a descriptor for it they are not blocked.
+    // They stay blocked to the very end: one that arrives between the answer and the end would take the answer back.
     #[cfg(target_os = "linux")]
-    let _blocked = ringfence_session::terminal::Signals::block();
+    std::mem::forget(ringfence_session::terminal::Signals::block());
     let arguments = arguments(words);
     let patience = arguments.as_ref().map_or(Duration::from_secs(HOOK_SECONDS), |known| known.patience);
     let watchdog = Watchdog::start(patience);
