@@ -131,6 +131,11 @@ fn a6_hooks_are_not_switched_off_by_arguments() {
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));
         assert!(text(&output).contains("switches off the hooks"), "{}", text(&output));
     }
+    for name in ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_MANAGED_SETTINGS_PATH", "GEMINI_CLI_TRUST_WORKSPACE"] {
+        let mut command = desk.ringfence(&["run", "--agent", "claude", "--env", name]);
+        let output = command.env(name, "1").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    }
     let mut command = desk.ringfence(&["run", "--agent", "claude"]);
     command.env("CLAUDE_CODE_SIMPLE", "1").env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     desk.write("project/script", "env");
