@@ -55,7 +55,8 @@ pub(crate) enum Part {
 impl Part {
     /// The part with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls, Self::Within];
+        let all =
+            [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls, Self::Within];
         all.into_iter().find(|part| part.name() == name)
     }
 
