@@ -20,6 +20,8 @@ pub struct Ground<'a> {
     pub rung: Rung,
     /// The home directory inside.
     pub home: &'a AbsPath,
+    /// What was given to the session for reading since it began.
+    pub grants: &'a [AbsPath],
     /// Whether git is kept from running what a repository names.
     pub git: Git,
 }
@@ -81,22 +83,33 @@ impl Place<'_> {
         } else {
             [self.start.as_bytes(), b"/", self.raw].concat()
         };
-        let bad = |why: String| Refusal::new(refused(self.access), why, "name the path without links");
-        let found = follow(&AbsPath::root(), &whole, look).map_err(|why| bad(why.to_string()))?;
+        self.followed(&whole, ground, look)?;
+        if whole.split(|b| *b == b'/').any(|name| name == b"..") {
+            // The kernel goes up from where a link leads; most clients strike out the name before. It must be well either way.
+            let struck = AbsPath::lexical(&whole).map_err(|why| self.bad(&why.to_string()))?;
+            self.followed(struck.as_bytes(), ground, look)?;
+        }
+        Ok(())
+    }
+
+    fn bad(&self, why: &str) -> Refusal {
+        Refusal::new(refused(self.access), why, "name the path without links")
+    }
+
+    fn followed(&self, whole: &[u8], ground: &Ground<'_>, look: &mut dyn Look) -> Result<(), Refusal> {
+        let mut follow = |path: &[u8]| follow(&AbsPath::root(), path, look).map_err(|why| self.bad(&why.to_string()));
+        let found = follow(whole)?;
         let changing = found.links.iter().chain([&found.path]).find(|path| differs_by_process(path));
         if let Some(path) = changing {
-            return Err(bad(format!("{path} is something else for each process")));
+            return Err(self.bad(&format!("{path} is something else for each process")));
         }
         self.one(&found.path, ground)?;
         if self.access == Access::Write && !found.links.is_empty() {
             // A client may put a new file in the place of a link.
-            let (above, name) = match whole.iter().rposition(|b| *b == b'/') {
-                Some(slash) => (&whole[..=slash], &whole[slash + 1..]),
-                None => return Ok(()),
-            };
+            let slash = whole.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
+            let (above, name) = whole.split_at(slash);
             if !matches!(name, b"" | b"." | b"..") {
-                let above = follow(&AbsPath::root(), above, look).map_err(|why| bad(why.to_string()))?;
-                self.one(&above.path.child(name), ground)?;
+                self.one(&follow(above)?.path.child(name), ground)?;
             }
         }
         Ok(())
@@ -113,7 +126,8 @@ impl Place<'_> {
             path: Some(path.clone()),
             ..Refusal::new(refused(access), why, &remedy)
         };
-        if !verdict.is_allowed() {
+        let is_given = access == Access::Read && is_given(path, verdict.because, ground);
+        if !verdict.is_allowed() && !is_given {
             let remedy = surface.remedy(path, access, &verdict).unwrap_or_default();
             return Err(refusal(format!("{access} of {path} is denied: {}{source}", verdict.because), remedy));
         }
@@ -127,9 +141,16 @@ impl Place<'_> {
     }
 }
 
+/// Was it given since? What is denied inside of something given stays denied, unless that as a whole was given in spite of it.
+fn is_given(path: &AbsPath, because: Because<'_>, ground: &Ground<'_>) -> bool {
+    ground.grants.iter().filter(|grant| path.is_within(grant)).any(|grant| match because {
+        Because::View(_) => true,
+        Because::Rule(_) | Because::OnlyReadable(_) => ground.surface.decide(grant, Access::Read).because == because,
+    })
+}
+
 /// What to do where only the mode is in the way.
-const AUTO: &str =
-    "the user can start the session with `mode = \"auto\"` in [agent.NAME], where the fence alone decides";
+const AUTO: &str = "the user can start the session with `--mode auto`, where the fence alone decides";
 
 fn refused(access: Access) -> Refused {
     match access {

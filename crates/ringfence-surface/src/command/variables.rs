@@ -108,7 +108,8 @@ const ONLY: &[(&str, &[u8])] = &[("GIT_OPTIONAL_LOCKS", b"0"), ("GIT_PAGER", b"c
 
 /// May a variable of this name be set, for the shell itself?
 pub(super) fn check_name(name: &[u8], at: &Span) -> Result<(), Fault> {
-    let is_word = !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_word = !name.first().is_none_or(u8::is_ascii_digit)
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let text = std::str::from_utf8(name).unwrap_or_default();
     let is_small = name.iter().any(u8::is_ascii_lowercase) && MEANINGFUL.binary_search(&text).is_err();
     let is_letter = matches!(name, [b'A'..=b'Z']);

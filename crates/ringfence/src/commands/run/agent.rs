@@ -33,7 +33,7 @@ pub(super) fn client(args: &RunArgs, here: &Here, session: &Session, rung: Rung)
     let Some(choice) = &here.resolved.agent else { return Ok(Start { command, furnishing: None, said: Vec::new() }) };
     let asked = if command.is_empty() { choice.command.iter().map(OsString::from).collect() } else { command };
     let Some(client) = choice.client else { return Ok(Start { command: asked, furnishing: None, said: Vec::new() }) };
-    let (sign_in, mut said) = sign_in::copy(client, choice);
+    let (sign_in, mut said) = sign_in::copy(client, choice, &here.resolved.surface);
     let key_end = key_end(client, here);
     said.extend(nothing_to_sign_in_with(client, choice, key_end.is_some()));
     let (home, ringfence) = (session.dir().join("home"), session.dir().join("given/ringfence"));
