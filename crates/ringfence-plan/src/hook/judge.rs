@@ -1,6 +1,6 @@
 //! The Surface's answer to a tool call.
 
-use ringfence_surface::command::{Class, Git, classify};
+use ringfence_surface::command::{Class, Git, classify, named_files};
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Because, HostTarget, Look, Surface, follow};
 
@@ -43,7 +43,10 @@ impl ToolCall {
                     place.judge(ground, look)
                 })
             }
-            Ask::Command(line) => command(line, ground),
+            Ask::Command(line) => {
+                command(line, ground)?;
+                files(line, &self.cwd, ground, look)
+            }
             Ask::Hosts(targets) => hosts(targets, ground.surface),
             Ask::Loopback(port) => loopback(*port, ground),
         })
@@ -180,6 +183,27 @@ fn command(line: &str, ground: &Ground<'_>) -> Result<(), Refusal> {
             Err(Refusal::new(Refused::Command, why, AUTO))
         }
     }
+}
+
+/// What a command names and a rule denies is refused here, where that can be said. Only a rule counts: a word that starts with a
+/// slash may be no path at all. In mode auto the fence alone decides about commands.
+fn files(line: &str, cwd: &AbsPath, ground: &Ground<'_>, look: &mut dyn Look) -> Result<(), Refusal> {
+    if ground.mode == Mode::Auto {
+        return Ok(());
+    }
+    let is_denied = |path: &AbsPath| {
+        let verdict = ground.surface.decide(path, Access::Read);
+        !verdict.is_allowed() && matches!(verdict.because, Because::Rule(_))
+    };
+    for word in named_files(line.as_bytes()) {
+        let place = Place { start: cwd, raw: &word, access: Access::Read };
+        if let Err(refusal) = place.judge(ground, look)
+            && refusal.path.as_ref().is_some_and(is_denied)
+        {
+            return Err(refusal);
+        }
+    }
+    Ok(())
 }
 
 fn hosts(targets: &[HostTarget], surface: &Surface) -> Result<(), Refusal> {

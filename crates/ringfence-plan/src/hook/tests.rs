@@ -269,6 +269,10 @@ fn k2_commands_and_lock_files() {
     check(Claude, "Bash", r#"{"command":"ls -la | wc -l"}"#, "ok");
     check(Claude, "Bash", r#"{"command":"rm x"}"#, RUN);
     check(Claude, "Bash", r#"{"command":"echo x > y"}"#, RUN);
+    check(Claude, "Bash", r#"{"command":"cat private/x"}"#, READ);
+    check(Claude, "Bash", r#"{"command":"ls && wc < /home/u/.ssh/id_ed25519"}"#, READ);
+    check(Codex, "Bash", r#"{"command":"echo $(cat ./private/x)"}"#, READ);
+    check(Claude, "Bash", r#"{"command":"sed -n '/private/p' a; grep /elsewhere/x b"}"#, "ok");
     check(Claude, "Monitor", r#"{"command":"touch x","description":"d"}"#, RUN);
     check(Codex, "Bash", r#"{"command":"touch x"}"#, RUN);
     check(Gemini, "run_shell_command", r#"{"command":"touch x"}"#, RUN);
@@ -278,6 +282,7 @@ fn k2_commands_and_lock_files() {
     check(Claude, "Skill", r#"{"skill":"x"}"#, TOOL);
     let auto = |tool: &str, input: &str| answer(Claude, call(Claude, tool, input).as_bytes(), Mode::Auto);
     assert_eq!(auto("Bash", r#"{"command":"rm -rf x"}"#), "ok");
+    assert_eq!(auto("Bash", r#"{"command":"cat private/x"}"#), "ok");
     assert_eq!(auto("Write", r#"{"file_path":"Cargo.lock","content":""}"#), "ok");
     assert_eq!(auto("Skill", r#"{"skill":"x"}"#), "ok");
     assert_eq!(auto("Write", r#"{"file_path":"/etc/x","content":""}"#), WRITE);

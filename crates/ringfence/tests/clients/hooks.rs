@@ -1,7 +1,7 @@
 //! `ringfence run --agent`: the client is started with settings and a hook of ours, and the hook says why it refuses.
 
 use crate::client::Client;
-use crate::deeds::{attempt, left_to_the_kernel, refused_by_itself};
+use crate::deeds::{attempt, refused_by_itself};
 use crate::ground::{Ground, Who};
 
 #[test]
@@ -22,10 +22,8 @@ fn a6_gemini_is_stopped_by_the_hook() {
 /// What is ordinary is done; what is forbidden is not, and the model reads whose word that is.
 fn the_hook_holds(client: Client) {
     let nothing: &[&str] = &[];
-    let (by_itself, by_kernel) = (refused_by_itself(client), left_to_the_kernel(client));
-    let mut attempt = attempt(client, Who::Caller, Ground::hooked);
+    let attempt = attempt(client, Who::Caller, Ground::hooked);
     assert_eq!(attempt.ordinary_not_done, nothing, "{client:?}: {attempt:#?}");
     assert_eq!(attempt.forbidden_done, nothing, "{client:?}: {attempt:#?}");
-    attempt.without_our_word.retain(|deed| !by_itself.contains(deed) && !by_kernel.contains(deed));
-    assert_eq!(attempt.without_our_word, nothing, "{client:?}: {attempt:#?}");
+    assert_eq!(attempt.without_our_word, refused_by_itself(client), "{client:?}: {attempt:#?}");
 }
