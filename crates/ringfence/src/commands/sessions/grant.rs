@@ -93,3 +93,35 @@ pub(crate) fn revoke(args: &RevokeArgs, managed: &Path) -> Result<ExitCode, Fail
     }
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K13: no grant passes the administrator's file, as it is now.
+    #[test]
+    fn k13_a_grant_stays_below_the_ceiling() {
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let managed = place.path().join("managed.toml");
+        let abs = |text: &str| AbsPath::lexical(text.as_bytes()).unwrap();
+        let project = place.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let project = project.to_str().unwrap();
+        let given = |policy: &str, path: &str| {
+            let policy = policy.replace("PROJECT", &format!("{project:?}"));
+            std::fs::write(&managed, format!("version = 1\n{policy}")).unwrap();
+            within_ceiling(&managed, &abs(project), &abs(path)).map_err(|failure| match failure {
+                Failure::Refused { why, .. } => why,
+                other => format!("{other:?}"),
+            })
+        };
+        assert_eq!(given("", "/srv"), Ok(()));
+        assert_eq!(given("[files]\nwrite = [PROJECT]\nread = [\"/srv\"]\n", "/srv"), Ok(()));
+        let refused = given("[files]\nwrite = [PROJECT]\nread = [\"/usr\"]\n", "/srv").unwrap_err();
+        assert!(refused.contains("managed policy"), "{refused}");
+        let refused = given("[files]\ndeny = [\"/srv\"]\n", "/srv").unwrap_err();
+        assert!(refused.contains("/srv is not given"), "{refused}");
+        // One that cannot be read is no missing one.
+        assert!(given("nonsense", "/srv").is_err());
+    }
+}

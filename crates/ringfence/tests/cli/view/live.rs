@@ -275,6 +275,29 @@ fn k13_decisions_see_a_grant_at_once() {
     });
 }
 
+/// What is stopped on the way out is in the audit while the session runs, and told to who listens.
+#[test]
+fn a11_what_is_stopped_is_written_down_at_once() {
+    each(|fence| {
+        let policy = "version = 1\n[network]\nallow = [\"a.example.com\"]\n";
+        fence.write(&[("project/net.toml", policy), ("other/file", "hello\n")]);
+        let mut shell = Shell::start(fence, &["--policy", "net.toml"]);
+        let mut wire = Wire::open(&shell.dir());
+        wire.done(serde_json::json!({ "verb": "subscribe" }));
+        shell.does("getent hosts evil.example.net");
+        let mut line = String::new();
+        wire.0.read_line(&mut line).unwrap();
+        assert!(line.contains("violation") && line.contains("name evil.example.net"), "{line}");
+        until("it is not written down", || {
+            text(&ringfence(fence, &["logs", &shell.id]).stdout).contains("stopped name evil.example.net")
+        });
+        // With other threads in the supervisor a place can be given as well.
+        shell.is_granted("$W/other");
+        assert_eq!(shell.does("cat $W/other/file"), "hello");
+        shell.ends();
+    });
+}
+
 /// Fences whose view is not ours to change say so.
 #[test]
 fn k13_other_fences_refuse_with_a_remedy() {
