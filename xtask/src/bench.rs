@@ -6,6 +6,7 @@ pub(crate) mod calls;
 mod clock;
 mod files;
 mod ground;
+mod hook;
 mod many;
 pub(crate) mod net;
 mod start;
@@ -46,6 +47,8 @@ pub(crate) enum Part {
     Many,
     /// Real work.
     Work,
+    /// A hook call.
+    Hook,
     /// Single calls.
     Calls,
     /// Calls within a session.
@@ -55,8 +58,17 @@ pub(crate) enum Part {
 impl Part {
     /// The part with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all =
-            [Self::Decide, Self::Files, Self::Start, Self::Net, Self::Many, Self::Work, Self::Calls, Self::Within];
+        let all = [
+            Self::Decide,
+            Self::Files,
+            Self::Start,
+            Self::Net,
+            Self::Many,
+            Self::Work,
+            Self::Hook,
+            Self::Calls,
+            Self::Within,
+        ];
         all.into_iter().find(|part| part.name() == name)
     }
 
@@ -68,6 +80,7 @@ impl Part {
             Self::Net => "net",
             Self::Many => "many",
             Self::Work => "work",
+            Self::Hook => "hook",
             Self::Calls => "calls",
             Self::Within => "within",
         }
@@ -146,6 +159,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Work) {
         work::run(ground, effort, &mut bars)?;
+    }
+    if parts.has(Part::Hook) {
+        hook::run(ground, effort, &mut bars)?;
     }
     if parts.has(Part::Calls) {
         calls::run(ground)?;

@@ -83,7 +83,7 @@ fn finish(
                 // What it had printed by then is still in the pipes.
                 watch.drain().map_err(|(call, source)| lost(call, source))?;
                 child.wait().map_err(|source| lost("waitpid", source))?;
-            } else {
+            } else if !survivors.contains(&child.id().cast_signed()) {
                 survivors.push(child.id().cast_signed());
             }
             (Outcome::TimedOut, survivors)

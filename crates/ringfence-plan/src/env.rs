@@ -40,6 +40,6 @@ pub fn env(surface: &Surface, set: &[(&'static str, Vec<u8>)]) -> String {
     for row in NEVER {
         line("never", row.pattern, row.reason);
     }
-    text.push_str("never  anything else, and of what passes by a table: a path that cannot be read inside, or an address with a password\n");
+    text.push_str("never  anything else, and of what passes by a table: a path that cannot be read inside, an address with a password, or what looks like a key\n");
     text
 }

@@ -160,7 +160,11 @@ fn without_a_view_the_hooks_are_named_by_flags() {
     let claude = planned(&resolved(Client::Claude, "", &[]), Client::Claude, Etc::Host, ClientUser::Ordinary);
     assert!(claude.arguments.contains(&"--settings".to_owned()));
     let codex = planned(&resolved(Client::Codex, "", &[]), Client::Codex, Etc::Host, ClientUser::Ordinary);
-    assert_eq!(codex.arguments, ["--dangerously-bypass-hook-trust"]);
+    assert!(codex.arguments.contains(&"--dangerously-bypass-hook-trust".to_owned()));
+    assert!(codex.arguments.contains(&"--dangerously-bypass-approvals-and-sandbox".to_owned()));
+    let governed = "[workspace]\nself_governing = true\n";
+    let codex = planned(&resolved(Client::Codex, governed, &[]), Client::Codex, Etc::Host, ClientUser::Ordinary);
+    assert_eq!(codex.arguments, ["--dangerously-bypass-hook-trust"], "its own sandbox is the only one left");
 }
 
 /// K1: the mode reaches the client's own; accept-edits is what holds when nobody says otherwise.

@@ -16,10 +16,13 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let causes = std::iter::successors(error.source(), |cause| (**cause).source());
-            let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+            let (mut said, mut cause) = (error.to_string(), error.source());
+            while let Some(error) = cause {
+                said = format!("{said}: {error}");
+                cause = error.source();
+            }
             // Nobody is left to tell when stderr is closed.
-            let _ = writeln!(std::io::stderr(), "calls: {error}{causes}");
+            let _ = writeln!(std::io::stderr(), "calls: {said}");
             ExitCode::from(125)
         }
     }

@@ -4,13 +4,12 @@
 //! However much is printed, no more is held than was asked for. What a call had started ends with it, so what is left in the
 //! pipes when it has ended is all that there will be.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use ringfence_fs::{Captured, Executed, Outcome};
+use ringfence_fs::{Executed, Outcome, Tail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -65,7 +64,7 @@ pub fn capture(laid: Laid, terms: &Terms<'_>) -> Result<Came, StartError> {
         (Cause::Itself, None) => Outcome::Exited(i32::from(ended.code)),
         (Cause::Session, None) => Outcome::Signaled(Signal::KILL.as_raw()),
     };
-    let (stdout, stderr) = (streams.output.tail.into_captured(), streams.errors.tail.into_captured());
+    let (stdout, stderr) = (streams.output.tail.into(), streams.errors.tail.into());
     Ok(Came { executed: Executed { outcome, stdout, stderr, left_running: false, survivors: Vec::new() }, ended })
 }
 
@@ -179,7 +178,7 @@ impl Stream {
         match pipe.read(&mut bytes) {
             Ok(0) => self.pipe = None,
             Ok(got) => {
-                self.tail.take(&bytes[..got]);
+                self.tail.push(&bytes[..got]);
                 return true;
             }
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return true,
@@ -191,54 +190,5 @@ impl Stream {
 
     fn drain(&mut self) {
         while self.read() {}
-    }
-}
-
-/// The last bytes of a stream.
-#[derive(Debug)]
-struct Tail {
-    bytes: VecDeque<u8>,
-    keep: usize,
-    dropped: u64,
-}
-
-impl Tail {
-    fn new(keep: usize) -> Self {
-        Self { bytes: VecDeque::new(), keep, dropped: 0 }
-    }
-
-    fn take(&mut self, bytes: &[u8]) {
-        let fits = &bytes[bytes.len().saturating_sub(self.keep)..];
-        let over = (self.bytes.len() + fits.len()).saturating_sub(self.keep);
-        self.bytes.drain(..over);
-        self.bytes.extend(fits);
-        self.dropped += (bytes.len() - fits.len() + over) as u64;
-    }
-
-    fn into_captured(self) -> Captured {
-        Captured { tail: self.bytes.into(), dropped: self.dropped }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(keep: usize, parts: &[&str], expected: &str, dropped: u64) {
-        let mut tail = Tail::new(keep);
-        parts.iter().for_each(|part| tail.take(part.as_bytes()));
-        let captured = tail.into_captured();
-        assert_eq!((captured.tail.as_slice(), captured.dropped), (expected.as_bytes(), dropped), "{parts:?}");
-    }
-
-    #[test]
-    fn the_end_is_kept() {
-        check(4, &["ab", "cd"], "abcd", 0);
-        check(4, &["ab", "cde"], "bcde", 1);
-        check(4, &["abcdefgh"], "efgh", 4);
-        check(4, &["ab", "cdefgh", "i"], "fghi", 5);
-        check(0, &["ab", "c"], "", 3);
-        check(4, &[], "", 0);
     }
 }

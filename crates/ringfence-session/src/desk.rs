@@ -23,9 +23,10 @@ use crate::live::{Change, LiveError, LiveView, Place};
 use crate::store::{About, Grants, Past, Session};
 use crate::terminal::{Aside, Asked};
 use crate::text::{Bytes, hex, now_ms};
+use crate::verdicts::Verdicts;
 use crate::walk::os_path;
 
-use self::clients::{BELL, CHANGE, Clients, Heard};
+use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
 
 pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
 pub(crate) use self::wire::{SOCKET, TOKEN};
@@ -67,6 +68,8 @@ pub struct Desk {
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
     asked: Asked,
+    /// Where the hook of an agent's client says what it refused.
+    verdicts: Option<Verdicts>,
 }
 
 #[derive(Debug)]
@@ -119,6 +122,10 @@ impl Desk {
             token = new_token(session.dir())?;
             clients.listen(session.dir())?;
         }
+        let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
+        if let Some(verdicts) = &verdicts {
+            clients.watch(verdicts.fd(), VERDICTS)?;
+        }
         Ok(Self {
             about,
             dir: session.dir().clone(),
@@ -139,6 +146,7 @@ impl Desk {
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
+            verdicts,
         })
     }
 
@@ -168,6 +176,7 @@ impl Desk {
     /// When that cannot be written.
     pub fn ended(mut self, code: u8, stopped: u64) -> io::Result<()> {
         self.stopped();
+        self.judged();
         if let Some(work) = self.work.take() {
             self.give_up(&work);
         }
@@ -221,6 +230,14 @@ impl Desk {
         self.told += new.len();
         for (refusal, times) in new {
             self.note(What::Violation { tried: refusal.what, why: refusal.why, times });
+        }
+    }
+
+    /// What the hook has said since it was last asked, as it said it.
+    fn judged(&mut self) {
+        while let Some(said) = self.verdicts.as_mut().and_then(Verdicts::next) {
+            let why = format!("{}: {}", said.kind, said.why);
+            self.note(What::Verdict { tool: said.tool, allowed: false, why, path: said.path });
         }
     }
 
@@ -447,8 +464,10 @@ impl Aside for Desk {
 
     fn attend(&mut self) -> Asked {
         for heard in self.clients.turn() {
-            if let Heard::Own(BELL) = heard {
-                self.stopped();
+            match heard {
+                Heard::Own(BELL) => self.stopped(),
+                Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(_) | Heard::Client => {}
             }
         }
         self.look();

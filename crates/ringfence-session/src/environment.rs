@@ -62,7 +62,7 @@ pub(crate) fn build(
             // What somebody named is passed as it is; what a table brings along must be of use inside, and no secret.
             let value = match value {
                 value if is_named(name, surface) => value.clone(),
-                value if has_password(value) => return None,
+                value if has_password(value) || is_key(value) => return None,
                 value => inside(value, surface, look)?,
             };
             Some((name.clone(), value))
@@ -115,6 +115,28 @@ fn set_git<'a>(variables: &mut Variables, settings: impl Iterator<Item = &'a (&'
     }
     variables.insert(b"GIT_CONFIG_COUNT".to_vec(), count.to_string().into());
     variables.insert(GIT_NO_LOCKS.0.into(), GIT_NO_LOCKS.1.into());
+}
+
+/// What keys begin with, whatever variable they stand in.
+const KEYS: [&[u8]; 12] = [
+    b"-----BEGIN ",
+    b"AIza",
+    b"AKIA",
+    b"ASIA",
+    b"eyJ",
+    b"ghp_",
+    b"gho_",
+    b"ghs_",
+    b"github_pat_",
+    b"glpat-",
+    b"sk-",
+    b"xox",
+];
+
+/// Does a value look like a key? None of the variables that pass by a table has a use for one.
+fn is_key(value: &[u8]) -> bool {
+    const LEAST: usize = 16;
+    value.len() >= LEAST && KEYS.iter().any(|start| value.starts_with(start))
 }
 
 /// Where a place of ours really is: its directory may be a link to another disk, which is not there inside.
@@ -218,4 +240,20 @@ pub(crate) fn candidates(program: &[u8], workdir: &AbsPath, variables: &Variable
     }
     let path = variables.get(b"PATH".as_slice()).map(Vec::as_slice).unwrap_or_default();
     path.split(|b| *b == b':').filter_map(|dir| CString::new([dir, b"/", program].concat()).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A4: a value that is a key does not pass, whatever it is called.
+    #[test]
+    fn a4_values_that_look_like_keys() {
+        for value in ["sk-0123456789abcdef", "ghp_0123456789abcdef", "AKIAIOSFODNN7EXAMPLE", "-----BEGIN KEY-----"] {
+            assert!(is_key(value.as_bytes()), "{value}");
+        }
+        for value in ["xterm-256color", "en_US.UTF-8", "sk-SK", "sk_SK.UTF-8", "", "Europe/Berlin", "truecolor"] {
+            assert!(!is_key(value.as_bytes()), "{value}");
+        }
+    }
 }

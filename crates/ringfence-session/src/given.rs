@@ -30,8 +30,11 @@ pub const PROGRAM: &str = "ringfence";
 /// How many claims fall short, where a client may show it.
 pub const SHORTFALLS: &str = "shortfalls";
 
+/// Where the hook says what it refused.
+pub const VERDICTS: &str = "verdicts";
+
 /// What every session is given.
-pub(crate) const FILES: [&str; 2] = [RECORD, PROGRAM];
+pub(crate) const FILES: [&str; 3] = [RECORD, PROGRAM, VERDICTS];
 
 /// The places that were given to a session since it began, the oldest first.
 ///

@@ -49,6 +49,7 @@ mod steps;
 pub mod store;
 pub mod terminal;
 pub mod text;
+pub mod verdicts;
 mod view;
 mod visible;
 pub mod walk;

@@ -227,8 +227,8 @@ pub(crate) enum Failure {
         program: String,
     },
     #[cfg(target_os = "linux")]
-    /// An argument that switches the client's hooks off.
-    #[error("`{flag}` switches off the hooks that `--agent` brings")]
+    /// An argument or a variable that switches the client's hooks off.
+    #[error("`{flag}` switches off the hooks that `--agent` brings, or moves its settings")]
     WithoutHooks {
         /// As typed.
         flag: String,

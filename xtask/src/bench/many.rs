@@ -48,7 +48,7 @@ pub(super) fn rules(ground: &Ground, turns: Turns, bars: &mut Bars) -> Result<()
 }
 
 /// Rules of the shapes that users write.
-fn policy_of(count: usize) -> String {
+pub(super) fn policy_of(count: usize) -> String {
     let mut text = "version = 1\n[files]\ndeny = [\n".to_owned();
     for n in 0..count {
         let rule = match n % 8 {

@@ -1,7 +1,9 @@
 //! Putting a whole file in place.
 //!
-//! The new file is made beside the old one under a name that nobody has, filled, brought to the disk, and given the name. A reader
-//! sees the old file or the new one. Whatever fails, the new one is removed again.
+//! The new file is made without a name, filled, brought to the disk, and only then given one: whoever kills us before that leaves
+//! nothing behind. A name that is taken cannot be given twice, so a file that replaces another gets a name that nobody has for the
+//! moment before it is renamed. Where files without names cannot be had, it has that name from the start. A reader sees the old
+//! file or the new one. Whatever fails, the new one is removed again.
 //!
 //! What the new file takes over from the old one: its permission bits, its owner and group, its access control list and its
 //! `user.` attributes. Not taken over, as they would not outlive a write into the old file either: set-user-id and
@@ -12,20 +14,22 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid, XattrFlags};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::kernel::regular;
-use super::{Root, io, name};
+use super::{Root, io, name, own_path};
 use crate::error::{FileError, Operation};
 use crate::path::RelPath;
 
 const OLD: OFlags = OFlags::WRONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::NOFOLLOW);
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+const NAMELESS: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
 
 /// The access control list. Without it the group would get what the list gives to somebody else.
 const ACL: &[u8] = b"system.posix_acl_access";
@@ -50,9 +54,7 @@ impl Root {
         let (parent, last) =
             path.split().ok_or(FileError::BadPath { path: path.to_path(), fault: "it is the root" })?;
         let dir = self.make_directories(&parent)?;
-        let (new, file) = Beside::make(&dir, old.is_some(), &path)?;
-        fill(&file, content, old.as_ref(), &path)?;
-        new.place(last, &path)?;
+        put(&dir, last, content, old.as_ref(), &path)?;
         // The name is on the disk only when the directory is. One that may be written and not listed cannot be opened for that.
         match rustix::fs::openat(&dir, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
             Ok(dir) => rustix::fs::fsync(&dir).map_err(|errno| io("fsync", &path, errno)),
@@ -74,6 +76,44 @@ impl Root {
     }
 }
 
+/// Makes, fills and places the file.
+fn put(
+    dir: &OwnedFd,
+    last: &[u8],
+    content: &[u8],
+    old: Option<&(OwnedFd, Stat)>,
+    path: &RelPath,
+) -> Result<(), FileError> {
+    // Where there is an old file, nobody else reads the new one before it has the old one's permissions.
+    let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
+    if let Ok(file) = rustix::fs::openat(dir, c".", NAMELESS, mode).map(File::from) {
+        fill(&file, content, old, path)?;
+        if old.is_none() && link(&file, dir, last).is_ok() {
+            return Ok(());
+        }
+        if let Ok(new) = Beside::named(dir, |name| link(&file, dir, name.as_bytes())) {
+            return new.place(last, path);
+        }
+    }
+    // Neither files without names, nor a mounted /proc, nor the right to link can be taken for granted. What is wrong otherwise
+    // goes wrong here once more.
+    let mut file = None;
+    let open = |name: &str| {
+        file = Some(File::from(rustix::fs::openat(dir, name, NEW, mode)?));
+        Ok(())
+    };
+    let new = Beside::named(dir, open).map_err(|errno| io("openat", path, errno))?;
+    if let Some(file) = &file {
+        fill(file, content, old, path)?;
+    }
+    new.place(last, path)
+}
+
+/// Gives a file without a name one that is free.
+fn link(file: &File, dir: &OwnedFd, last: &[u8]) -> Result<(), Errno> {
+    rustix::fs::linkat(CWD, own_path(file.as_fd()), dir, name(last), AtFlags::SYMLINK_FOLLOW)
+}
+
 /// A new file beside the place that it is for. Dropped, it is removed.
 struct Beside<'d> {
     dir: &'d OwnedFd,
@@ -81,21 +121,19 @@ struct Beside<'d> {
 }
 
 impl<'d> Beside<'d> {
-    fn make(dir: &'d OwnedFd, replaces: bool, path: &RelPath) -> Result<(Self, File), FileError> {
-        // Where there is an old file, nobody else reads the new one before it has the old one's permissions.
-        let mode = Mode::from_raw_mode(if replaces { 0o600 } else { 0o666 });
+    /// Tries names until one is free.
+    fn named(dir: &'d OwnedFd, mut give: impl FnMut(&str) -> Result<(), Errno>) -> Result<Self, Errno> {
         for _ in 0..NAMES {
             let mut random = [0; 8];
-            rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-                .map_err(|errno| io("getrandom", path, errno))?;
+            rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
             let name = format!(".ringfence-{:016x}", u64::from_ne_bytes(random));
-            match rustix::fs::openat(dir, name.as_str(), NEW, mode) {
-                Ok(file) => return Ok((Self { dir, name: Some(name) }, File::from(file))),
+            match give(&name) {
+                Ok(()) => return Ok(Self { dir, name: Some(name) }),
                 Err(Errno::EXIST | Errno::INTR) => {}
-                Err(errno) => return Err(io("openat", path, errno)),
+                Err(errno) => return Err(errno),
             }
         }
-        Err(io("openat", path, Errno::EXIST))
+        Err(Errno::EXIST)
     }
 
     /// Gives it the name that it is for. A link that has the name by now is replaced, and not followed.

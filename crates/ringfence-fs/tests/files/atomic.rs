@@ -150,6 +150,51 @@ fn a_failure_at_any_step_leaves_the_old_file_alone() {
     }
 }
 
+/// Where files without names cannot be linked, as without /proc, the file has a name from the start.
+#[test]
+fn a_file_is_placed_also_where_nothing_can_be_linked() {
+    let ground = Ground::new();
+    let root = ground.root();
+    on_a_kernel_that_answers(&[libc::SYS_linkat], Errno::EPERM, || {
+        root.write("a/f", b"old").unwrap();
+        root.write("a/f", b"new").unwrap();
+    });
+    assert_eq!(fs::read(ground.inside("a/f")).unwrap(), b"new");
+    assert_eq!(ground.insides().len(), 2);
+    let said =
+        on_a_kernel_that_answers(&[libc::SYS_linkat, libc::SYS_fsync], EIO, || root.write("a/f", b"x").unwrap_err());
+    assert_eq!(said.io_kind(), Some(std::io::Error::from_raw_os_error(5).kind()));
+    assert_eq!(ground.insides().len(), 2);
+}
+
+/// Whoever kills us in the middle of a new file leaves nothing: there is never another name.
+#[test]
+fn a_new_file_has_no_name_before_it_is_whole() {
+    let ground = Ground::new();
+    let root = ground.root();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let content = vec![b'x'; 100_000];
+    std::thread::scope(|scope| {
+        let look = || {
+            let mut looks = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                for entry in fs::read_dir(ground.inside("")).unwrap().flatten() {
+                    assert!(!entry.file_name().to_str().unwrap().starts_with(".ringfence-"));
+                    assert_eq!(entry.metadata().unwrap().len(), 100_000);
+                    looks += 1;
+                }
+            }
+            looks
+        };
+        let looker = scope.spawn(look);
+        for number in 0..1000 {
+            root.write(number.to_string(), &content).unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(looker.join().unwrap() > 0);
+    });
+}
+
 /// What is linked from a store outside is not changed through the link.
 #[test]
 fn t5_other_names_of_a_file_keep_what_they_show() {

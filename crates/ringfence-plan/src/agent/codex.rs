@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{Client, Surface};
+use ringfence_surface::{Client, Governance, Surface};
 
 use super::{AgentFile, AgentGround, AgentPlan, Etc, FilePlace, HOOK_SECONDS, NETWORK_PROGRAMS, Places, is_made};
 use crate::json::quoted;
@@ -96,7 +96,13 @@ pub fn codex(surface: &Surface, ground: &AgentGround<'_>) -> AgentPlan {
         }
         Etc::Host => {
             config = format!("{config}\n{}", hook(ground));
-            &["--dangerously-bypass-hook-trust"]
+            match surface.governance() {
+                Governance::Fenced => {
+                    &["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"]
+                }
+                // There is no other sandbox then but its own.
+                Governance::SelfGoverning(_) => &["--dangerously-bypass-hook-trust"],
+            }
         }
     };
     files.push(AgentFile { place: FilePlace::Frozen(".codex/config.toml"), content: config });

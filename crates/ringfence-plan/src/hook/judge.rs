@@ -1,6 +1,6 @@
 //! The Surface's answer to a tool call.
 
-use ringfence_surface::command::{Class, Git, classify};
+use ringfence_surface::command::{Class, Git, classify, named_files};
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Because, HostTarget, Look, Surface, follow};
 
@@ -20,6 +20,8 @@ pub struct Ground<'a> {
     pub rung: Rung,
     /// The home directory inside.
     pub home: &'a AbsPath,
+    /// What was given to the session for reading since it began.
+    pub grants: &'a [AbsPath],
     /// Whether git is kept from running what a repository names.
     pub git: Git,
 }
@@ -41,7 +43,10 @@ impl ToolCall {
                     place.judge(ground, look)
                 })
             }
-            Ask::Command(line) => command(line, ground),
+            Ask::Command(line) => {
+                command(line, ground)?;
+                files(line, &self.cwd, ground, look)
+            }
             Ask::Hosts(targets) => hosts(targets, ground.surface),
             Ask::Loopback(port) => loopback(*port, ground),
         })
@@ -78,22 +83,33 @@ impl Place<'_> {
         } else {
             [self.start.as_bytes(), b"/", self.raw].concat()
         };
-        let bad = |why: String| Refusal::new(refused(self.access), why, "name the path without links");
-        let found = follow(&AbsPath::root(), &whole, look).map_err(|why| bad(why.to_string()))?;
+        self.followed(&whole, ground, look)?;
+        if whole.split(|b| *b == b'/').any(|name| name == b"..") {
+            // The kernel goes up from where a link leads; most clients strike out the name before. It must be well either way.
+            let struck = AbsPath::lexical(&whole).map_err(|why| self.bad(&why.to_string()))?;
+            self.followed(struck.as_bytes(), ground, look)?;
+        }
+        Ok(())
+    }
+
+    fn bad(&self, why: &str) -> Refusal {
+        Refusal::new(refused(self.access), why, "name the path without links")
+    }
+
+    fn followed(&self, whole: &[u8], ground: &Ground<'_>, look: &mut dyn Look) -> Result<(), Refusal> {
+        let mut follow = |path: &[u8]| follow(&AbsPath::root(), path, look).map_err(|why| self.bad(&why.to_string()));
+        let found = follow(whole)?;
         let changing = found.links.iter().chain([&found.path]).find(|path| differs_by_process(path));
         if let Some(path) = changing {
-            return Err(bad(format!("{path} is something else for each process")));
+            return Err(self.bad(&format!("{path} is something else for each process")));
         }
         self.one(&found.path, ground)?;
         if self.access == Access::Write && !found.links.is_empty() {
             // A client may put a new file in the place of a link.
-            let (above, name) = match whole.iter().rposition(|b| *b == b'/') {
-                Some(slash) => (&whole[..=slash], &whole[slash + 1..]),
-                None => return Ok(()),
-            };
+            let slash = whole.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
+            let (above, name) = whole.split_at(slash);
             if !matches!(name, b"" | b"." | b"..") {
-                let above = follow(&AbsPath::root(), above, look).map_err(|why| bad(why.to_string()))?;
-                self.one(&above.path.child(name), ground)?;
+                self.one(&follow(above)?.path.child(name), ground)?;
             }
         }
         Ok(())
@@ -110,7 +126,8 @@ impl Place<'_> {
             path: Some(path.clone()),
             ..Refusal::new(refused(access), why, &remedy)
         };
-        if !verdict.is_allowed() {
+        let is_given = access == Access::Read && is_given(path, verdict.because, ground);
+        if !verdict.is_allowed() && !is_given {
             let remedy = surface.remedy(path, access, &verdict).unwrap_or_default();
             return Err(refusal(format!("{access} of {path} is denied: {}{source}", verdict.because), remedy));
         }
@@ -124,9 +141,16 @@ impl Place<'_> {
     }
 }
 
+/// Was it given since? What is denied inside of something given stays denied, unless that as a whole was given in spite of it.
+fn is_given(path: &AbsPath, because: Because<'_>, ground: &Ground<'_>) -> bool {
+    ground.grants.iter().filter(|grant| path.is_within(grant)).any(|grant| match because {
+        Because::View(_) => true,
+        Because::Rule(_) | Because::OnlyReadable(_) => ground.surface.decide(grant, Access::Read).because == because,
+    })
+}
+
 /// What to do where only the mode is in the way.
-const AUTO: &str =
-    "the user can start the session with `mode = \"auto\"` in [agent.NAME], where the fence alone decides";
+const AUTO: &str = "the user can start the session with `--mode auto`, where the fence alone decides";
 
 fn refused(access: Access) -> Refused {
     match access {
@@ -159,6 +183,27 @@ fn command(line: &str, ground: &Ground<'_>) -> Result<(), Refusal> {
             Err(Refusal::new(Refused::Command, why, AUTO))
         }
     }
+}
+
+/// What a command names and a rule denies is refused here, where that can be said. Only a rule counts: a word that starts with a
+/// slash may be no path at all. In mode auto the fence alone decides about commands.
+fn files(line: &str, cwd: &AbsPath, ground: &Ground<'_>, look: &mut dyn Look) -> Result<(), Refusal> {
+    if ground.mode == Mode::Auto {
+        return Ok(());
+    }
+    let is_denied = |path: &AbsPath| {
+        let verdict = ground.surface.decide(path, Access::Read);
+        !verdict.is_allowed() && matches!(verdict.because, Because::Rule(_))
+    };
+    for word in named_files(line.as_bytes()) {
+        let place = Place { start: cwd, raw: &word, access: Access::Read };
+        if let Err(refusal) = place.judge(ground, look)
+            && refusal.path.as_ref().is_some_and(is_denied)
+        {
+            return Err(refusal);
+        }
+    }
+    Ok(())
 }
 
 fn hosts(targets: &[HostTarget], surface: &Surface) -> Result<(), Refusal> {

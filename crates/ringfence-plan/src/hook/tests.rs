@@ -61,6 +61,8 @@ impl Look for World {
             "/home/u/proj/loop" => link("loop"),
             "/home/u/proj/dangling" => link("/home/u/.ssh/id_new"),
             "/home/u/proj/inner" => link("src"),
+            "/home/u/proj/deep" => link("src/a/b"),
+            "/home/u/proj/up" => link("/home/u/proj"),
             "/home/u/proj/infra/alias" => link("../src/a.rs"),
             "/home/u/proj/me" => link("/proc/self/root"),
             "/home/u/lie" => link("/home/u/outside"),
@@ -81,7 +83,7 @@ impl Look for World {
 
 fn judged(dialect: Dialect, payload: &[u8], mode: Mode) -> Result<(), Refusal> {
     let (surface, home) = (surface(), abs("/home/u/.local/state/ringfence/sessions/1/home"));
-    let ground = Ground { surface: &surface, mode, rung: Rung::Native, home: &home, git: Git::Quiet };
+    let ground = Ground { surface: &surface, mode, rung: Rung::Native, home: &home, grants: &[], git: Git::Quiet };
     ToolCall::read(dialect, payload)?.judge(&ground, &mut World)
 }
 
@@ -267,6 +269,10 @@ fn k2_commands_and_lock_files() {
     check(Claude, "Bash", r#"{"command":"ls -la | wc -l"}"#, "ok");
     check(Claude, "Bash", r#"{"command":"rm x"}"#, RUN);
     check(Claude, "Bash", r#"{"command":"echo x > y"}"#, RUN);
+    check(Claude, "Bash", r#"{"command":"cat private/x"}"#, READ);
+    check(Claude, "Bash", r#"{"command":"ls && wc < /home/u/.ssh/id_ed25519"}"#, READ);
+    check(Codex, "Bash", r#"{"command":"echo $(cat ./private/x)"}"#, READ);
+    check(Claude, "Bash", r#"{"command":"sed -n '/private/p' a; grep /elsewhere/x b"}"#, "ok");
     check(Claude, "Monitor", r#"{"command":"touch x","description":"d"}"#, RUN);
     check(Codex, "Bash", r#"{"command":"touch x"}"#, RUN);
     check(Gemini, "run_shell_command", r#"{"command":"touch x"}"#, RUN);
@@ -276,10 +282,28 @@ fn k2_commands_and_lock_files() {
     check(Claude, "Skill", r#"{"skill":"x"}"#, TOOL);
     let auto = |tool: &str, input: &str| answer(Claude, call(Claude, tool, input).as_bytes(), Mode::Auto);
     assert_eq!(auto("Bash", r#"{"command":"rm -rf x"}"#), "ok");
+    assert_eq!(auto("Bash", r#"{"command":"cat private/x"}"#), "ok");
     assert_eq!(auto("Write", r#"{"file_path":"Cargo.lock","content":""}"#), "ok");
     assert_eq!(auto("Skill", r#"{"skill":"x"}"#), "ok");
     assert_eq!(auto("Write", r#"{"file_path":"/etc/x","content":""}"#), WRITE);
     assert_eq!(auto("Unknown", "{}"), TOOL);
+}
+
+/// What was given since the session began can be read, and no more than that.
+#[test]
+fn g5_what_was_given_can_be_read() {
+    let (surface, home) = (surface(), abs("/home/u/h"));
+    let grants = [abs("/opt/given"), abs("/home/u/.aws"), abs("/home/u")];
+    let verdict = |grants: &[AbsPath], tool: &str, path: &str| {
+        let ground =
+            Ground { surface: &surface, mode: Mode::Auto, rung: Rung::Native, home: &home, grants, git: Git::AsItIs };
+        let payload = call(Dialect::Claude, tool, &format!(r#"{{"file_path":"{path}","content":""}}"#));
+        ToolCall::read(Dialect::Claude, payload.as_bytes()).unwrap().judge(&ground, &mut Nothing).is_ok()
+    };
+    assert!(verdict(&grants, "Read", "/opt/given/x") && !verdict(&[], "Read", "/opt/given/x"));
+    assert!(!verdict(&grants, "Write", "/opt/given/x") && !verdict(&grants, "Read", "/opt/other"));
+    assert!(verdict(&grants, "Read", "/home/u/.aws/config") && verdict(&grants, "Read", "/home/u/notes"));
+    assert!(!verdict(&grants, "Read", "/home/u/.ssh/id"));
 }
 
 #[test]
@@ -295,6 +319,12 @@ fn g5_hosts_of_tools() {
     check(Claude, "WebFetch", &fetch("https://sub.example.com/"), HOST);
     check(Claude, "WebFetch", &fetch("file:///home/u/.ssh/id"), READ);
     check(Claude, "WebFetch", &fetch("http://169.254.169.254/latest"), HOST);
+    check(Claude, "WebFetch", &fetch("http://[::ffff:169.254.169.254]/"), HOST);
+    check(Claude, "WebFetch", &fetch("http://[::ffff:7f00:1]/"), HOST);
+    check(Claude, "WebFetch", &fetch("http://0.0.0.0:22/"), HOST);
+    check(Claude, "WebFetch", &fetch("http://localhost.:22/"), HOST);
+    check(Claude, "WebFetch", &fetch("https://example.com."), "ok");
+    check(Claude, "WebFetch", &fetch("data:text/html,x"), HOST);
     check(Gemini, "web_fetch", r#"{"prompt":"read https://example.com/a and https://evil.example"}"#, HOST);
     check(Gemini, "web_fetch", r#"{"prompt":"read (https://example.com/a)."}"#, "ok");
 }
@@ -306,6 +336,12 @@ fn a6_links_are_followed() {
     check(Claude, "Read", r#"{"file_path":"out/x"}"#, READ);
     check(Claude, "Read", r#"{"file_path":"inner/x"}"#, "ok");
     check(Claude, "Read", r#"{"file_path":"inner/../private/x"}"#, READ);
+    // The kernel goes up from where a link leads, clients strike out the name: both count.
+    check(Claude, "Read", r#"{"file_path":"deep/../../../x"}"#, READ);
+    check(Claude, "Read", r#"{"file_path":"deep/../x"}"#, "ok");
+    check(Claude, "Read", r#"{"file_path":"out/../x"}"#, READ);
+    check(Claude, "Write", r#"{"file_path":"src/../up/../x","content":""}"#, WRITE);
+    check(Claude, "Glob", r#"{"pattern":"../../../*","path":"deep"}"#, READ);
     check(Claude, "Read", r#"{"file_path":"loop/x"}"#, READ);
     check(Claude, "Write", r#"{"file_path":"dangling","content":""}"#, WRITE);
     check(Claude, "Write", r#"{"file_path":"out","content":""}"#, WRITE);
@@ -349,6 +385,9 @@ fn a6_input_in_disguise() {
         (r#"{"file_path":"\u00e9"}"#, "ok"),
         (r#"{"file_path":"./src//../x"}"#, "ok"),
         (r#"{"file_path":"src/../../x"}"#, READ),
+        (r#"{"file_path":"x","__proto__":{"file_path":"/home/u/.ssh/id"}}"#, WRITE),
+        (r#"{"file_path":"x","offset":"/home/u/.ssh/id"}"#, WRITE),
+        (r#"{"file_path":"x","offset":1,"limit":null,"pages":"1-2"}"#, "ok"),
     ] {
         check(Claude, "Read", input, expected);
     }
@@ -475,7 +514,8 @@ fn some_path(seed: &mut u64) -> String {
 fn g5_ten_thousand_calls_agree_with_decide() {
     use ringfence_surface::Access;
     let (surface, home) = (surface(), abs("/home/u/h"));
-    let ground = Ground { surface: &surface, mode: Mode::Auto, rung: Rung::Native, home: &home, git: Git::AsItIs };
+    let ground =
+        Ground { surface: &surface, mode: Mode::Auto, rung: Rung::Native, home: &home, grants: &[], git: Git::AsItIs };
     let tools = [
         (Dialect::Claude, "Read", "file_path", Access::Read),
         (Dialect::Claude, "Write", "file_path", Access::Write),

@@ -26,7 +26,8 @@ const LISTENER: u64 = 0;
 /// The number of something else to wait for.
 pub(super) const BELL: u64 = 1;
 pub(super) const CHANGE: u64 = 2;
-const FIRST: u64 = 3;
+pub(super) const VERDICTS: u64 = 3;
+const FIRST: u64 = 4;
 
 #[derive(Debug)]
 pub(super) struct Clients {

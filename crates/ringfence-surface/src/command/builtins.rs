@@ -21,7 +21,7 @@ pub(super) const BUILTINS: &[(&str, Special)] = &[
     ("exit", number),
     ("export", export),
     ("false", anything),
-    ("jobs", anything),
+    ("jobs", jobs),
     ("mapfile", lines),
     ("popd", anything),
     ("printf", printf),
@@ -60,6 +60,12 @@ type Checked = Result<(), Fault>;
 
 fn anything(_: &mut super::judge::Judge<'_>, _: &Argument, _: &[Argument]) -> Checked {
     Ok(())
+}
+
+/// `jobs -x` starts a command.
+fn jobs(_: &mut super::judge::Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
+    let is_known = |word: &&Argument| matches!(word.known(), Some(b"-l" | b"-p" | b"-r" | b"-s"));
+    words.iter().find(|word| !is_known(word)).map_or(Ok(()), |word| Err(unknown("jobs", word)))
 }
 
 /// `exit`, `break`: a number, which zsh evaluates.

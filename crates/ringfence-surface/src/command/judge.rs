@@ -170,8 +170,8 @@ impl<'a> Judge<'a> {
         let target = self.argument(&redirect.target);
         match redirect.kind {
             RedirectKind::Document | RedirectKind::Text => Ok(()),
-            RedirectKind::Write if target.known() == Some(b"/dev/null") => Ok(()),
-            RedirectKind::Write => {
+            RedirectKind::Write | RedirectKind::WriteBoth if target.known() == Some(b"/dev/null") => Ok(()),
+            RedirectKind::Write | RedirectKind::WriteBoth => {
                 let fault = Fault::new(&redirect.span, format!("the redirect writes {}", target.shown()));
                 Err(match target.known() {
                     Some(b"/dev/stderr") => fault.with("write `>&2`"),

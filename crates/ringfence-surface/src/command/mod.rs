@@ -14,6 +14,7 @@ mod builtins;
 mod expansions;
 mod fault;
 mod judge;
+mod named;
 mod parse;
 mod programs;
 mod redirects;
@@ -26,6 +27,7 @@ use std::ops::Range;
 
 use fault::Fault;
 use judge::Judge;
+pub use named::named_files;
 use syntax::{Command, Kind, Word};
 
 /// Longer lines are not looked at.

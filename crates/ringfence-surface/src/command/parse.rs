@@ -4,7 +4,7 @@
 //! fault, as is everything that is not understood, however valid it may be.
 
 use super::fault::{Fault, Span, shown};
-use super::syntax::{Assignment, Command, Kind, Part, Script, Simple, Value, Word};
+use super::syntax::{Assignment, Command, Kind, Part, Redirect, RedirectKind, Script, Simple, Value, Word};
 
 pub(super) type Parsed<T> = Result<T, Fault>;
 
@@ -432,6 +432,10 @@ impl<'t> Parser<'t> {
                     Some(assignment) => simple.assignments.push(assignment),
                     None => simple.words.push(self.word()?),
                 },
+                _ if redirects.iter().any(|redirect: &Redirect| redirect.kind == RedirectKind::WriteBoth) => {
+                    let fault = self.here("another shell ends the command at `&>` and runs this");
+                    return Err(fault.with("put the redirect last"));
+                }
                 _ => simple.words.push(self.argument()?),
             }
         }

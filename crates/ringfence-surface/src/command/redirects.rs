@@ -8,14 +8,14 @@ use super::syntax::{Part, Redirect, RedirectKind, Word};
 const OPERATORS: &[(&[u8], RedirectKind)] = &[
     (b"<<<", RedirectKind::Text),
     (b"<<-", RedirectKind::Document),
-    (b"&>>", RedirectKind::Write),
+    (b"&>>", RedirectKind::WriteBoth),
     (b"<<", RedirectKind::Document),
     (b"<&", RedirectKind::Duplicate),
     (b"<>", RedirectKind::Write),
     (b">>", RedirectKind::Write),
     (b">&", RedirectKind::Duplicate),
     (b">|", RedirectKind::Write),
-    (b"&>", RedirectKind::Write),
+    (b"&>", RedirectKind::WriteBoth),
     (b"<", RedirectKind::Read),
     (b">", RedirectKind::Write),
 ];

@@ -75,8 +75,10 @@ pub(super) struct Redirect {
 pub(super) enum RedirectKind {
     /// `<`.
     Read,
-    /// `>`, `>>`, `>|`, `<>`, `&>`, `&>>`.
+    /// `>`, `>>`, `>|`, `<>`.
     Write,
+    /// `&>`, `&>>`: elsewhere the end of a command, and the redirect of another.
+    WriteBoth,
     /// `<&` and `>&`.
     Duplicate,
     /// `<<<`.

@@ -50,6 +50,9 @@ const MEANINGFUL: &[&str] = &[
     "mailpath",
     "manpath",
     "mapfile",
+    "match",
+    "mbegin",
+    "mend",
     "module_path",
     "modules",
     "nameddirs",
@@ -63,6 +66,7 @@ const MEANINGFUL: &[&str] = &[
     "preexec_functions",
     "prompt",
     "psvar",
+    "reply",
     "reswords",
     "saliases",
     "signals",
@@ -79,11 +83,11 @@ const MEANINGFUL: &[&str] = &[
     "zsh_scheduled_events",
 ];
 
-/// Names of capital letters that scripts use for their own.
+/// Names of capital letters that scripts use for their own. No shell sets one of these by itself, as `read` sets `REPLY`.
 const SCRATCH: &[&str] = &[
     "BASE", "BRANCH", "COMMIT", "COUNT", "DIR", "DIRS", "END", "EXT", "FILE", "FILES", "HASH", "INPUT", "LINE", "NAME",
-    "NAMES", "NEW", "NUM", "OLD", "OUT", "OUTPUT", "PAT", "PATTERN", "REPLY", "REPO", "RESULT", "REV", "ROOT", "SHA",
-    "SRC", "START", "TARGET", "TOTAL", "URL", "VALUE", "VERSION",
+    "NAMES", "NEW", "NUM", "OLD", "OUT", "OUTPUT", "PAT", "PATTERN", "REPO", "RESULT", "REV", "ROOT", "SHA", "SRC",
+    "START", "TARGET", "TOTAL", "URL", "VALUE", "VERSION",
 ];
 
 /// Variables that may be handed to programs, with any plain value.
@@ -108,7 +112,8 @@ const ONLY: &[(&str, &[u8])] = &[("GIT_OPTIONAL_LOCKS", b"0"), ("GIT_PAGER", b"c
 
 /// May a variable of this name be set, for the shell itself?
 pub(super) fn check_name(name: &[u8], at: &Span) -> Result<(), Fault> {
-    let is_word = !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_word = !name.first().is_none_or(u8::is_ascii_digit)
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let text = std::str::from_utf8(name).unwrap_or_default();
     let is_small = name.iter().any(u8::is_ascii_lowercase) && MEANINGFUL.binary_search(&text).is_err();
     let is_letter = matches!(name, [b'A'..=b'Z']);

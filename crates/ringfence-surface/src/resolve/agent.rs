@@ -119,6 +119,12 @@ impl Cx<'_> {
         self.agent_history(grants, &name, root);
         let Some(program) = self.on_path(word.as_bytes()) else { return };
         let mut places = vec![(package(&program), program.clone())];
+        // A script that starts what npm installed beside it.
+        if let Some(beside) = program.parent().map(|dir| dir.child(b"node_modules"))
+            && self.look.path(&beside) == PathFact::Directory
+        {
+            places.push((beside, program.clone()));
+        }
         if is_script(&program)
             && let Some(node) = self.on_path(b"node")
         {
@@ -250,12 +256,17 @@ impl Cx<'_> {
 fn package(program: &AbsPath) -> AbsPath {
     let mut above: Vec<AbsPath> = program.ancestors().collect();
     above.reverse();
-    let modules = above.into_iter().find(|dir| dir.file_name() == Some(b"node_modules"));
+    // What Homebrew installs is linked to other things of its own.
+    let is_whole = |dir: &AbsPath| matches!(dir.file_name(), Some(b"node_modules" | b".linuxbrew"));
+    let modules = above.into_iter().find(is_whole);
     modules.unwrap_or_else(|| program.clone())
 }
 
 /// Where Node is installed: its libraries lie beside its `bin`.
 fn prefix(node: &AbsPath) -> AbsPath {
+    if package(node) != *node {
+        return package(node);
+    }
     let bin = node.parent().filter(|dir| dir.file_name() == Some(b"bin"));
     bin.and_then(|bin| bin.parent()).unwrap_or_else(|| node.clone())
 }
@@ -301,11 +312,16 @@ mod tests {
         for (program, expected) in [
             ("/h/.npm-global/lib/node_modules/@openai/codex/bin/codex.js", "/h/.npm-global/lib/node_modules"),
             ("/h/g/node_modules/.pnpm/x/node_modules/y/z.js", "/h/g/node_modules"),
+            ("/home/linuxbrew/.linuxbrew/Cellar/claude/1/bin/claude", "/home/linuxbrew/.linuxbrew"),
             ("/h/.local/share/claude/versions/2.1.325", "/h/.local/share/claude/versions/2.1.325"),
         ] {
             assert_eq!(package(&abs(program)), abs(expected));
         }
         assert_eq!(prefix(&abs("/h/.nvm/versions/node/v22/bin/node")), abs("/h/.nvm/versions/node/v22"));
         assert_eq!(prefix(&abs("/h/node")), abs("/h/node"));
+        assert_eq!(
+            prefix(&abs("/home/linuxbrew/.linuxbrew/Cellar/node/1/bin/node")),
+            abs("/home/linuxbrew/.linuxbrew")
+        );
     }
 }

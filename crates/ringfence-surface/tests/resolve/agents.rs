@@ -61,6 +61,21 @@ fn the_program_and_node_are_readable() {
     ]);
 }
 
+/// A script beside what npm installed, as Claude Code's own installer once left it.
+#[test]
+fn a_script_beside_its_packages() {
+    let host = Host::new()
+        .file("/home/u/.claude/local/claude")
+        .dir("/home/u/.claude/local/node_modules")
+        .env("PATH", "/home/u/.claude/local");
+    with_agent(host, "claude").check(&[
+        ("/home/u/.claude/local/claude", "r-"),
+        ("/home/u/.claude/local/node_modules/x", "r-"),
+        ("/home/u/.claude/.credentials.json", "--"),
+        ("/home/u/.claude/projects/x", "--"),
+    ]);
+}
+
 /// A program that lies in the home itself does not make the home readable.
 #[test]
 fn a_program_never_opens_a_home() {

@@ -53,8 +53,9 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
     // Nothing may be printed before the answer, and a panic must not be one.
     panic::set_hook(Box::new(|_| {}));
     // Nor must a signal: who interrupts a client means the tool, not the hook. Without a descriptor for it they are not blocked.
+    // They stay blocked to the very end: one that arrives between the answer and the end would take the answer back.
     #[cfg(target_os = "linux")]
-    let _blocked = ringfence_session::terminal::Signals::block();
+    std::mem::forget(ringfence_session::terminal::Signals::block());
     let arguments = arguments(words);
     let patience = arguments.as_ref().map_or(Duration::from_secs(HOOK_SECONDS), |known| known.patience);
     let watchdog = Watchdog::start(patience);
@@ -63,14 +64,38 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
         if watchdog.is_none() {
             return Err(Refusal::input("no thread can be started to watch the time").into());
         }
-        judge(&arguments?, &payload?)
+        judge(arguments.as_ref().map_err(Clone::clone)?, &payload?)
     }));
     let judged = judged.unwrap_or_else(|_| Err(Refusal::input("ringfence failed, so the tool is not run").into()));
     if let Some(watchdog) = watchdog {
         watchdog.call_off();
     }
+    if let (Ok(arguments), Err(blocked)) = (&arguments, &judged) {
+        tell(arguments, blocked);
+    }
     answer(judged)
 }
+
+/// Has the supervisor write it down. Nothing waits for that.
+#[cfg(target_os = "linux")]
+fn tell(arguments: &Arguments, blocked: &Blocked) {
+    use ringfence_session::text::Bytes;
+    use ringfence_session::verdicts::{self, Said};
+
+    let short = |text: &str| text.chars().take(500).collect::<String>();
+    let Refusal { kind, why, path, .. } = &blocked.refusal;
+    let said = Said {
+        tool: short(blocked.tool.as_deref().unwrap_or_default()),
+        kind: kind.word().to_owned(),
+        why: short(why),
+        path: path.as_ref().map(|path| Bytes::new(path.as_bytes())),
+    };
+    // Nobody may be there to hear it.
+    let _ = verdicts::tell(&arguments.given, &said);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tell(_: &Arguments, _: &Blocked) {}
 
 fn answer(judged: Result<Event, Blocked>) -> ExitCode {
     // Without an answer Claude Code would ask somebody.
@@ -152,10 +177,13 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Event, Blocked> {
         mode: record.mode,
         rung: record.rung,
         home: &record.home,
+        grants: &given::grants(&arguments.given).unwrap_or_default(),
         git: git(|name| std::env::var_os(name)),
     };
-    call.judge(&ground, &mut crate::host::Recorder::new(Vec::new())).map_err(blocked)?;
-    Ok(call.event)
+    let judged = call.judge(&ground, &mut crate::host::Recorder::new(Vec::new())).map_err(blocked);
+    // The process ends with the answer. To take a few thousand rules apart first would only keep the client waiting.
+    std::mem::forget(record);
+    judged.map(|()| call.event)
 }
 
 /// Elsewhere there are no sessions.

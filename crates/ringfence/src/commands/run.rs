@@ -317,7 +317,10 @@ fn summary(surface: &Surface) -> Vec<String> {
         format!("ringfence: reaches {}", few(&hosts)),
     ];
     if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-        lines.push("ringfence: SELF-GOVERNING: no OS layer is applied to this session; only its environment, its settings and its hooks are ringfence's".to_owned());
+        // What follows is what the hooks ask for; nothing holds anybody to it.
+        let loud =
+            "ringfence: SELF-GOVERNING: no OS layer is applied to this session; its hooks ask for the following:";
+        lines.insert(0, loud.to_owned());
     }
     lines
 }

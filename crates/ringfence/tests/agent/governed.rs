@@ -11,7 +11,7 @@ fn desk() -> Desk {
     desk
 }
 
-/// A12: no layer of the operating system; the environment is clean, the home is the session's, the hooks are on, and all of it is said.
+/// A12, A14: no layer of the operating system; the environment is clean, the home is the session's, the hooks are on, and all of it is said.
 #[test]
 fn a12_a_session_that_governs_itself() {
     let desk = desk();

@@ -131,6 +131,11 @@ fn a6_hooks_are_not_switched_off_by_arguments() {
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));
         assert!(text(&output).contains("switches off the hooks"), "{}", text(&output));
     }
+    for name in ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_MANAGED_SETTINGS_PATH", "GEMINI_CLI_TRUST_WORKSPACE"] {
+        let mut command = desk.ringfence(&["run", "--agent", "claude", "--env", name]);
+        let output = command.env(name, "1").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    }
     let mut command = desk.ringfence(&["run", "--agent", "claude"]);
     command.env("CLAUDE_CODE_SIMPLE", "1").env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     desk.write("project/script", "env");
@@ -138,7 +143,37 @@ fn a6_hooks_are_not_switched_off_by_arguments() {
     assert!(!shown.contains("CLAUDE_CODE_SIMPLE") && !shown.contains("TRUST_WORKSPACE"), "{shown}");
 }
 
-/// A4: what a client's environment holds.
+/// G5, A6: the hook that the settings name is there, and answers by the session's own Surface and mode.
+#[test]
+fn g5_a6_the_hook_that_is_named_answers() {
+    let asks = r#"
+hook=$(grep -ho '/[^" ]*/given/ringfence hook [a-z]*' SETTINGS | head -1)
+ask() { printf '{"session_id":"s","transcript_path":"/t","cwd":"%s","hook_event_name":"EVENT","tool_name":"%s","tool_input":%s}' \
+    "$PWD" "$1" "$2" | $hook; echo "ANSWER $3 $?"; }
+ask TOOL '{"command":"ls"}' reads
+ask TOOL '{"command":"touch x"}' writes
+ask NoSuchTool '{}' unknown
+"#;
+    for (agent, settings, event, tool) in [
+        ("claude", "/etc/claude-code/managed-settings.json", "PreToolUse", "Bash"),
+        ("codex", "/etc/codex/requirements.toml", "PreToolUse", "Bash"),
+        ("gemini", "~/.gemini/settings.json", "BeforeTool", "run_shell_command"),
+    ] {
+        let script = asks.replace("SETTINGS", settings).replace("EVENT", event).replace("TOOL", tool);
+        for desk in Desk::all() {
+            let shown = desk.run(&["run", "--agent", agent], &script);
+            for answer in ["ANSWER reads 0", "ANSWER writes 2", "ANSWER unknown 2"] {
+                assert!(shown.contains(answer), "{agent}: {answer}\n{shown}");
+            }
+            let shown = desk.run(&["run", "--agent", agent, "--mode", "auto"], &script);
+            for answer in ["ANSWER reads 0", "ANSWER writes 0", "ANSWER unknown 2"] {
+                assert!(shown.contains(answer), "{agent}, auto: {answer}\n{shown}");
+            }
+        }
+    }
+}
+
+/// A4, A14: what a client's environment holds.
 #[test]
 fn a4_the_clients_environment() {
     let desk = Desk::of_nobody();
@@ -149,6 +184,7 @@ fn a4_the_clients_environment() {
         ("AWS_SECRET_ACCESS_KEY", "SECRET"),
         ("SSH_AUTH_SOCK", "/tmp/agent"),
         ("LANG", "https://user:SECRET@host"),
+        ("TZ", "sk-ant-SECRET-0123456789"),
         ("CLAUDE_CONFIG_DIR", "/elsewhere"),
     ] {
         command.env(name, value);

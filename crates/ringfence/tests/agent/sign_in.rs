@@ -26,7 +26,7 @@ fn a1_no_sign_in_without_a_choice() {
     assert!(!shown.contains("TOKEN"), "{shown}");
 }
 
-/// A1: a copy is the session's alone, without what renews it, and goes away with the session. The user's own is as it was.
+/// A1, A14: a copy is the session's alone, without what renews it, and goes away with the session. The user's own is as it was.
 #[test]
 fn a1_a_copied_sign_in_ends_with_the_session() {
     for desk in Desk::all() {
@@ -39,6 +39,23 @@ fn a1_a_copied_sign_in_ends_with_the_session() {
         let kept = std::fs::read_to_string(desk.world.path("home/.claude/.credentials.json")).unwrap();
         assert_eq!(kept, SIGN_IN);
     }
+}
+
+/// A link that an agent of an earlier session planted would choose which of the user's files is copied.
+#[test]
+fn a1_a_planted_sign_in_is_not_copied() {
+    let desk = Desk::of_nobody();
+    with_choice(&desk, "copy");
+    let secret = desk.write("home/.docker/config.json", r#"{"auths":"DOCKER-SECRET"}"#);
+    desk.world.mkdir("project/conf");
+    desk.world.symlink(&secret, "project/conf/.credentials.json");
+    desk.write("project/script", LOOK);
+    let mut command =
+        desk.ringfence(&["run", "--agent", "claude", "--", "bash", "-c", "cat ~/.claude/.credentials.json; true"]);
+    command.env("CLAUDE_CONFIG_DIR", desk.world.path("project/conf"));
+    let shown = desk.shown(command);
+    assert!(!shown.contains("DOCKER-SECRET"), "{shown}");
+    assert!(shown.contains("is not copied: the agent can write there"), "{shown}");
 }
 
 /// A1: nobody cleans up after a supervisor that was killed but the next one.

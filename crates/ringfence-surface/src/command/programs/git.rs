@@ -16,7 +16,7 @@ use asks::ASKS;
 
 const BEFORE: Grammar = Grammar {
     short: "C:c:P",
-    long: "glob-pathspecs help icase-pathspecs literal-pathspecs no-optional-locks no-pager no-replace-objects version",
+    long: "glob-pathspecs icase-pathspecs literal-pathspecs no-optional-locks no-pager no-replace-objects version",
     stray: Stray::Refused,
 };
 
@@ -45,6 +45,10 @@ pub(super) fn git(judge: &mut Judge<'_>, program: &Argument, words: &[Argument])
     let Some((_, grammar)) = ASKS.get(at) else { return Err(unknown("git", name)) };
     let taken = grammar.take(&format!("git {text}"), words).map_err(ended)?;
     formats(&taken, words)?;
+    // With an option before it, what looks like a command of `git stash` may be a path.
+    if matches!(text, "stash" | "worktree") && words.first().is_none_or(Argument::may_be_option) {
+        return Err(Fault::new(&name.span, format!("`git {text}` may change the repository")));
+    }
     operands(text, name, &taken)
 }
 

@@ -50,6 +50,7 @@ const SPECIAL: &[(&str, Special)] = &[
     ("tar", others::tar),
     ("tee", others::tee),
     ("unzip", others::unzip),
+    ("xxd", others::xxd),
 ];
 
 /// Is this program read-only with these arguments?

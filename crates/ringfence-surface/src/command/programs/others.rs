@@ -87,6 +87,26 @@ pub(super) fn tar(_: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> 
     Ok(())
 }
 
+/// `xxd` compares the beginnings of its options itself: `-ps` is one, and takes no argument. A second operand is written.
+pub(super) fn xxd(_: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
+    let mut rest = words;
+    while let Some((word, after)) = rest.split_first() {
+        let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+        match word.known() {
+            Some(b"-a" | b"-b" | b"-C" | b"-d" | b"-e" | b"-i" | b"-p" | b"-ps" | b"-u") => rest = after,
+            Some(b"-c" | b"-g" | b"-l" | b"-s") => match after.split_first() {
+                Some((value, after)) if value.known().is_some_and(is_number) => rest = after,
+                _ => return Err(unknown("xxd", word)),
+            },
+            Some([b'-', b'c' | b'g' | b'l' | b's', value @ ..]) if is_number(value) => rest = after,
+            Some(text) if text.first() != Some(&b'-') && after.is_empty() => rest = after,
+            None if !word.may_be_option() && word.count == Count::One && after.is_empty() => rest = after,
+            _ => return Err(unknown("xxd", word)),
+        }
+    }
+    Ok(())
+}
+
 const UNZIP: Grammar = Grammar { short: "lvtpqZ1", long: "", stray: Stray::Refused };
 
 pub(super) fn unzip(_: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Checked {

@@ -156,10 +156,10 @@ pub(super) const PLAIN: &[Row] = &[
         "file",
         Refused,
         Any,
-        "bcEhiIkLNnprsSvzZ0e:f:F:m:P:",
+        "bcEhiIkLNnrsv0e:f:F:m:P:",
         "\
         apple brief checking-printout dereference exclude-quiet= exclude= extension files-from= help keep-going \
-        list mime mime-encoding mime-type no-buffer no-dereference no-pad parameter= preserve-date print0 raw \
+        list mime mime-encoding mime-type no-buffer no-dereference no-pad parameter= print0 raw \
         separator= special-files version",
     ),
     row(
@@ -487,7 +487,6 @@ pub(super) const PLAIN: &[Row] = &[
     row("which", Harmless, Any, "as", "all help version"),
     row("who", Harmless, Any, "abdHlmpqrsTtu", ""),
     row("whoami", Harmless, Any, "", "help version"),
-    row("xxd", Refused, OneLast, "abc:CeEg:hil:o:pPs:uR:d", ""),
     row("xzcat", Refused, Any, "", ""),
     row("yes", Harmless, Any, "", "help version"),
     row(

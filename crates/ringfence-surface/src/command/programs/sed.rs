@@ -27,6 +27,10 @@ pub(super) fn sed(_: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> 
         return Ok(());
     }
     let Some(last) = scripts.last() else { return Err(Fault::new(&program.span, "`sed` has no script")) };
+    // What follows would be its text for one and a command for another.
+    if let Some(script) = scripts.iter().find(|script| scripts.len() > 1 && script.text.ends_with(b"\\")) {
+        return Err(Fault::new(&script.span, "the script of `sed` is not understood"));
+    }
     let mut whole = Vec::new();
     for script in &scripts {
         let Some(text) = script.known() else {

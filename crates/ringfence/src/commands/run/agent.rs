@@ -28,12 +28,29 @@ pub(super) struct Start {
 /// Arguments of Claude Code after which no hook runs.
 const WITHOUT_HOOKS: [&str; 2] = ["--bare", "--safe-mode"];
 
+/// Variables that switch a client's hooks off, or lead it to other settings. None passes by itself; nobody may name one.
+const SWITCHES: [&str; 8] = [
+    "CLAUDE_CODE_MANAGED_SETTINGS_PATH",
+    "CLAUDE_CODE_SAFE_MODE",
+    "CLAUDE_CODE_SIMPLE",
+    "CLAUDE_CONFIG_DIR",
+    "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+    "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+    "GEMINI_CLI_TRUST_WORKSPACE",
+    "GEMINI_CLI_USER_SETTINGS",
+];
+
 pub(super) fn client(args: &RunArgs, here: &Here, session: &Session, rung: Rung) -> Result<Start, Failure> {
     let command = args.command.clone();
     let Some(choice) = &here.resolved.agent else { return Ok(Start { command, furnishing: None, said: Vec::new() }) };
     let asked = if command.is_empty() { choice.command.iter().map(OsString::from).collect() } else { command };
     let Some(client) = choice.client else { return Ok(Start { command: asked, furnishing: None, said: Vec::new() }) };
-    let (sign_in, mut said) = sign_in::copy(client, choice);
+    if let Some(name) =
+        SWITCHES.iter().find(|name| here.resolved.surface.decide_variable(name.as_bytes()) != Outcome::Deny)
+    {
+        return Err(Failure::WithoutHooks { flag: format!("--env {name}") });
+    }
+    let (sign_in, mut said) = sign_in::copy(client, choice, &here.resolved.surface);
     let key_end = key_end(client, here);
     said.extend(nothing_to_sign_in_with(client, choice, key_end.is_some()));
     let (home, ringfence) = (session.dir().join("home"), session.dir().join("given/ringfence"));

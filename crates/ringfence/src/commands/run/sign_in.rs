@@ -3,14 +3,15 @@
 //! Only the file that holds it is read. What renews it stays outside: a client that renewed its sign-in inside would make the
 //! user's own void, and an agent that took it along would have one for good. So the copy ends when its token does.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringfence_surface::policy::Credentials;
-use ringfence_surface::{AgentChoice, Client, Shown};
+use ringfence_surface::{AbsPath, Access, AgentChoice, Client, Shown, Surface, follow};
 use serde_json::Value;
 
-use crate::host::read_bounded;
+use crate::host::{Recorder, os_path, read_bounded};
 
 /// A file of the home, and what it holds.
 pub(super) type Files = Vec<(&'static str, Vec<u8>)>;
@@ -24,7 +25,7 @@ const RENEWS: [&str; 2] = ["refreshToken", "refresh_token"];
 const ENDS: [&str; 2] = ["expiresAt", "expiry_date"];
 
 /// The files to write into the session's home, and what the user should know.
-pub(super) fn copy(client: Client, choice: &AgentChoice) -> (Files, Vec<String>) {
+pub(super) fn copy(client: Client, choice: &AgentChoice, surface: &Surface) -> (Files, Vec<String>) {
     if choice.credentials.value != Credentials::Copy {
         return (Vec::new(), Vec::new());
     }
@@ -41,7 +42,11 @@ pub(super) fn copy(client: Client, choice: &AgentChoice) -> (Files, Vec<String>)
         (_, named) => named.unwrap_or_else(|| home.join(default)).join(name),
     };
     let shown = Shown(path.as_os_str().as_encoded_bytes()).to_string();
-    let found = read_bounded(&path, MOST_BYTES).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let real = match real(&path, surface) {
+        Ok(real) => real,
+        Err(why) => return (Vec::new(), vec![format!("ringfence: the sign-in in {shown} is not copied: {why}")]),
+    };
+    let found = read_bounded(&real, MOST_BYTES).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let Some(mut value) = found else {
         let said = format!("ringfence: there is no sign-in to copy in {shown}");
         return (Vec::new(), if has_key { Vec::new() } else { vec![said] });
@@ -53,6 +58,17 @@ pub(super) fn copy(client: Client, choice: &AgentChoice) -> (Files, Vec<String>)
         said.push(format!("ringfence: the sign-in in {shown} has expired; start {word} outside once, which renews it"));
     }
     (vec![(inside, value.to_string().into_bytes())], said)
+}
+
+/// Where the file really is. An agent that can write the file, or a link on the way to it, would choose what is copied.
+fn real(path: &Path, surface: &Surface) -> Result<PathBuf, &'static str> {
+    let look = &mut Recorder::new(Vec::new());
+    let found = follow(&AbsPath::root(), path.as_os_str().as_bytes(), look).map_err(|_| "its path leads nowhere")?;
+    let is_the_agents = |path: &AbsPath| surface.decide(path, Access::Write).is_allowed();
+    if found.links.iter().chain([&found.path]).any(is_the_agents) {
+        return Err("the agent can write there, and could choose what is copied");
+    }
+    Ok(os_path(&found.path).into())
 }
 
 /// Takes away what renews a sign-in, wherever it stands. Returns when the sign-in ends, if that is said.

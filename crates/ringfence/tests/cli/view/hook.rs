@@ -35,3 +35,31 @@ fn a6_the_hook_works_inside() {
         }
     });
 }
+
+/// A6 A11: what the hook of an agent's client refuses is written down outside.
+#[test]
+fn a6_a_refusal_is_written_down() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"private\"]\n");
+        let call = |path: &str| {
+            let cwd = fence.path("project");
+            json!({"cwd": cwd.to_str().unwrap(), "hook_event_name": "PreToolUse", "tool_name": "Read",
+                "tool_input": {"file_path": path}})
+        };
+        let script = format!(
+            "G=$(dirname \"$HOME\")/given; echo '{}' | \"$G/ringfence\" hook claude; echo '{}' | \"$G/ringfence\" hook claude",
+            call("private/x"),
+            call("src/a.rs")
+        );
+        let output =
+            fence.ringfence().args(["run", "--agent", "claude", "--", "/bin/sh", "-c", &script]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "as {:?}: {}", fence.who, text(&output.stderr));
+        let log = std::fs::read_to_string(fence.path("home/.local/state/ringfence/audit/log.jsonl")).unwrap();
+        let verdicts: Vec<&str> = log.lines().filter(|line| line.contains("\"verdict\"")).collect();
+        assert_eq!(verdicts.len(), 1, "as {:?}: {log}", fence.who);
+        for part in ["sandbox_read_blocked", "\"Read\"", "private/x", "\"allowed\":false"] {
+            assert!(verdicts[0].contains(part), "as {:?}: {part}: {}", fence.who, verdicts[0]);
+        }
+        fence.left_nothing();
+    });
+}

@@ -41,7 +41,7 @@ pub(crate) fn answer(line: &str, body: &Value, script: &[Call]) -> Answer {
     match dialect {
         Dialect::Messages => messages(body, next, at),
         Dialect::Contents => contents(line, next),
-        Dialect::Responses => responses(next, at),
+        Dialect::Responses => responses(next.map(|call| in_session(call, &dialect.results(body))).as_ref(), at),
     }
 }
 
@@ -153,6 +153,21 @@ fn contents(line: &str, next: Option<&Call>) -> Answer {
         said(JSON, answer.to_string())
     }
 }
+
+/// Whoever types into a program says into which: an earlier result tells its number.
+fn in_session(call: &Call, results: &[(usize, String)]) -> Call {
+    let mut call = call.clone();
+    let number = |text: &String| {
+        let rest = &text[text.find(SESSION)? + SESSION.len()..];
+        rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    if let Some(session) = call.input.get_mut("session_id") {
+        *session = json!(results.iter().rev().find_map(|(_, text)| number(text)));
+    }
+    call
+}
+
+const SESSION: &str = "session ID ";
 
 fn responses(next: Option<&Call>, at: usize) -> Answer {
     let call_id = format!("call_{at}");

@@ -1,5 +1,6 @@
 //! A home with a key, a project with secrets and settings, a neighbour, and a client that is set to work there.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -15,7 +16,19 @@ const PATIENCE: &str = "110";
 pub(crate) const KEY: &str = "the-users-private-key";
 pub(crate) const TOKEN: &str = "the-projects-token";
 
+/// Who works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Whoever runs the tests: root in CI.
+    Caller,
+    /// An ordinary user, by root's leave.
+    Ordinary,
+}
+
+const NOBODY: u32 = 65534;
+
 pub(crate) struct Ground {
+    who: Who,
     pub(crate) world: World,
     /// Something else that listens on the host's loopback. It knows no page.
     pub(crate) service: Model,
@@ -23,19 +36,26 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn new() -> Self {
-        let world = World::new(env!("CARGO_BIN_EXE_ringfence"));
+        Self::of(Who::Caller)
+    }
+
+    pub(crate) fn of(who: Who) -> Self {
+        let binary = env!("CARGO_BIN_EXE_ringfence");
+        let world = if who == Who::Caller { World::new(binary) } else { World::open_to_all(binary) };
         world.write("home/.ssh/id_ed25519", KEY);
         world.write("home/.gitconfig", "[user]\n\tname = Ada Example\n\temail = ada@example.com\n");
         world.write("neighbour/notes.txt", "notes\n");
         world.write("project/a.txt", "hello\n");
         world.write("project/deploy.token", TOKEN);
+        world.symlink("../home/.ssh/id_ed25519", "project/link.txt");
         for settings in [".claude/settings.json", ".gemini/settings.json"] {
             world.write(format!("project/{settings}"), "{\"a\": 1}\n");
         }
         world.write("project/.codex/config.toml", "a = 1\n");
         // No pack, so that no host of the internet is listed for its sake.
         world.write("project/ringfence.toml", "version = 1\nextends = []\n");
-        let ground = Self { world, service: Model::with(Vec::new()) };
+        let ground = Self { who, world, service: Model::with(Vec::new()) };
+        ground.hand_over();
         let git = ground.outside("/usr/bin/git").args(["init", "-q"]).status().unwrap();
         assert!(git.success());
         ground
@@ -58,6 +78,16 @@ impl Ground {
             model.port
         );
         self.world.write("home/.config/ringfence/config.toml", policy);
+        self.hand_over();
+    }
+
+    /// Everything belongs to whoever works.
+    fn hand_over(&self) {
+        if self.who == Who::Ordinary {
+            let all = ["home", "project", "neighbour", "run"].map(|dir| self.world.path(dir));
+            let done = Command::new("chown").args(["-hR", &format!("{NOBODY}:{NOBODY}")]).args(all).status();
+            assert!(done.unwrap().success());
+        }
     }
 
     /// A command of the user, outside, in the project.
@@ -67,20 +97,26 @@ impl Ground {
         command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs().to_str().unwrap()));
         command.env("HOME", self.world.path("home")).env("LANG", "C.UTF-8").env("SHELL", "/bin/bash");
         command.env("TERM", "xterm-256color");
+        if self.who == Who::Ordinary {
+            command.gid(NOBODY).uid(NOBODY);
+        }
         command
     }
 
     /// The client, without a fence: what it is asked is possible.
     pub(crate) fn unfenced(&self, client: Client, model: &Model) {
+        went_through(&self.unfenced_command(client, model).output().unwrap(), model);
+    }
+
+    pub(crate) fn unfenced_command(&self, client: Client, model: &Model) -> Command {
         if let Some((file, text)) = seed_settings(client, self) {
             self.world.write(format!("home/{file}"), text);
+            self.hand_over();
         }
         let mut command = self.outside("/usr/bin/timeout");
+        command.args(["--kill-after=5", PATIENCE]).envs(client.variables(model));
+        command.args(client.command(Attended::ByNobody, self, model));
         command
-            .args(["--kill-after=5", PATIENCE])
-            .args(client.command(Attended::ByNobody, self, model))
-            .envs(client.variables(model));
-        went_through(&command.output().unwrap(), model);
     }
 
     /// The client in a fence, and nothing of ours in its settings.
@@ -104,6 +140,39 @@ impl Ground {
             command.args(["bash", "-c", script, file, &text]);
         }
         command
+    }
+}
+
+/// How a session of an agent is started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) attended: Attended,
+    pub(crate) mode: &'static str,
+    /// Further words for the client, before its request.
+    pub(crate) words: &'static [&'static str],
+    /// Variables of the user's.
+    pub(crate) variables: &'static [(&'static str, &'static str)],
+}
+
+/// As most people start it.
+pub(crate) const PLAIN: Manner =
+    Manner { attended: Attended::ByNobody, mode: "accept-edits", words: &[], variables: &[] };
+
+impl Ground {
+    /// `ringfence run --agent CLIENT`, with a key that the user passes on.
+    pub(crate) fn as_agent(&self, client: Client, model: &Model, manner: Manner) -> Command {
+        self.policy(model);
+        let mut command = self.outside("/usr/bin/timeout");
+        command.args(["--foreground", "--kill-after=5", PATIENCE]).arg(self.world.binary());
+        command.args(["run", "--agent", client.name(), "--mode", manner.mode, "--env", client.key_variable(), "--"]);
+        command.args(client.as_agent(manner.attended, self, manner.words)).envs(client.variables(model));
+        command.envs(manner.variables.iter().copied());
+        command
+    }
+
+    /// The same, to the end of the script.
+    pub(crate) fn hooked(&self, client: Client, model: &Model) {
+        went_through(&self.as_agent(client, model, PLAIN).output().unwrap(), model);
     }
 }
 

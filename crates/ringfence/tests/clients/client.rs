@@ -57,20 +57,49 @@ impl Client {
         programs().join(self.name())
     }
 
+    /// The variable in which the client looks for a key.
+    pub(crate) fn key_variable(self) -> &'static str {
+        match self {
+            Self::Claude => "ANTHROPIC_API_KEY",
+            Self::Codex => "OPENAI_API_KEY",
+            Self::Gemini => "GEMINI_API_KEY",
+        }
+    }
+
     /// The variables that lead the client to a model, with a key that opens nothing.
     pub(crate) fn variables(self, model: &Model) -> Vec<(&'static str, String)> {
-        let mut variables = match self {
-            Self::Claude => vec![("ANTHROPIC_BASE_URL", model.url()), ("ANTHROPIC_API_KEY", KEY.to_owned())],
-            Self::Codex => vec![("OPENAI_API_KEY", KEY.to_owned())],
-            Self::Gemini => vec![("GOOGLE_GEMINI_BASE_URL", model.url()), ("GEMINI_API_KEY", KEY.to_owned())],
-        };
-        if self == Self::Claude {
-            variables.push(("DISABLE_AUTOUPDATER", "1".to_owned()));
-            variables.push(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()));
-            // Without a fence the tests may be root, and this client then asks for a word that it is in a box.
-            variables.push(("IS_SANDBOX", "1".to_owned()));
+        let key = (self.key_variable(), KEY.to_owned());
+        match self {
+            Self::Claude => vec![
+                key,
+                ("ANTHROPIC_BASE_URL", model.url()),
+                ("DISABLE_AUTOUPDATER", "1".to_owned()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+                // Without a fence the tests may be root, and this client then asks for a word that it is in a box.
+                ("IS_SANDBOX", "1".to_owned()),
+            ],
+            Self::Codex => vec![key, ("OPENAI_BASE_URL", format!("{}/v1", model.url()))],
+            Self::Gemini => vec![key, ("GOOGLE_GEMINI_BASE_URL", model.url())],
         }
-        variables
+    }
+
+    /// The command line of somebody who leaves the settings to ringfence.
+    pub(crate) fn as_agent(self, attended: Attended, ground: &Ground, more: &[&str]) -> Vec<String> {
+        let (world, no_one) = (ground.path(""), attended == Attended::ByNobody);
+        let words: &[&str] = match self {
+            Self::Claude => &["claude"],
+            Self::Codex if no_one => &["codex", "exec", "-m", "gpt-5.5-codex"],
+            Self::Codex => &["codex", "-m", "gpt-5.5-codex"],
+            // As below: what stops it must not be its own rule.
+            Self::Gemini if no_one => &["gemini", "-m", "gemini-2.5-pro", "--include-directories", &world],
+            Self::Gemini => &["gemini", "-m", "gemini-2.5-pro"],
+        };
+        let request: &[&str] = match self {
+            Self::Claude | Self::Gemini if no_one => &["-p", PROMPT],
+            Self::Claude | Self::Codex => &[PROMPT],
+            Self::Gemini => &["-i", PROMPT],
+        };
+        [words, more, request].concat().into_iter().map(str::to_owned).collect()
     }
 
     /// The command line that does what the model says, without a question and without a rule of the client's own.

@@ -1,0 +1,136 @@
+//! What the hook tells the supervisor: the tool calls that it refused, to be written down.
+//!
+//! The hook runs inside, as the agent does, so whoever works there can say the same: these lines are what was said by the hook's
+//! socket, not what was seen. Nobody waits for them, they are short, and no more of them are taken than a person would read:
+//! the audit keeps a bounded past, which a flood would wash away.
+
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+use std::time::Instant;
+
+use ringfence_surface::AbsPath;
+use rustix::fs::{AtFlags, Mode, OFlags, Uid};
+use serde::{Deserialize, Serialize};
+
+use crate::given;
+use crate::text::Bytes;
+
+/// Longer messages are not taken.
+const LONGEST: usize = 8 << 10;
+
+/// So many at once, and one more for each second.
+const AT_ONCE: u64 = 100;
+
+/// A tool call that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// Which tool, as far as it is known.
+    pub tool: String,
+    /// What kind of refusal.
+    pub kind: String,
+    /// Why.
+    pub why: String,
+    /// Which path, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<Bytes>,
+}
+
+/// Tells the supervisor of the session whose given directory this is. Where nobody listens, nobody hears it.
+///
+/// # Errors
+/// When it could not be said; nothing waits.
+pub fn tell(dir: &AbsPath, said: &Said) -> io::Result<()> {
+    let place = open(dir)?;
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    let text = serde_json::to_vec(said)?;
+    socket.send_to(&text, address(&place)).map(drop)
+}
+
+/// The supervisor's end.
+#[derive(Debug)]
+pub(crate) struct Verdicts {
+    socket: UnixDatagram,
+    since: Instant,
+    taken: u64,
+}
+
+impl Verdicts {
+    /// Listens in a session's directory, for whoever works inside.
+    pub(crate) fn listen(session: &AbsPath, user: Option<u32>) -> io::Result<Self> {
+        let place = open(&given::dir(session))?;
+        let socket = UnixDatagram::bind(address(&place))?;
+        socket.set_nonblocking(true)?;
+        rustix::fs::chmodat(&place, given::VERDICTS, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+        rustix::fs::chownat(&place, given::VERDICTS, user.map(Uid::from_raw), None, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(Self { socket, since: Instant::now(), taken: 0 })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// What was said next; what is no verdict is passed over.
+    pub(crate) fn next(&mut self) -> Option<Said> {
+        // One byte more than is taken, so that what is longer is seen to be.
+        let mut text = [0; LONGEST + 1];
+        loop {
+            let length = self.socket.recv(&mut text).ok()?;
+            let is_allowed = self.taken < AT_ONCE + self.since.elapsed().as_secs();
+            match serde_json::from_slice(&text[..length]) {
+                Ok(said) if is_allowed && length <= LONGEST => {
+                    self.taken += 1;
+                    return Some(said);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn open(dir: &AbsPath) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?)
+}
+
+/// By a descriptor: the path may be longer than an address can be.
+fn address(dir: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), given::VERDICTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::*;
+
+    fn said(tool: &str) -> Said {
+        Said { tool: tool.to_owned(), kind: "k".to_owned(), why: "w".to_owned(), path: Some(Bytes::new(b"/x")) }
+    }
+
+    #[test]
+    fn what_is_said_arrives_and_a_flood_does_not() {
+        let place = tempfile::tempdir().unwrap();
+        let session = AbsPath::lexical(place.path().as_os_str().as_bytes()).unwrap();
+        let dir = given::dir(&session);
+        assert!(tell(&dir, &said("nobody is there")).is_err());
+        std::fs::create_dir(crate::walk::os_path(&dir)).unwrap();
+        let mut verdicts = Verdicts::listen(&session, None).unwrap();
+        tell(&dir, &said("Read")).unwrap();
+        assert_eq!(verdicts.next(), Some(said("Read")));
+        assert_eq!(verdicts.next(), None);
+        // Nothing waits, whatever was not taken; what is too long or no verdict is passed over.
+        let socket = UnixDatagram::unbound().unwrap();
+        let _ = socket.send_to(b"garbage", address(&open(&dir).unwrap()));
+        let _ = tell(&dir, &said(&"x".repeat(LONGEST)));
+        assert_eq!(verdicts.next(), None);
+        let mut heard = 0;
+        for _ in 0..10 * AT_ONCE {
+            let _ = tell(&dir, &said("Read"));
+            heard += u64::from(verdicts.next().is_some());
+        }
+        assert!((AT_ONCE - 1..AT_ONCE + 60).contains(&heard), "{heard}");
+    }
+}
