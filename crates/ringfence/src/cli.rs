@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-pub(crate) use sessions::{AuditArgs, AuditCommand, GcArgs, GrantArgs, LogsArgs, OneArgs, PsArgs, RevokeArgs};
+#[cfg(target_os = "linux")]
+pub(crate) use sessions::AuditCommand;
+pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, OneArgs, PsArgs, RevokeArgs};
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\

@@ -18,7 +18,7 @@ pub struct Live {
     pub id: String,
     /// Its own directory.
     pub dir: AbsPath,
-    /// What is known of it. There is a moment at the start in which nothing is.
+    /// What is known of it, unless another version wrote it.
     pub about: io::Result<About>,
 }
 
@@ -64,7 +64,8 @@ pub enum Found {
     Past(Box<Past>),
 }
 
-/// The sessions that live, the oldest first.
+/// The sessions that live, the oldest first. There is a moment at the start in which nothing is known of one, and it is not
+/// among them.
 ///
 /// # Errors
 /// When the directory is there and cannot be listed.
@@ -78,8 +79,12 @@ pub fn sessions(state: &AbsPath) -> io::Result<Vec<Live>> {
     for entry in entries {
         let name = entry?.file_name();
         let dir = dir.child(name.as_bytes());
-        if let (Some(id), true) = (name.to_str(), is_live(&dir)) {
-            live.push(Live { id: id.to_owned(), about: About::read(&dir), dir });
+        let Some(id) = name.to_str() else { continue };
+        let about = About::read(&dir);
+        // A single call has such a directory too, and nothing to say of itself.
+        let is_session = !matches!(&about, Err(cause) if cause.kind() == io::ErrorKind::NotFound);
+        if is_session && is_live(&dir) {
+            live.push(Live { id: id.to_owned(), about, dir });
         }
     }
     live.sort_by_key(|one| (one.about.as_ref().map_or(u64::MAX, |about| about.started_ms), one.id.clone()));

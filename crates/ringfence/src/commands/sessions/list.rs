@@ -86,7 +86,6 @@ pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
 fn running(id: String, about: std::io::Result<About>) -> Row {
     let (session, unknown) = match about {
         Ok(about) => (Some(about), None),
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (None, Some("it is just starting".to_owned())),
         Err(cause) => (None, Some(cause.to_string())),
     };
     Row { id, state: "running", session, ended_ms: None, code: None, unknown, grants: None, stopped: None }
