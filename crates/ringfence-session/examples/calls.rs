@@ -19,7 +19,7 @@ fn main() -> ExitCode {
             let causes = std::iter::successors(error.source(), |cause| (*cause).source());
             let causes: String = causes.map(|cause| format!(": {cause}")).collect();
             // Nobody is left to tell when stderr is closed.
-            let _ = writeln!(std::io::stderr(), "calls: {said}");
+            let _ = writeln!(std::io::stderr(), "calls: {error}{causes}");
             ExitCode::from(125)
         }
     }
