@@ -22,7 +22,7 @@ fn main() -> ExitCode {
                 cause = error.source();
             }
             // Nobody is left to tell when stderr is closed.
-            let _ = writeln!(std::io::stderr(), "calls: {error}{causes}");
+            let _ = writeln!(std::io::stderr(), "calls: {said}");
             ExitCode::from(125)
         }
     }
