@@ -445,6 +445,8 @@ impl Desk {
         let audit = self.audit.clone();
         // A disk that cannot be synced cannot be helped from here.
         let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || audit.sync());
+        // What was needed to come as far as this is not needed while nothing happens.
+        let _ = ringfence_sys::memory::let_go_of_program();
     }
 }
 
