@@ -80,11 +80,8 @@ pub fn sessions(state: &AbsPath) -> io::Result<Vec<Live>> {
         let name = entry?.file_name();
         let dir = dir.child(name.as_bytes());
         let Some(id) = name.to_str() else { continue };
-        let about = About::read(&dir);
-        // A single call has such a directory too, and nothing to say of itself.
-        let is_session = !matches!(&about, Err(cause) if cause.kind() == io::ErrorKind::NotFound);
-        if is_session && is_live(&dir) {
-            live.push(Live { id: id.to_owned(), about, dir });
+        if is_live(&dir) {
+            live.push(Live { id: id.to_owned(), about: About::read(&dir), dir });
         }
     }
     live.sort_by_key(|one| (one.about.as_ref().map_or(u64::MAX, |about| about.started_ms), one.id.clone()));
