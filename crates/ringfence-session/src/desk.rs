@@ -177,6 +177,7 @@ impl Desk {
     pub fn ended(mut self, code: u8, stopped: u64) -> io::Result<()> {
         self.stopped();
         self.judged();
+        self.passed_over();
         if let Some(work) = self.work.take() {
             self.give_up(&work);
         }
@@ -236,8 +237,18 @@ impl Desk {
     /// What the hook has said since it was last asked, as it said it.
     fn judged(&mut self) {
         while let Some(said) = self.verdicts.as_mut().and_then(Verdicts::next) {
-            let why = format!("{}: {}", said.kind, said.why);
-            self.note(What::Verdict { tool: said.tool, allowed: false, why, path: said.path });
+            self.passed_over();
+            let why = if said.why.is_empty() { said.kind } else { format!("{}: {}", said.kind, said.why) };
+            self.note(What::Verdict { tool: said.tool, allowed: said.allowed, why, path: said.path });
+        }
+    }
+
+    /// What the hook said faster than it is written down. It is said once it can be heard again, and at the end.
+    fn passed_over(&mut self) {
+        let dropped = self.verdicts.as_mut().map_or(0, Verdicts::dropped);
+        if dropped > 0 {
+            let why = format!("{dropped} more came faster than they are written down, or could not be read");
+            self.note(What::Verdict { tool: String::new(), allowed: false, why, path: None });
         }
     }
 

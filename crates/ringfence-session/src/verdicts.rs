@@ -1,8 +1,8 @@
-//! What the hook tells the supervisor: the tool calls that it refused, to be written down.
+//! What the hook tells the supervisor: how it judged each tool call, to be written down.
 //!
 //! The hook runs inside, as the agent does, so whoever works there can say the same: these lines are what was said by the hook's
 //! socket, not what was seen. Nobody waits for them, they are short, and no more of them are taken than a person would read:
-//! the audit keeps a bounded past, which a flood would wash away.
+//! the audit keeps a bounded past, which a flood would wash away. How many were not taken is said.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -19,16 +19,18 @@ use crate::text::Bytes;
 /// Longer messages are not taken.
 const LONGEST: usize = 8 << 10;
 
-/// So many at once, and one more for each second.
+/// So many of each verdict at once, and one more for each second: calls that may run leave room for those that may not.
 const AT_ONCE: u64 = 100;
 
-/// A tool call that was refused.
+/// A tool call that was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Said {
     /// Which tool, as far as it is known.
     pub tool: String,
-    /// What kind of refusal.
+    /// May it run?
+    pub allowed: bool,
+    /// What kind of verdict.
     pub kind: String,
     /// Why.
     pub why: String,
@@ -54,7 +56,9 @@ pub fn tell(dir: &AbsPath, said: &Said) -> io::Result<()> {
 pub(crate) struct Verdicts {
     socket: UnixDatagram,
     since: Instant,
-    taken: u64,
+    /// Of those that may not run, and of those that may.
+    taken: [u64; 2],
+    dropped: u64,
 }
 
 impl Verdicts {
@@ -65,7 +69,7 @@ impl Verdicts {
         socket.set_nonblocking(true)?;
         rustix::fs::chmodat(&place, given::VERDICTS, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
         rustix::fs::chownat(&place, given::VERDICTS, user.map(Uid::from_raw), None, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(Self { socket, since: Instant::now(), taken: 0 })
+        Ok(Self { socket, since: Instant::now(), taken: [0; 2], dropped: 0 })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -78,15 +82,21 @@ impl Verdicts {
         let mut text = [0; LONGEST + 1];
         loop {
             let length = self.socket.recv(&mut text).ok()?;
-            let is_allowed = self.taken < AT_ONCE + self.since.elapsed().as_secs();
-            match serde_json::from_slice(&text[..length]) {
-                Ok(said) if is_allowed && length <= LONGEST => {
-                    self.taken += 1;
+            let most = AT_ONCE + self.since.elapsed().as_secs();
+            let said = serde_json::from_slice::<Said>(&text[..length]).ok().filter(|_| length <= LONGEST);
+            match said {
+                Some(said) if self.taken[usize::from(said.allowed)] < most => {
+                    self.taken[usize::from(said.allowed)] += 1;
                     return Some(said);
                 }
-                _ => {}
+                _ => self.dropped += 1,
             }
         }
+    }
+
+    /// How many were passed over since this was last asked.
+    pub(crate) fn dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
     }
 }
 
@@ -107,7 +117,13 @@ mod tests {
     use super::*;
 
     fn said(tool: &str) -> Said {
-        Said { tool: tool.to_owned(), kind: "k".to_owned(), why: "w".to_owned(), path: Some(Bytes::new(b"/x")) }
+        Said {
+            tool: tool.to_owned(),
+            allowed: false,
+            kind: "k".to_owned(),
+            why: "w".to_owned(),
+            path: Some(Bytes::new(b"/x")),
+        }
     }
 
     #[test]
@@ -125,12 +141,17 @@ mod tests {
         let socket = UnixDatagram::unbound().unwrap();
         let _ = socket.send_to(b"garbage", address(&open(&dir).unwrap()));
         let _ = tell(&dir, &said(&"x".repeat(LONGEST)));
-        assert_eq!(verdicts.next(), None);
+        assert_eq!((verdicts.next(), verdicts.dropped(), verdicts.dropped()), (None, 2, 0));
         let mut heard = 0;
         for _ in 0..10 * AT_ONCE {
             let _ = tell(&dir, &said("Read"));
             heard += u64::from(verdicts.next().is_some());
         }
         assert!((AT_ONCE - 1..AT_ONCE + 60).contains(&heard), "{heard}");
+        assert_eq!(heard + verdicts.dropped(), 10 * AT_ONCE);
+        // Those that may run are counted by themselves.
+        let other = Said { allowed: true, ..said("Read") };
+        tell(&dir, &other).unwrap();
+        assert_eq!(verdicts.next(), Some(other));
     }
 }

@@ -36,6 +36,12 @@ struct Arguments {
     patience: Duration,
 }
 
+/// A call that may run.
+struct Allowed {
+    tool: String,
+    event: Event,
+}
+
 /// A call that may not run, and the tool's name where it is known.
 struct Blocked {
     tool: Option<String>,
@@ -70,32 +76,41 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
     if let Some(watchdog) = watchdog {
         watchdog.call_off();
     }
-    if let (Ok(arguments), Err(blocked)) = (&arguments, &judged) {
-        tell(arguments, blocked);
+    if let Ok(arguments) = &arguments {
+        tell(arguments, &judged);
     }
-    answer(judged)
+    answer(judged.map(|allowed| allowed.event))
 }
 
 /// Has the supervisor write it down. Nothing waits for that.
 #[cfg(target_os = "linux")]
-fn tell(arguments: &Arguments, blocked: &Blocked) {
+fn tell(arguments: &Arguments, judged: &Result<Allowed, Blocked>) {
     use ringfence_session::text::Bytes;
     use ringfence_session::verdicts::{self, Said};
 
     let short = |text: &str| text.chars().take(500).collect::<String>();
-    let Refusal { kind, why, path, .. } = &blocked.refusal;
-    let said = Said {
-        tool: short(blocked.tool.as_deref().unwrap_or_default()),
-        kind: kind.word().to_owned(),
-        why: short(why),
-        path: path.as_ref().map(|path| Bytes::new(path.as_bytes())),
+    let said = match judged {
+        Ok(Allowed { tool, .. }) => {
+            let kind = "tool_allowed".to_owned();
+            Said { tool: short(tool), allowed: true, kind, why: String::new(), path: None }
+        }
+        Err(Blocked { tool, refusal: Refusal { kind, why, path, .. } }) => Said {
+            tool: short(tool.as_deref().unwrap_or_default()),
+            allowed: false,
+            kind: kind.word().to_owned(),
+            why: short(why),
+            path: path.as_ref().map(|path| Bytes::new(path.as_bytes())),
+        },
     };
     // Nobody may be there to hear it.
     let _ = verdicts::tell(&arguments.given, &said);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn tell(_: &Arguments, _: &Blocked) {}
+fn tell(_: &Arguments, judged: &Result<Allowed, Blocked>) {
+    // Nobody is there to hear it.
+    let (Ok(Allowed { tool: _, .. }) | Err(_)) = judged;
+}
 
 fn answer(judged: Result<Event, Blocked>) -> ExitCode {
     // Without an answer Claude Code would ask somebody.
@@ -163,7 +178,7 @@ fn read_all(input: &mut impl io::Read) -> Result<Vec<u8>, Refusal> {
 }
 
 #[cfg(target_os = "linux")]
-fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Event, Blocked> {
+fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Allowed, Blocked> {
     use ringfence_plan::hook::Ground;
     use ringfence_session::given;
     use ringfence_session::record::Record;
@@ -183,12 +198,12 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Event, Blocked> {
     let judged = call.judge(&ground, &mut crate::host::Recorder::new(Vec::new())).map_err(blocked);
     // The process ends with the answer. To take a few thousand rules apart first would only keep the client waiting.
     std::mem::forget(record);
-    judged.map(|()| call.event)
+    judged.map(|()| Allowed { event: call.event, tool: call.tool })
 }
 
 /// Elsewhere there are no sessions.
 #[cfg(not(target_os = "linux"))]
-fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Event, Blocked> {
+fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Allowed, Blocked> {
     ToolCall::read(arguments.dialect, payload)?;
     Err(Refusal::input(format!("{} holds no session: only Linux can hold a fence", arguments.given)).into())
 }
