@@ -97,6 +97,10 @@ impl First<'_> {
         if pty::block(&FORWARDED).is_err() {
             return 125;
         }
+        // Nothing of the payload runs before the supervisor has written down that it does.
+        if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
+            return 125;
+        }
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
             Shape::Native(_) | Shape::Walls => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
@@ -205,9 +209,9 @@ impl First<'_> {
     }
 }
 
-/// Has the other end of a pipe been closed? Allocates nothing.
-fn is_closed(pipe: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(pipe, PollFlags::IN)];
+/// Has the other end been closed? That is told without being asked for; a message that waits is not meant. Allocates nothing.
+fn is_closed(end: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(end, PollFlags::empty())];
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 

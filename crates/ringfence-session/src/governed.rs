@@ -21,7 +21,7 @@ use crate::environment::{self, Own, Variables};
 use crate::home::{self, Ground};
 use crate::launch::{Ended, Identity, StartError, pipe};
 use crate::secrets::Secrets;
-use crate::start::{Order, PrepareError, give, make_directories, note_shortfalls};
+use crate::start::{Order, PrepareError, give, make_directories, note_shortfalls, record};
 use crate::terminal::{Clock, Lifeline, Recipient, Signals, Struck, Terminal, spawn_on, wait_with_signals};
 use crate::walk::os_path;
 
@@ -50,6 +50,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Governed, Prepa
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     make_directories(surface, session, Identity::Caller { uid, gid })?;
     give(order)?;
+    record(order)(order.surface)?;
     let caller: Variables = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: None };

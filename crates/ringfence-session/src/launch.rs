@@ -218,6 +218,7 @@ impl Prepared {
         let begun = self.begin(screen.seat(), screen.outside(), None)?;
         // The new process is ended where this fails, since nobody holds on to it any more.
         *desk = meanwhile().map_err(before("writing down that the session begins"))?;
+        begun.unreaped.lifeline.go();
         // What the new process says about itself is told first: without it there are no sockets either.
         let begun = begun.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
@@ -254,7 +255,9 @@ impl Prepared {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn start(self, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
-        self.begin(Seat::None, None, Some(streams))?.take_ways().arrived()
+        let begun = self.begin(Seat::None, None, Some(streams))?;
+        begun.unreaped.lifeline.go();
+        begun.take_ways().arrived()
     }
 
     /// Makes the new process.

@@ -226,6 +226,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
     let program = give(order)?;
+    match order.occasion {
+        // While the view is made there is time for it: see `record`.
+        Occasion::Session | Occasion::EmbeddedCall => {}
+        Occasion::Call | Occasion::CapturedCall => record(order)(surface)?,
+    }
     let caller = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
     let secrets = Secrets::read(surface, rung, &caller);
     let ground = Ground { surface, facts, caller: &caller, owner: owner(identity) };
@@ -383,22 +388,22 @@ pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Resul
     fs::write(os_path(&given::dir(order.session.dir()).join(given::SHORTFALLS)), count.to_string())
 }
 
-/// Writes what the agent is given: the record of the session, and ringfence itself.
+/// Puts ringfence itself among what the agent is given.
 pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
     if order.occasion == Occasion::EmbeddedCall {
         return Ok(Reached::Not);
     }
-    let record = Record {
-        session: session.name().to_owned(),
-        agent: order.agent.map(str::to_owned),
-        mode: order.mode,
-        rung,
-        home: session.dir().join("home"),
-        surface,
-    };
-    record.write(&given::dir(session.dir()).join(given::RECORD))?;
     given::program(surface, rung, session.dir()).map_err(|source| PrepareError::Given { source })
+}
+
+/// Writes the record of a session, by which others decide as it does. Whoever starts a session does this while the new process
+/// makes the view: the command waits for it.
+pub fn record(order: &Order<'_>) -> impl FnOnce(&Surface) -> Result<(), RecordError> + use<> {
+    let (session, rung, mode) = (order.session.name().to_owned(), order.rung, order.mode);
+    let (agent, home) = (order.agent.map(str::to_owned), order.session.dir().join("home"));
+    let path = given::dir(order.session.dir()).join(given::RECORD);
+    move |surface| Record { session, agent, mode, rung, home, surface }.write(&path)
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, PrepareError> {

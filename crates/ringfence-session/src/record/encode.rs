@@ -1,7 +1,7 @@
 //! A record becomes bytes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ringfence_plan::Rung;
@@ -48,7 +48,8 @@ pub(super) fn encode(record: &Record<&Surface>) -> Vec<u8> {
 #[derive(Default)]
 struct Words {
     all: String,
-    at: HashMap<&'static str, u64>,
+    /// By where each begins and how long it is: comparing them is not worth it.
+    at: BTreeMap<(usize, usize), u64>,
 }
 
 /// The policy files that places are in, blanked.
@@ -133,7 +134,7 @@ impl Encoder {
 
     fn word(&mut self, word: &'static str) {
         let all = &mut self.words.all;
-        let at = *self.words.at.entry(word).or_insert_with(|| {
+        let at = *self.words.at.entry((word.as_ptr().addr(), word.len())).or_insert_with(|| {
             all.push_str(word);
             (all.len() - word.len()) as u64
         });

@@ -131,6 +131,14 @@ impl Lifeline {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(LiveView::receive)
     }
 
+    /// Lets the first process start the payload. One that has ended already says why by itself.
+    pub(crate) fn go(&self) {
+        let end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(end) = end.as_ref() {
+            let _ = rustix::net::send(end, b"g", rustix::net::SendFlags::NOSIGNAL);
+        }
+    }
+
     /// Ends the payload with everything it has started. Once is enough.
     pub fn cut(&self) {
         // Whoever panicked while holding the lock has left nothing half done: there is one step.

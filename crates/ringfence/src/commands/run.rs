@@ -1,5 +1,6 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -10,7 +11,7 @@ use ringfence_session::desk::{Control, Desk};
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{Commits, Occasion, Order, prepare};
+use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
 use ringfence_surface::policy::{Mode, Tier};
@@ -141,7 +142,9 @@ impl Ladder<'_> {
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
+        let record = start::record(&order);
         let (ended, desk) = prepared.run_attended(|| {
+            record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
             Desk::open(session, about, receipt, Control::Socket)
         });

@@ -38,7 +38,7 @@ fn a6_the_hook_works_inside() {
 
 /// A6 A11: what the hook of an agent's client refuses is written down outside.
 #[test]
-fn a6_a_refusal_is_written_down() {
+fn a6_verdicts_are_written_down() {
     each(|fence| {
         fence.policy("[files]\ndeny = [\"private\"]\n");
         let call = |path: &str| {
@@ -56,10 +56,11 @@ fn a6_a_refusal_is_written_down() {
         assert_eq!(output.status.code(), Some(0), "as {:?}: {}", fence.who, text(&output.stderr));
         let log = std::fs::read_to_string(fence.path("home/.local/state/ringfence/audit/log.jsonl")).unwrap();
         let verdicts: Vec<&str> = log.lines().filter(|line| line.contains("\"verdict\"")).collect();
-        assert_eq!(verdicts.len(), 1, "as {:?}: {log}", fence.who);
+        assert_eq!(verdicts.len(), 2, "as {:?}: {log}", fence.who);
         for part in ["sandbox_read_blocked", "\"Read\"", "private/x", "\"allowed\":false"] {
             assert!(verdicts[0].contains(part), "as {:?}: {part}: {}", fence.who, verdicts[0]);
         }
+        assert!(verdicts[1].contains("\"allowed\":true"), "as {:?}: {}", fence.who, verdicts[1]);
         fence.left_nothing();
     });
 }
