@@ -135,6 +135,11 @@ pub enum What {
         /// Why.
         why: String,
     },
+    /// How much tool calls are held back is another now.
+    Mode {
+        /// Which.
+        mode: String,
+    },
     /// Something was asked for and not given.
     GrantRefused {
         /// What.

@@ -286,6 +286,10 @@ impl Desk {
                     }
                 }
             }
+            Verb::Mode { mode } => match self.change_mode(mode) {
+                Ok(()) => Answer::Done,
+                Err(why) => refused(&why, None),
+            },
             Verb::Revoke { path } => match self.revoke(Some(client), &path, "asked for") {
                 Ok(()) => return,
                 Err(why) => refused(&why, None),
@@ -410,6 +414,17 @@ impl Desk {
         if let Some(client) = work.client {
             self.clients.say(client, answer);
         }
+    }
+
+    /// From the next tool call on the hook holds back more, or less. The fence stays as it is.
+    fn change_mode(&mut self, mode: String) -> Result<(), String> {
+        if self.about.agent.is_none() {
+            return Err("no agent's client was started here (`run --agent`), so no tool call is held back".to_owned());
+        }
+        given::mode_of(mode.as_bytes()).ok_or("the modes are accept-edits and auto")?;
+        given::keep_mode(&self.dir, &mode).map_err(|cause| format!("it cannot be written down: {cause}"))?;
+        self.note(What::Mode { mode });
+        Ok(())
     }
 
     /// Whoever decides by the session's record sees it from now on.

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use ringfence_plan::{LandlockRule, MountOp, Rights, Rung};
+use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Surface};
 
 use crate::text::Bytes;
@@ -23,6 +24,12 @@ pub const GRANTS: &str = "grants";
 
 /// What takes its place in one step.
 pub(crate) const NEW_GRANTS: &str = "grants.new";
+
+/// How much tool calls are held back, where it was changed since.
+pub const MODE: &str = "mode";
+
+/// What takes its place in one step.
+const NEW_MODE: &str = "mode.new";
 
 /// ringfence itself.
 pub const PROGRAM: &str = "ringfence";
@@ -54,9 +61,42 @@ pub fn grants(given: &AbsPath) -> io::Result<Vec<AbsPath>> {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn keep_grants(session: &AbsPath, paths: &[Bytes]) -> io::Result<()> {
-    let (new, place) = (dir(session).join(NEW_GRANTS), dir(session).join(GRANTS));
+    keep(session, [NEW_GRANTS, GRANTS], &serde_json::to_vec(paths)?)
+}
+
+/// How much tool calls are held back, where that was changed since the session began.
+///
+/// # Errors
+/// When it was, and what it is cannot be read.
+pub fn mode(given: &AbsPath) -> io::Result<Option<Mode>> {
+    match fs::read(os_path(&given.join(MODE))) {
+        Ok(word) => mode_of(&word).map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// The mode of this name.
+pub(crate) fn mode_of(word: &[u8]) -> Option<Mode> {
+    match word {
+        b"accept-edits" => Some(Mode::AcceptEdits),
+        b"auto" => Some(Mode::Auto),
+        _ => None,
+    }
+}
+
+/// Says what the mode is now.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn keep_mode(session: &AbsPath, word: &str) -> io::Result<()> {
+    keep(session, [NEW_MODE, MODE], word.as_bytes())
+}
+
+fn keep(session: &AbsPath, names: [&str; 2], content: &[u8]) -> io::Result<()> {
+    let [new, place] = names.map(|name| dir(session).join(name));
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(os_path(&new))?;
-    io::Write::write_all(&mut file, &serde_json::to_vec(paths)?)?;
+    io::Write::write_all(&mut file, content)?;
     fs::rename(os_path(&new), os_path(&place))
 }
 

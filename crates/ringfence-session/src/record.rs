@@ -135,14 +135,17 @@ impl Record {
         }
         let mut bytes = Vec::with_capacity(size as usize + 1);
         file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-        Self::from_bytes(&bytes, path)?.with_grants(path)
+        Self::from_bytes(&bytes, path)?.with_changes(path)
     }
 
     /// With what was given to the session since. Nobody inside can write there either.
-    fn with_grants(mut self, path: &AbsPath) -> Result<Self, RecordError> {
+    fn with_changes(mut self, path: &AbsPath) -> Result<Self, RecordError> {
         let given = path.parent().unwrap_or_else(AbsPath::root);
-        let damaged = |_| RecordError::Damaged { path: given.join(crate::given::GRANTS) };
-        for place in crate::given::grants(&given).map_err(damaged)? {
+        let damaged = |name: &str| RecordError::Damaged { path: given.join(name) };
+        if let Some(mode) = crate::given::mode(&given).map_err(|_| damaged(crate::given::MODE))? {
+            self.mode = mode;
+        }
+        for place in crate::given::grants(&given).map_err(|_| damaged(crate::given::GRANTS))? {
             // One that was there already changes nothing, and what is denied was not given.
             if let Ok(surface) = self.surface.with_read(&place) {
                 self.surface = surface;

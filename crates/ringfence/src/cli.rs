@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
-pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, OneArgs, PsArgs, RevokeArgs};
+pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
@@ -57,6 +57,7 @@ pub(crate) enum Command {
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
+    Mode(ModeArgs),
     Audit(AuditArgs),
     /// Print the JSON Schema of a policy file
     Schema,

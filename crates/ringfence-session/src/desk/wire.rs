@@ -59,6 +59,11 @@ pub enum Verb {
         /// What in it is denied.
         masked: Vec<Masked>,
     },
+    /// Another mode for the tool calls of the client.
+    Mode {
+        /// Its name.
+        mode: String,
+    },
     /// The end of a grant.
     Revoke {
         /// Of which place.

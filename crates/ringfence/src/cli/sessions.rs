@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 
+use super::ModeArg;
+
 /// List the sessions that run
 #[derive(Debug, Args)]
 pub(crate) struct PsArgs {
@@ -88,6 +90,22 @@ pub(crate) struct RevokeArgs {
     /// What was given
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: OsString,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Hold back the tool calls of a running session's agent more, or less
+///
+/// It counts from the next tool call on. What the fence holds stays as it is.
+#[derive(Debug, Args)]
+pub(crate) struct ModeArgs {
+    /// Its name, or the beginning of it
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// How much they are held back
+    #[arg(value_name = "MODE")]
+    pub(crate) mode: ModeArg,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -52,7 +52,7 @@ pub(crate) mod sessions {
     use std::path::Path;
     use std::process::ExitCode;
 
-    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, OneArgs, PsArgs, RevokeArgs};
+    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
     use crate::error::Failure;
 
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
@@ -86,6 +86,11 @@ pub(crate) mod sessions {
 
     pub(crate) fn revoke(args: &RevokeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
         let RevokeArgs { session: _, path: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn mode(args: &ModeArgs) -> Result<ExitCode, Failure> {
+        let ModeArgs { session: _, mode: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 

@@ -56,6 +56,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),
         Command::Revoke(args) => sessions::revoke(&args, managed),
+        Command::Mode(args) => sessions::mode(&args),
         Command::Audit(args) => sessions::audit(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;

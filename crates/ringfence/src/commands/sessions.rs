@@ -11,7 +11,7 @@ use ringfence_session::desk::{Answer, Connection, Verb};
 use ringfence_session::store::{self, FindError, Found, Live};
 use ringfence_surface::AbsPath;
 
-use crate::cli::{GcArgs, OneArgs};
+use crate::cli::{GcArgs, ModeArg, ModeArgs, OneArgs};
 use crate::error::Failure;
 use crate::host::{facts, os_path};
 use crate::out::{print, print_json, say};
@@ -60,6 +60,22 @@ pub(super) fn ask(live: &Live, verb: Verb) -> Result<Answer, Failure> {
         Answer::Refused { why, hint } => Err(Failure::Refused { why, hint }),
         answer => Ok(answer),
     }
+}
+
+/// Another mode for a session's tool calls.
+pub(crate) fn mode(args: &ModeArgs) -> Result<ExitCode, Failure> {
+    let (_, live) = live(&args.session)?;
+    let word = match args.mode {
+        ModeArg::AcceptEdits => "accept-edits",
+        ModeArg::Auto => "auto",
+    };
+    ask(&live, Verb::Mode { mode: word.to_owned() })?;
+    if args.json {
+        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "mode": word }))?;
+    } else {
+        say(&format!("ringfence: session {} is in mode {word} from its next tool call on", live.id));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Ends a session: the command is asked to, and after two seconds told.

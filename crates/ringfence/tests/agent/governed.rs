@@ -65,3 +65,24 @@ fn a12_a_limit_on_time() {
         desk.ringfence(&["run", "--", "bash", "-c", "trap '' TERM; while :; do sleep 1; done"]).output().unwrap();
     assert_eq!(output.status.code(), Some(137), "{}", text(&output));
 }
+
+/// K10: where namespaces can be had inside a session, a call there has a view of its own.
+#[test]
+fn k10_a_call_inside_has_a_view_of_its_own_where_it_can() {
+    let desk = desk();
+    desk.write("home/notes", "outside\n");
+    let inner = format!(
+        "readlink /proc/self/ns/mnt; cat {}; touch made; touch {}",
+        desk.world.path("home/notes").display(),
+        desk.world.path("home/no").display()
+    );
+    desk.write("project/inner", &inner);
+    let outer =
+        "readlink /proc/self/ns/mnt; \"$RINGFENCE_EXE\" exec --within \"$RINGFENCE_SESSION\" --write . -- sh inner";
+    let output = desk.ringfence(&["run", "--", "bash", "-c", outer]).output().unwrap();
+    let stdout = String::from_utf8(output.stdout.clone()).unwrap();
+    let views: Vec<&str> = stdout.lines().filter(|line| line.starts_with("mnt:")).collect();
+    assert!(views.len() == 2 && views[0] != views[1], "{stdout}\n{}", text(&output));
+    assert!(!stdout.contains("outside"), "{stdout}");
+    assert!(desk.world.path("project/made").exists() && !desk.world.path("home/no").exists(), "{}", text(&output));
+}

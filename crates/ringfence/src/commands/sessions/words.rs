@@ -65,6 +65,7 @@ fn what(what: &What) -> String {
         What::GrantHost { host, until_ms } => format!("grant host {}{}", shown(host), until(until_ms)),
         What::Revoke { path, why } => format!("revoke {}: {}", path.shown(), shown(why)),
         What::RevokeHost { host, why } => format!("revoke host {}: {}", shown(host), shown(why)),
+        What::Mode { mode } => format!("mode {}", shown(mode)),
         What::GrantRefused { asked, why } => format!("not granted {}: {}", shown(asked), shown(why)),
         What::Torn { bytes, .. } => format!("half a line of {bytes} bytes was found at the end, and set right"),
         What::Broken { found } => format!("BROKEN: {}", shown(found)),

@@ -110,6 +110,35 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// K1: a session that runs changes over to the other mode and back, and the hook follows with the next tool call.
+#[test]
+fn k1_a_running_session_changes_its_mode() {
+    each(|fence| {
+        let mut shell = Shell::start(fence, &["--agent", "claude"]);
+        let call = serde_json::json!({"cwd": fence.path("project").to_str().unwrap(), "hook_event_name": "PreToolUse",
+            "tool_name": "Bash", "tool_input": {"command": "touch x"}});
+        let hook =
+            format!("echo '{call}' | \"$(dirname \"$HOME\")/given/ringfence\" hook claude > /dev/null 2>&1; echo $?");
+        assert_eq!(shell.does(&hook), "2", "as {:?}", fence.who);
+        for (mode, code) in [("auto", "0"), ("accept-edits", "2"), ("auto", "0")] {
+            let output = ringfence(fence, &["mode", &shell.id, mode]);
+            assert!(output.status.success(), "as {:?}: {}", fence.who, text(&output.stderr));
+            assert_eq!(shell.does(&hook), code, "as {:?}: {mode}", fence.who);
+        }
+        // Whoever works inside cannot do so.
+        let planted = shell.does("echo auto > \"$(dirname \"$HOME\")/given/mode\" && echo done");
+        assert!(!planted.contains("done"), "{planted}");
+        let audit = ringfence(fence, &["audit", "--json", "--session", &shell.id]);
+        assert_eq!(text(&audit.stdout).matches("\"event\":\"mode\"").count(), 3, "{}", text(&audit.stdout));
+        shell.ends();
+        // Without a client there is nothing to hold back.
+        let plain = Shell::start(fence, &[]);
+        let output = ringfence(fence, &["mode", &plain.id, "auto"]);
+        assert!(text(&output.stderr).contains("no tool call is held back"), "{}", text(&output.stderr));
+        plain.ends();
+    });
+}
+
 #[test]
 fn a10_sessions_are_listed_shown_and_ended() {
     each(|fence| {
