@@ -16,9 +16,9 @@ fn sh(script: &str) -> Exec {
     Exec::shell(script, LONG)
 }
 
-/// M3: files and commands of one environment, under one policy.
+/// M3, M5: files and commands of one environment, under one policy.
 #[test]
-fn m3_files_and_commands_follow_one_policy() {
+fn m3_m5_files_and_commands_follow_one_policy() {
     let world = world("[files]\ndeny = [\"**/.env\"]\nprotect = [\"infra\"]\n");
     for (path, text) in [("src/a.rs", "a"), (".env", "SECRET"), ("src/.env", "SECRET"), ("infra/main", "m")] {
         fs::create_dir_all(world.project.join(path).parent().unwrap()).unwrap();
@@ -48,9 +48,9 @@ fn m3_files_and_commands_follow_one_policy() {
     tools.remove(Path::new("out")).unwrap();
 }
 
-/// M3: what a command is given, and what comes back.
+/// T1, M3: what a command is given, and what comes back.
 #[test]
-fn m3_commands_are_fed_bounded_and_told_apart() {
+fn t1_m3_commands_are_fed_bounded_and_told_apart() {
     let world = world("[env]\npass = [\"PATH\"]\n");
     let tools = FencedEnvironment::new(world.within.clone(), world.tools()).unwrap();
     let done = tools.exec(&Exec::new("cat", LONG).stdin(vec![b'x'; 300_000]).keep(1000)).unwrap();
@@ -67,6 +67,20 @@ fn m3_commands_are_fed_bounded_and_told_apart() {
     let long = Exec::shell("trap '' TERM; setsid sleep 1000 & sleep 1000", Duration::from_millis(300));
     assert_eq!(tools.exec(&long).unwrap().outcome, Outcome::TimedOut);
     assert!(start.elapsed() < Duration::from_secs(30));
+}
+
+/// T3: in a fence a process cannot hide from the end of its time, whatever it leaves behind: parents, session, environment.
+#[test]
+fn t3_nothing_of_a_fenced_command_outlives_its_time() {
+    let world = world("[env]\npass = [\"PATH\"]\n");
+    let tools = FencedEnvironment::new(world.within.clone(), world.tools()).unwrap();
+    // Whoever holds the lock is alive.
+    let hidden = "(setsid env -i /usr/bin/flock lock /usr/bin/sleep 1000 < /dev/null > /dev/null 2>&1 &); \
+                  while flock -n lock true; do :; done; echo hidden; exec sleep 1000";
+    let done = tools.exec(&Exec::shell(hidden, Duration::from_secs(3))).unwrap();
+    assert_eq!((done.outcome, done.stdout.tail.as_slice()), (Outcome::TimedOut, &b"hidden\n"[..]), "{done:?}");
+    let lock = fs::File::open(world.project.join("lock")).unwrap();
+    assert!(lock.try_lock().is_ok(), "somebody still holds it");
 }
 
 /// K10: what an environment would gain is refused when it is made.

@@ -14,6 +14,7 @@ mod private;
 mod race;
 mod rules;
 mod session;
+mod supervisor;
 mod trouble;
 mod walk;
 
