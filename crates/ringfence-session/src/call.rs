@@ -19,7 +19,7 @@ use crate::given;
 use crate::launch::{Ended, Running, StartError};
 use crate::look::facts_of;
 use crate::record::Record;
-use crate::start::{Occasion, Order, PrepareError, Ready, prepare};
+use crate::start::{BrokerChoice, Occasion, Order, PrepareError, Ready, prepare};
 use crate::store::Session;
 use crate::walk::os_path;
 
@@ -151,6 +151,7 @@ impl Within {
             lines: Lines::Short,
             occasion,
             variables,
+            broker: BrokerChoice::On,
         };
         let ready = prepare(&order, look)?;
         let short = self.short(policy, &ready);
@@ -224,8 +225,8 @@ impl Laid {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn run(self, watched: Option<Watched>) -> Result<Ended, StartError> {
-        let Self { ready, session, .. } = self;
-        let ended = ready.prepared.run(watched, || {});
+        let Self { ready, session, surface, .. } = self;
+        let ended = ready.prepared.run(&surface, watched);
         drop(session);
         ended
     }
@@ -235,8 +236,8 @@ impl Laid {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn start(self, streams: [std::os::fd::OwnedFd; 3]) -> Result<Call, StartError> {
-        let Self { ready, session, .. } = self;
-        Ok(Call { running: ready.prepared.start(streams)?, session })
+        let Self { ready, session, surface, .. } = self;
+        Ok(Call { running: ready.prepared.start(&surface, streams)?, session })
     }
 }
 

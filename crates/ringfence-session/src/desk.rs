@@ -3,6 +3,7 @@
 //! It is attended to between everything else that a supervisor does, a little at a time: nobody who talks to it is waited for,
 //! and what may take long is done by another process.
 
+mod broker;
 mod clients;
 mod wire;
 
@@ -26,7 +27,7 @@ use crate::text::{Bytes, hex, now_ms};
 use crate::verdicts::Verdicts;
 use crate::walk::os_path;
 
-use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
+use self::clients::{BELL, BROKER, CHANGE, Clients, Heard, VERDICTS};
 
 pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
 pub(crate) use self::wire::{SOCKET, TOKEN};
@@ -70,6 +71,10 @@ pub struct Desk {
     asked: Asked,
     /// Where the hook of an agent's client says what it refused.
     verdicts: Option<Verdicts>,
+    /// Where the broker tells what it refused.
+    broker: Option<OwnedFd>,
+    /// What of that was told already.
+    told_by_broker: std::collections::BTreeSet<(AbsPath, String)>,
 }
 
 #[derive(Debug)]
@@ -147,6 +152,8 @@ impl Desk {
             done: Vec::new(),
             asked: Asked::Nothing,
             verdicts,
+            broker: None,
+            told_by_broker: std::collections::BTreeSet::new(),
         })
     }
 
@@ -177,6 +184,7 @@ impl Desk {
     pub fn ended(mut self, code: u8, stopped: u64) -> io::Result<()> {
         self.stopped();
         self.judged();
+        self.broker_said();
         self.passed_over();
         if let Some(work) = self.work.take() {
             self.give_up(&work);
@@ -495,6 +503,7 @@ impl Aside for Desk {
             match heard {
                 Heard::Own(BELL) => self.stopped(),
                 Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(BROKER) => self.broker_said(),
                 Heard::Own(_) | Heard::Client => {}
             }
         }

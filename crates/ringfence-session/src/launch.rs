@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
-use ringfence_surface::AbsPath;
+use ringfence_surface::{AbsPath, Surface};
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
 use rustix::io::Errno;
@@ -138,6 +138,15 @@ pub struct Prepared {
     pub(crate) reports: (OwnedFd, OwnedFd),
     /// The session's lock.
     pub(crate) lock: OwnedFd,
+    /// Whether calls that change files are brokered.
+    pub(crate) brokered: Brokered,
+}
+
+/// Whether calls that change files are carried out by the first process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brokered {
+    Yes,
+    No,
 }
 
 /// A network that leads somewhere.
@@ -179,35 +188,36 @@ impl StartError {
 }
 
 impl Prepared {
-    /// Starts the payload on the caller's own streams and waits for its end. `meanwhile` runs here once the new process does:
-    /// whatever the start needed can be let go of then, which keeps nobody waiting. `watched` ends it too, when that ends.
+    /// Starts the payload on the caller's own streams and waits for its end. `surface` is what it was prepared from; `watched`
+    /// ends it too, when that ends.
     ///
     /// # Errors
     /// [`StartError`] when nothing was started, or when waiting failed.
-    pub fn run(self, watched: Option<Watched>, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
-        let meanwhile = || {
-            meanwhile();
-            Ok(None)
-        };
-        self.run_with(watched, meanwhile, &mut None)
+    pub fn run(self, surface: &Surface, watched: Option<Watched>) -> Result<Ended, StartError> {
+        self.run_with(watched, (surface, |surface| surface), |_| Ok(None), &mut None)
     }
 
-    /// The same for a session, which has a desk: `meanwhile` opens it. Where that fails the new process ends.
+    /// The same for a session, which has a desk: `meanwhile` opens it, once the new process runs. Where that fails the new
+    /// process ends. `ground` is what the start needed and can be let go of then, which keeps nobody waiting; the Surface is in
+    /// it.
     ///
     /// # Errors
     /// Those of [`Prepared::run`]. The desk comes back, if there was one.
-    pub fn run_attended(
+    pub fn run_attended<G>(
         self,
-        meanwhile: impl FnOnce() -> io::Result<Desk>,
+        ground: G,
+        surface: impl FnOnce(&G) -> &Surface,
+        meanwhile: impl FnOnce(G) -> io::Result<Desk>,
     ) -> (Result<Ended, StartError>, Option<Desk>) {
         let mut desk = None;
-        (self.run_with(None, || meanwhile().map(Some), &mut desk), desk)
+        (self.run_with(None, (ground, surface), |ground| meanwhile(ground).map(Some), &mut desk), desk)
     }
 
-    fn run_with(
+    fn run_with<G>(
         self,
         watched: Option<Watched>,
-        meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+        (ground, surface): (G, impl FnOnce(&G) -> &Surface),
+        meanwhile: impl FnOnce(G) -> io::Result<Option<Desk>>,
         desk: &mut Option<Desk>,
     ) -> Result<Ended, StartError> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
@@ -215,14 +225,17 @@ impl Prepared {
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
         let wall_time = self.wall_time;
-        let begun = self.begin(screen.seat(), screen.outside(), None)?;
+        let begun = self.begin(surface(&ground), screen.seat(), screen.outside(), None)?;
         // The new process is ended where this fails, since nobody holds on to it any more.
-        *desk = meanwhile().map_err(before("writing down that the session begins"))?;
+        *desk = meanwhile(ground).map_err(before("writing down that the session begins"))?;
         begun.unreaped.lifeline.go();
         // What the new process says about itself is told first: without it there are no sockets either.
         let begun = begun.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
-        let running = begun.arrived()?;
+        let mut running = begun.arrived()?;
+        if let (Some(desk), Some(said)) = (desk.as_mut(), running.said.take()) {
+            desk.take_broker(said).map_err(before("epoll_ctl"))?;
+        }
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
             desk.take(view, running.egress.as_ref().map(Egress::refusals)).map_err(before("eventfd"))?;
@@ -254,8 +267,8 @@ impl Prepared {
     ///
     /// # Errors
     /// [`StartError`] when nothing was started.
-    pub fn start(self, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
-        let begun = self.begin(Seat::None, None, Some(streams))?;
+    pub fn start(self, surface: &Surface, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
+        let begun = self.begin(surface, Seat::None, None, Some(streams))?;
         begun.unreaped.lifeline.go();
         begun.take_ways().arrived()
     }
@@ -263,6 +276,7 @@ impl Prepared {
     /// Makes the new process.
     fn begin(
         self,
+        surface: &Surface,
         seat: Seat<'_>,
         outside: Option<i32>,
         streams: Option<[OwnedFd; 3]>,
@@ -283,6 +297,16 @@ impl Prepared {
             }
             None => (None, None, None),
         };
+        let brokered = (self.brokered == Brokered::Yes).then_some(surface);
+        if brokered.is_some() && process::has_threads().map_err(before("stat(/proc/self/task)"))? {
+            // What the new process would allocate may be locked for ever in it.
+            let threads = io::Error::other("threads were started since the fence was laid out");
+            return Err(before("copying this process")(threads));
+        }
+        let (said, saying) = match brokered.map(|_| ways::channel()).transpose().map_err(before("socketpair"))? {
+            Some((outside, inside)) => (Some(outside), Some(inside)),
+            None => (None, None),
+        };
         let listeners = outwards.as_ref().map(|(rules, _)| rules.listeners()).unwrap_or_default();
         let child = {
             // Above the three places that they go to.
@@ -296,9 +320,11 @@ impl Prepared {
                 listeners: &listeners,
                 streams: streams.map_err(|errno: Errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
                 lock: self.lock,
+                brokered,
             };
-            let ends = Ends { errors, alive, ways: ways_inside, signal };
-            let others = [Some(alive_write.as_raw_fd()), control.as_ref().map(OwnedFd::as_raw_fd), outside];
+            let ends = Ends { errors, alive, ways: ways_inside, signal, broker: saying };
+            let raw = |end: &Option<OwnedFd>| end.as_ref().map(OwnedFd::as_raw_fd);
+            let others = [Some(alive_write.as_raw_fd()), raw(&control), outside, raw(&said)];
             let group = self.group.as_ref().map(Group::as_fd);
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
@@ -306,7 +332,8 @@ impl Prepared {
         let ways = control.map(|control| Control { control, listeners });
         let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
         let made = (self.shape, self.payload);
-        Ok(Begun { unreaped, errors: errors_read, made, program: self.program_name, group: self.group, ways, outwards })
+        let (program, group) = (self.program_name, self.group);
+        Ok(Begun { unreaped, errors: errors_read, made, program, group, ways, outwards, said })
     }
 }
 
@@ -324,6 +351,8 @@ struct Begun<W> {
     group: Option<Group>,
     ways: Option<W>,
     outwards: Option<(Rules, Vec<(UnixListener, AbsPath)>)>,
+    /// What the broker says.
+    said: Option<OwnedFd>,
 }
 
 /// Where the sockets of the way out will come from.
@@ -334,16 +363,16 @@ struct Control {
 
 impl Begun<Control> {
     fn take_ways(self) -> Begun<io::Result<Ways>> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, said } = self;
         let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
-        Begun { unreaped, errors, made, program, group, ways, outwards }
+        Begun { unreaped, errors, made, program, group, ways, outwards, said }
     }
 }
 
 impl Begun<io::Result<Ways>> {
     /// Waits until it is the payload, and opens its way out.
     fn arrived(self) -> Result<Running, StartError> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, said } = self;
         started(&errors, &made.0, program)?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, sockets))) => {
@@ -352,7 +381,7 @@ impl Begun<io::Result<Ways>> {
             _ => None,
         };
         // What it was made of goes here: nobody needs it any more, and a supervisor may wait for days.
-        Ok(Running { unreaped, egress, _group: group })
+        Ok(Running { unreaped, egress, said, _group: group })
     }
 }
 
@@ -360,6 +389,8 @@ impl Begun<io::Result<Ways>> {
 pub struct Running {
     unreaped: Unreaped,
     egress: Option<Egress>,
+    /// What the broker says, where there is one.
+    said: Option<OwnedFd>,
     /// Goes after everything in it has ended.
     _group: Option<Group>,
 }
@@ -380,7 +411,7 @@ impl Running {
     /// # Errors
     /// When somebody else has waited for this process.
     pub fn wait(self) -> Result<Ended, StartError> {
-        let Self { mut unreaped, egress, _group } = self;
+        let Self { mut unreaped, egress, said: _, _group } = self;
         let code = unreaped.reap()?;
         let mut signal = [0];
         let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);

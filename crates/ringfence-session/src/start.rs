@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 
 use ringfence_egress::Rules;
 use ringfence_plan::{
-    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
-    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
+    BROKERED, Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung,
+    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
@@ -20,6 +20,7 @@ use rustix::fs::AtFlags;
 
 use crate::account;
 use crate::agent::{self, Furnished, Furnishing};
+use crate::broker;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::doors::Doors;
@@ -27,7 +28,7 @@ use crate::environment::{self, Own};
 use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
-use crate::launch::{self, Identity, Network, Prepared, Shape};
+use crate::launch::{self, Brokered, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
@@ -156,6 +157,17 @@ pub struct Order<'a> {
     pub occasion: Occasion,
     /// Variables that whoever starts it sets itself.
     pub variables: &'a [(OsString, OsString)],
+    /// Whether calls that change files are to be brokered, where that can be had.
+    pub broker: BrokerChoice,
+}
+
+/// Are calls that change files carried out by name, at the moment they are made?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokerChoice {
+    /// Where that can be had.
+    On,
+    /// Not here: the mounts guard what exists, and nothing guards names that appear later.
+    Off,
 }
 
 /// What is started.
@@ -281,7 +293,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let pids = pids(order, identity, group.as_ref());
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
-    let syscalls = [plan.syscalls.as_slice(), more].concat();
+    let listens = broker::is_to_be_had(order);
+    let (brokered, notified): (Brokered, &[SyscallRule]) = match listens {
+        Ok(()) => (Brokered::Yes, BROKERED),
+        Err(_) => (Brokered::No, &[]),
+    };
+    let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
@@ -313,6 +330,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
             },
             found: &walked.shortfalls,
             withheld: &withheld,
+            broker: listens,
         };
         receipt(surface, &standing, order.lines)
     };
@@ -342,7 +360,8 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock };
+    let prepared =
+        Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,

@@ -125,6 +125,9 @@ pub(crate) struct RunArgs {
     /// In tier production: start although this claim does not hold, by its name in the receipt
     #[arg(long = "allow-shortfall", value_name = "CLAIM")]
     pub(crate) allow_shortfall: Vec<String>,
+    /// Leave calls that change files to the kernel: names that do not exist yet are then not guarded
+    #[arg(long)]
+    pub(crate) no_broker: bool,
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
@@ -142,6 +145,7 @@ impl RunArgs {
             backend: None,
             user: None,
             allow_shortfall: Vec::new(),
+            no_broker: false,
             receipt: false,
             command: command.to_vec(),
         }

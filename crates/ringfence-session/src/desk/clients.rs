@@ -27,7 +27,9 @@ const LISTENER: u64 = 0;
 pub(super) const BELL: u64 = 1;
 pub(super) const CHANGE: u64 = 2;
 pub(super) const VERDICTS: u64 = 3;
-const FIRST: u64 = 4;
+/// What the broker says.
+pub(super) const BROKER: u64 = 4;
+const FIRST: u64 = 5;
 
 #[derive(Debug)]
 pub(super) struct Clients {

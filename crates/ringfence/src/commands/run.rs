@@ -11,7 +11,7 @@ use ringfence_session::desk::{Control, Desk};
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
+use ringfence_session::start::{self, BrokerChoice, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
 use ringfence_surface::policy::{Mode, Tier};
@@ -143,11 +143,16 @@ impl Ladder<'_> {
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
-        let (ended, desk) = prepared.run_attended(|| {
-            record(&here.resolved.surface).map_err(io::Error::other)?;
-            drop((here, plan, found));
-            Desk::open(session, about, receipt, Control::Socket)
-        });
+        let ground = (here, plan, found);
+        let (ended, desk) = prepared.run_attended(
+            ground,
+            |(here, ..)| &here.resolved.surface,
+            |(here, plan, found)| {
+                record(&here.resolved.surface).map_err(io::Error::other)?;
+                drop((here, plan, found));
+                Desk::open(session, about, receipt, Control::Socket)
+            },
+        );
         let ended = ended.map_err(|source| Failure::Start { source });
         write_down(&ended, desk);
         ended
@@ -218,6 +223,7 @@ impl Ladder<'_> {
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
             variables: &[],
+            broker: if self.args.no_broker { BrokerChoice::Off } else { BrokerChoice::On },
         }
     }
 
