@@ -2,6 +2,7 @@
 //! beside bubblewrap and beside nothing, and holds all of them to their bars.
 
 mod bars;
+pub(crate) mod broker;
 pub(crate) mod calls;
 mod clock;
 mod files;
@@ -53,6 +54,8 @@ pub(crate) enum Part {
     Calls,
     /// Calls within a session.
     Within,
+    /// Calls that the broker carries out.
+    Broker,
 }
 
 impl Part {
@@ -68,6 +71,7 @@ impl Part {
             Self::Hook,
             Self::Calls,
             Self::Within,
+            Self::Broker,
         ];
         all.into_iter().find(|part| part.name() == name)
     }
@@ -83,6 +87,7 @@ impl Part {
             Self::Hook => "hook",
             Self::Calls => "calls",
             Self::Within => "within",
+            Self::Broker => "broker",
         }
     }
 }
@@ -168,6 +173,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Within) {
         within::run(ground, rules, &mut bars)?;
+    }
+    if parts.has(Part::Broker) {
+        broker::run(ground, effort, &mut bars)?;
     }
     bars.judge()
 }

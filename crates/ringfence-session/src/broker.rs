@@ -14,6 +14,7 @@ mod domain;
 mod git;
 mod judge;
 mod marks;
+mod mounts;
 mod names;
 mod open;
 mod request;
@@ -41,6 +42,7 @@ use crate::start::{BrokerChoice, Order};
 use self::caller::Caller;
 use self::domain::Domains;
 use self::judge::Judge;
+use self::mounts::Mounts;
 use self::request::Calls;
 use self::work::{Reply, Work};
 
@@ -92,6 +94,7 @@ pub(crate) struct Broker<'s> {
     judge: Judge<'s>,
     calls: Calls,
     domains: Domains,
+    mounts: Mounts,
     proc: OwnedFd,
     root: OwnedFd,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
@@ -116,6 +119,7 @@ impl<'s> Broker<'s> {
             judge: Judge::new(surface, supervisor),
             calls: Calls::new(),
             domains: Domains::new(),
+            mounts: Mounts::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: rustix::fs::open(c"/", held, Mode::empty())?,
             moves: RwLock::new(()),

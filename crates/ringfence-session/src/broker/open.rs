@@ -95,7 +95,7 @@ impl Work<'_, '_> {
             return Err(Errno::AGAIN.into());
         }
         // What bounds the way counts from the directory, also where the path begins at the top.
-        let from = match self.caller.directory(file.dir) {
+        let from = match self.resolver.directory(file.dir) {
             Ok(dir) if !bounds.is_empty() => From { dir, bounds },
             _ => From { bounds, ..self.resolver.from(file.dir, &path)? },
         };

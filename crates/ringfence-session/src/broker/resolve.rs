@@ -10,14 +10,17 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
-use ringfence_surface::AbsPath;
+use ringfence_surface::{AbsPath, Access, Because, Effect, Role, Surface};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::{Caller, c_string};
+use super::mounts::Mounts;
 
 /// The kernel's own bound.
 const MOST_LINKS: u32 = 40;
+/// Directories in directories, more than anybody makes.
+const MOST_DEEP: u32 = 100_000;
 
 const HOLD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -100,11 +103,6 @@ impl Target {
     pub(super) fn by_descriptor(&self) -> CString {
         CString::new(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).unwrap_or_default()
     }
-
-    fn of(fd: OwnedFd) -> rustix::io::Result<Self> {
-        let (status, path) = (rustix::fs::fstat(&fd)?, place_of(fd.as_fd())?);
-        Ok(Self { fd, status, path: AbsPath::lexical(&path).ok() })
-    }
 }
 
 /// The way of a caller through directories.
@@ -113,13 +111,26 @@ pub(super) struct Resolver<'b> {
     pub(super) caller: Caller<'b>,
     /// `/`.
     pub(super) root: BorrowedFd<'b>,
+    pub(super) surface: &'b Surface,
+    pub(super) mounts: &'b Mounts,
 }
 
 impl Resolver<'_> {
     /// Where a path of the caller's begins.
     pub(super) fn from(&self, fd: i32, path: &[u8]) -> rustix::io::Result<From> {
-        let dir = if path.first() == Some(&b'/') { self.held_root()? } else { self.caller.directory(fd)? };
+        let dir = if path.first() == Some(&b'/') { self.held_root()? } else { self.directory(fd)? };
         Ok(From { dir, bounds: ResolveFlags::empty() })
+    }
+
+    /// A directory of the caller's that is in the view.
+    pub(super) fn directory(&self, fd: i32) -> rustix::io::Result<OwnedFd> {
+        let dir = self.caller.directory(fd)?;
+        let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&dir)?.st_mode) == FileType::Directory;
+        match is_directory {
+            false => Err(Errno::NOTDIR),
+            true if self.mounts.hold(dir.as_fd())? => Ok(dir),
+            true => Err(Errno::ACCESS),
+        }
     }
 
     fn held_root(&self) -> rustix::io::Result<OwnedFd> {
@@ -147,7 +158,10 @@ impl Resolver<'_> {
             other => other?,
         };
         let mut place = Place { at: AbsPath::root(), dir, name: name.to_vec(), slash, links, prefix: prefix.to_vec() };
-        let mut at = place_of(place.dir.as_fd())?;
+        let mut at = match place_of(place.dir.as_fd()) {
+            Err(Errno::NAMETOOLONG) => self.far_above(place.dir.as_fd())?,
+            other => other?,
+        };
         if is_of_processes(&at) {
             place.dir = self.walk(from, prefix)?;
             at = place_of(place.dir.as_fd())?;
@@ -155,6 +169,32 @@ impl Resolver<'_> {
         // What is reached from nowhere has no name that a rule could speak of.
         place.at = AbsPath::lexical(&at).map_err(|_| Errno::ACCESS)?;
         Ok(place)
+    }
+
+    /// Of a directory whose path is longer than any path can be: one above it that has a path. Rules about what is between the
+    /// two cannot be asked, so it must be the session's own, where there are none.
+    fn far_above(&self, dir: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
+        let mut above = rustix::fs::openat(dir, c"..", HOLD | OFlags::DIRECTORY, Mode::empty())?;
+        for _ in 0..MOST_DEEP {
+            match place_of(above.as_fd()) {
+                Err(Errno::NAMETOOLONG) => {}
+                Ok(path) => {
+                    let is_own = |path| {
+                        let because = self.surface.decide(path, Access::Write).because;
+                        let own = [Role::Scratch, Role::Private, Role::Cache].map(Effect::Write);
+                        matches!(because, Because::Rule(rule) if own.contains(&rule.effect))
+                    };
+                    return if AbsPath::lexical(&path).as_ref().is_ok_and(is_own) {
+                        Ok(path)
+                    } else {
+                        Err(Errno::NAMETOOLONG)
+                    };
+                }
+                Err(errno) => return Err(errno),
+            }
+            above = rustix::fs::openat(&above, c"..", HOLD | OFlags::DIRECTORY, Mode::empty())?;
+        }
+        Err(Errno::NAMETOOLONG)
     }
 
     fn open_prefix(&self, from: &From, prefix: &[u8]) -> rustix::io::Result<OwnedFd> {
@@ -226,7 +266,7 @@ impl Resolver<'_> {
         loop {
             if place.name.is_empty() {
                 // What a descriptor leads to.
-                return Target::of(rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)?);
+                return self.opened(rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)?);
             }
             let name = c_string(&place.name)?;
             let fd = rustix::fs::openat(&place.dir, name.as_c_str(), HOLD | OFlags::NOFOLLOW, Mode::empty())?;
@@ -250,7 +290,21 @@ impl Resolver<'_> {
 
     /// What a descriptor of the caller's stands for.
     pub(super) fn held(&self, fd: i32) -> rustix::io::Result<Target> {
-        Target::of(self.caller.directory(fd)?)
+        self.opened(self.caller.directory(fd)?)
+    }
+
+    /// What a descriptor leads to. What is a file must be in the view, so that its path is what rules speak of.
+    fn opened(&self, fd: OwnedFd) -> rustix::io::Result<Target> {
+        let (status, path) = (rustix::fs::fstat(&fd)?, AbsPath::lexical(&place_of(fd.as_fd())?).ok());
+        let is_anonymous = matches!(FileType::from_raw_mode(status.st_mode), FileType::Fifo | FileType::Socket);
+        if path.is_none() && is_anonymous || self.mounts.is_memory(status.st_dev) {
+            return Ok(Target { fd, status, path: None });
+        }
+        if path.is_none() || !self.mounts.hold(fd.as_fd())? {
+            Err(Errno::ACCESS)
+        } else {
+            Ok(Target { fd, status, path })
+        }
     }
 
     /// Walks to a directory by hand, for paths that lead through `/proc`.
@@ -312,7 +366,9 @@ impl Resolver<'_> {
         if !is_own || process == 1 {
             return Err(Errno::ACCESS);
         }
-        rustix::fs::openat(dir, name.as_c_str(), HOLD, Mode::empty())
+        let held = rustix::fs::openat(dir, name.as_c_str(), HOLD, Mode::empty())?;
+        let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode) == FileType::Directory;
+        if is_directory && !self.mounts.hold(held.as_fd())? { Err(Errno::ACCESS) } else { Ok(held) }
     }
 }
 

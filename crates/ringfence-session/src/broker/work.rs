@@ -73,7 +73,8 @@ impl<'w, 's> Work<'w, 's> {
         (id, call): (u64, &'static str),
         domain: Option<Domain>,
     ) -> Self {
-        let resolver = Resolver { caller, root: broker.root() };
+        let (root, surface, mounts) = (broker.root(), broker.judge.surface(), &broker.mounts);
+        let resolver = Resolver { caller, root, surface, mounts };
         Self { broker, caller, resolver, id, call, domain, hold: Hold::None, answered: None }
     }
 

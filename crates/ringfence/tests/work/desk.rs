@@ -48,6 +48,11 @@ pub(crate) fn report_skip(what: &str) {
 }
 
 impl Desk {
+    /// Of whoever runs the tests.
+    pub(crate) fn of_the_caller() -> Self {
+        Self::new(Who::Caller)
+    }
+
     fn new(who: Who) -> Self {
         let world = World::open_to_all(env!("CARGO_BIN_EXE_ringfence"));
         world.write("home/.gitconfig", GIT_CONFIG);
