@@ -398,6 +398,7 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("symlink", NAMES),
     notify("symlinkat", NAMES),
     notify("truncate", MARKS),
+    notify("umask", "new files get the caller's mask, which is remembered"),
     notify("unlink", NAMES),
     notify("unlinkat", NAMES),
     notify("utime", MARKS),

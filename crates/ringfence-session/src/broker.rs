@@ -14,6 +14,7 @@ mod domain;
 mod git;
 mod judge;
 mod marks;
+mod masks;
 mod mounts;
 mod names;
 mod open;
@@ -23,8 +24,8 @@ pub mod wire;
 mod work;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
 use std::thread::{Builder, Scope};
 
 use ringfence_plan::{Rung, SyscallAction, SyscallRule};
@@ -42,6 +43,7 @@ use crate::start::{BrokerChoice, Order};
 use self::caller::Caller;
 use self::domain::Domains;
 use self::judge::Judge;
+use self::masks::Masks;
 use self::mounts::Mounts;
 use self::request::Calls;
 use self::work::{Reply, Work};
@@ -95,8 +97,9 @@ pub(crate) struct Broker<'s> {
     calls: Calls,
     domains: Domains,
     mounts: Mounts,
+    masks: Masks,
     proc: OwnedFd,
-    root: OwnedFd,
+    root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
     threads: AtomicUsize,
@@ -120,8 +123,9 @@ impl<'s> Broker<'s> {
             calls: Calls::new(),
             domains: Domains::new(),
             mounts: Mounts::new(),
+            masks: Masks::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
-            root: rustix::fs::open(c"/", held, Mode::empty())?,
+            root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
             threads: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
@@ -217,8 +221,8 @@ impl<'s> Broker<'s> {
         self.listener.as_fd()
     }
 
-    fn root(&self) -> BorrowedFd<'_> {
-        self.root.as_fd()
+    fn root(&self) -> &Arc<OwnedFd> {
+        &self.root
     }
 }
 

@@ -174,6 +174,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     symlinkat: libc::SYS_symlinkat,
     syslog: libc::SYS_syslog,
     truncate: libc::SYS_truncate,
+    umask: libc::SYS_umask,
     umount2: libc::SYS_umount2,
     #[cfg(target_arch = "x86_64")]
     unlink: libc::SYS_unlink,

@@ -186,7 +186,7 @@ impl Work<'_, '_> {
             }
             Err(Errno::LOOP) if !opening.has(OFlags::NOFOLLOW) && is_link(place) => Ok(Entry::Link),
             Err(Errno::NXIO | Errno::AGAIN) if waits => {
-                let from = From { dir: rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)?, bounds: ResolveFlags::empty() };
+                let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
                 let again = self.resolver.place(&from, &place.name)?;
                 let target = self.resolver.target(&from, again, Last::Itself)?;
                 if target.kind() == FileType::Symlink {
@@ -218,7 +218,7 @@ impl Work<'_, '_> {
             FileType::Directory => Err(Errno::ISDIR.into()),
             _ if opening.has(OFlags::DIRECTORY) => Err(Errno::NOTDIR.into()),
             _ => {
-                let from = From { dir: rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)?, bounds: ResolveFlags::empty() };
+                let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
                 let again = self.resolver.place(&from, &place.name)?;
                 let target = self.resolver.target(&from, again, Last::Itself)?;
                 self.open_held(&target, opening).map(Entry::Done)
@@ -365,7 +365,7 @@ impl Work<'_, '_> {
         // From the kernel's short form.
         let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
         let line = (136..144).contains(&major).then(|| (major - 136) * 256 + minor).ok_or(Errno::NXIO)?;
-        let from = From { dir: rustix::io::fcntl_dupfd_cloexec(self.resolver.root, 3)?, bounds: ResolveFlags::empty() };
+        let from = From { dir: self.resolver.root.clone(), bounds: ResolveFlags::empty() };
         let place = self.resolver.place(&from, format!("/dev/pts/{line}").as_bytes())?;
         let target = self.resolver.target(&from, place, Last::Itself)?;
         let is_it = target.status.st_rdev == rustix::fs::makedev(major as u32, minor as u32);

@@ -104,7 +104,9 @@ pub(super) enum Request {
         name: u64,
         at_flags: u32,
     },
-    /// Not about files: the caller gives up rights.
+    /// Not about files: the mask for new ones changes.
+    Umask,
+    /// Nor this: the caller gives up rights.
     Restrict {
         ruleset: i32,
         flags: u32,
@@ -210,6 +212,7 @@ static READINGS: &[(&str, Reading)] = &[
     ("symlink", |a| Request::Symlink { target: a[0], file: here(a[1]) }),
     ("symlinkat", |a| Request::Symlink { target: a[0], file: at(a[1], a[2]) }),
     ("truncate", |a| Request::Truncate { file: here(a[0]), length: a[1].cast_signed() }),
+    ("umask", |_| Request::Umask),
     ("unlink", |a| Request::Unlink { file: here(a[0]), flags: 0 }),
     ("unlinkat", |a| Request::Unlink { file: at(a[0], a[1]), flags: low(a[2]) }),
     ("utime", |a| Request::Touch { file: here(a[0]), times: Times::Seconds(a[1]), flags: 0 }),

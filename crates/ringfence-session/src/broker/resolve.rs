@@ -9,6 +9,7 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use ringfence_surface::{AbsPath, Access, Because, Effect, Role, Surface};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
@@ -27,7 +28,7 @@ const HOLD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// Where a path begins: a directory, and what bounds the way from it.
 #[derive(Debug)]
 pub(super) struct From {
-    pub(super) dir: OwnedFd,
+    pub(super) dir: Arc<OwnedFd>,
     /// Of openat2 only.
     pub(super) bounds: ResolveFlags,
 }
@@ -35,7 +36,7 @@ pub(super) struct From {
 /// A directory that is held, and a name in it that nobody has looked at.
 #[derive(Debug)]
 pub(super) struct Place {
-    pub(super) dir: OwnedFd,
+    pub(super) dir: Arc<OwnedFd>,
     /// Where that directory is.
     pub(super) at: AbsPath,
     pub(super) name: Vec<u8>,
@@ -110,7 +111,7 @@ impl Target {
 pub(super) struct Resolver<'b> {
     pub(super) caller: Caller<'b>,
     /// `/`.
-    pub(super) root: BorrowedFd<'b>,
+    pub(super) root: &'b Arc<OwnedFd>,
     pub(super) surface: &'b Surface,
     pub(super) mounts: &'b Mounts,
 }
@@ -118,23 +119,15 @@ pub(super) struct Resolver<'b> {
 impl Resolver<'_> {
     /// Where a path of the caller's begins.
     pub(super) fn from(&self, fd: i32, path: &[u8]) -> rustix::io::Result<From> {
-        let dir = if path.first() == Some(&b'/') { self.held_root()? } else { self.directory(fd)? };
+        let dir = if path.first() == Some(&b'/') { self.root.clone() } else { self.directory(fd)? };
         Ok(From { dir, bounds: ResolveFlags::empty() })
     }
 
     /// A directory of the caller's that is in the view.
-    pub(super) fn directory(&self, fd: i32) -> rustix::io::Result<OwnedFd> {
+    pub(super) fn directory(&self, fd: i32) -> rustix::io::Result<Arc<OwnedFd>> {
         let dir = self.caller.directory(fd)?;
-        let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&dir)?.st_mode) == FileType::Directory;
-        match is_directory {
-            false => Err(Errno::NOTDIR),
-            true if self.mounts.hold(dir.as_fd())? => Ok(dir),
-            true => Err(Errno::ACCESS),
-        }
-    }
-
-    fn held_root(&self) -> rustix::io::Result<OwnedFd> {
-        rustix::io::fcntl_dupfd_cloexec(self.root, 3)
+        // What is no directory is found to be none on the way.
+        if self.mounts.hold(dir.as_fd())? { Ok(Arc::new(dir)) } else { Err(Errno::ACCESS) }
     }
 
     /// The directory that a path names something in, and that name.
@@ -197,16 +190,16 @@ impl Resolver<'_> {
         Err(Errno::NAMETOOLONG)
     }
 
-    fn open_prefix(&self, from: &From, prefix: &[u8]) -> rustix::io::Result<OwnedFd> {
+    fn open_prefix(&self, from: &From, prefix: &[u8]) -> rustix::io::Result<Arc<OwnedFd>> {
         if prefix.is_empty() {
-            return rustix::io::fcntl_dupfd_cloexec(&from.dir, 3);
+            return Ok(from.dir.clone());
         }
         let bounds = from.bounds | ResolveFlags::NO_MAGICLINKS;
         // Bounded walks begin again when something was renamed meanwhile.
         for _ in 0..64 {
             match rustix::fs::openat2(&from.dir, prefix, HOLD | OFlags::DIRECTORY, Mode::empty(), bounds) {
                 Err(Errno::AGAIN) => {}
-                other => return other,
+                other => return other.map(Arc::new),
             }
         }
         Err(Errno::AGAIN)
@@ -237,13 +230,13 @@ impl Resolver<'_> {
             let whole = if is_absolute { text } else { [place.prefix.as_slice(), &text].concat() };
             return self.place_after(from, &whole, links);
         }
-        let dir = if is_absolute { self.held_root()? } else { rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)? };
+        let dir = if is_absolute { self.root.clone() } else { place.dir.clone() };
         self.place_after(&From { dir, bounds: from.bounds }, &text, links)
     }
 
     /// A link in `/proc`, at the end of a path. Those that are text mean the caller.
     fn follow_of_process(&self, bound: &From, place: &Place, name: &CString) -> rustix::io::Result<Place> {
-        let from = From { dir: rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)?, bounds: ResolveFlags::empty() };
+        let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
         if let Some(text) = self.own_name(&place.at, name.as_bytes())? {
             return self.place_after(&from, &text, place.links + 1);
         }
@@ -257,7 +250,14 @@ impl Resolver<'_> {
         // One that leads to what is open: the place is what it leads to, and has no further name.
         let held = self.open_of_process(&place.dir, &place.at, name)?;
         let at = AbsPath::lexical(&place_of(held.as_fd())?).unwrap_or_else(|_| AbsPath::root());
-        Ok(Place { dir: held, at, name: Vec::new(), slash: place.slash, links: place.links + 1, prefix: Vec::new() })
+        Ok(Place {
+            dir: Arc::new(held),
+            at,
+            name: Vec::new(),
+            slash: place.slash,
+            links: place.links + 1,
+            prefix: Vec::new(),
+        })
     }
 
     /// What stands at a place, held.
@@ -308,10 +308,10 @@ impl Resolver<'_> {
     }
 
     /// Walks to a directory by hand, for paths that lead through `/proc`.
-    fn walk(&self, from: &From, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-        let mut here = rustix::io::fcntl_dupfd_cloexec(&from.dir, 3)?;
+    fn walk(&self, from: &From, path: &[u8]) -> rustix::io::Result<Arc<OwnedFd>> {
+        let mut here = from.dir.clone();
         if path.first() == Some(&b'/') {
-            here = self.held_root()?;
+            here = self.root.clone();
         }
         let mut left: Vec<Vec<u8>> = names(path);
         let mut links = 0;
@@ -319,7 +319,7 @@ impl Resolver<'_> {
             let c_name = c_string(&name)?;
             let next = rustix::fs::openat(&here, c_name.as_c_str(), HOLD | OFlags::NOFOLLOW, Mode::empty())?;
             match FileType::from_raw_mode(rustix::fs::fstat(&next)?.st_mode) {
-                FileType::Directory => here = next,
+                FileType::Directory => here = Arc::new(next),
                 FileType::Symlink => {
                     links += 1;
                     if links > MOST_LINKS {
@@ -330,13 +330,13 @@ impl Resolver<'_> {
                     let text = match self.own_name(&at, &name)? {
                         Some(text) if is_of_processes => text,
                         _ if is_of_processes && !is_text(&at, &name) => {
-                            here = self.open_of_process(&here, &at, &c_name)?;
+                            here = Arc::new(self.open_of_process(&here, &at, &c_name)?);
                             continue;
                         }
                         _ => rustix::fs::readlinkat(&here, c_name.as_c_str(), Vec::new())?.into_bytes(),
                     };
                     if text.first() == Some(&b'/') {
-                        here = self.held_root()?;
+                        here = self.root.clone();
                     }
                     left.extend(names(&text));
                 }

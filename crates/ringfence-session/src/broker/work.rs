@@ -117,6 +117,10 @@ impl<'w, 's> Work<'w, 's> {
                 self.set_xattr_at(file, at_flags, name, (arguments, size))
             }
             Request::RemoveXattr { file, name, at_flags } => self.remove_xattr(file, name, at_flags),
+            Request::Umask => {
+                self.broker.masks.change();
+                Ok(Reply::Continue)
+            }
             Request::Restrict { ruleset, flags } => {
                 // It may take long, and is about no file.
                 self.hold = Hold::None;
@@ -159,7 +163,7 @@ impl<'w, 's> Work<'w, 's> {
 
     /// New files get the caller's mask.
     pub(super) fn take_mask(&self) -> Result<(), Stop> {
-        rustix::process::umask(self.caller.umask()?);
+        rustix::process::umask(self.broker.masks.of(&self.caller)?);
         Ok(())
     }
 
