@@ -10,6 +10,7 @@ pub mod alive;
 mod arguments;
 pub mod audit;
 mod beneath;
+pub mod broker;
 mod bwrap;
 mod bytes;
 pub mod call;
