@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
-pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
+pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs};
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
