@@ -8,6 +8,7 @@
 //! that were not synced yet. Nothing here is secret from, or safe from, the user whose audit it is: somebody with the user's
 //! rights could write the whole chain anew. Whoever wants to notice that keeps a number and its hash elsewhere.
 
+mod follow;
 mod log;
 mod read;
 mod verify;
@@ -22,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 use crate::text::{Bytes, hex};
 use crate::violations::Counted;
 
+pub use follow::Follow;
 pub use read::{Query, Stored};
 pub use verify::{Known, Report};
 
@@ -246,6 +248,14 @@ impl Audit {
     /// When it cannot be read.
     pub fn query(&self, query: &Query) -> io::Result<(Vec<Stored>, usize)> {
         read::query(&self.dir, query)
+    }
+
+    /// What happens from the line after this one on; without one, from now on.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn follow(&self, after: Option<u64>) -> io::Result<Follow> {
+        Follow::from(&self.dir, after)
     }
 }
 

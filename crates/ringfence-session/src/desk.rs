@@ -26,7 +26,7 @@ use crate::given;
 use crate::live::{Change, LiveError, LiveView, Place};
 use crate::store::{About, Grants, Past, Session};
 use crate::terminal::{Aside, Asked, Lifeline, Screen};
-use crate::text::{Bytes, hex, now_ms};
+use crate::text::{Bytes, is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
 use crate::walk::os_path;
@@ -75,6 +75,8 @@ pub struct Desk {
     count: Option<Instant>,
     view: Option<LiveView>,
     grants: Vec<Grant>,
+    /// How many grants there were: each has a number of its own.
+    numbered: u64,
     work: Option<Work>,
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
@@ -144,7 +146,8 @@ impl Desk {
         let mut clients = Clients::new()?;
         let mut token = String::new();
         if control == Control::Socket {
-            token = new_token(session.dir())?;
+            token = new_token()?;
+            keep_token(session.dir(), &token)?;
             clients.listen(session.dir())?;
         }
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
@@ -169,6 +172,7 @@ impl Desk {
             count: None,
             view: None,
             grants: Vec::new(),
+            numbered: 0,
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
@@ -364,7 +368,9 @@ impl Desk {
         let place = Place { path: path.clone(), id, masked: masked.ok_or_else(|| plain("not a path"))? };
         let change = view.attach(&place).map_err(|cause| (cause.to_string(), None))?;
         let (until, until_ms) = end_of(for_ms);
-        let given = Given { path: Bytes::new(path.as_bytes()), access: "read".into(), since_ms: now_ms(), until_ms };
+        self.numbered += 1;
+        let (n, since_ms) = (self.numbered, now_ms());
+        let given = Given { n, path: Bytes::new(path.as_bytes()), access: "read".into(), since_ms, until_ms };
         self.begin(change, Some(client), Doing::Attach(Grant { given, path, until }));
         Ok(())
     }
@@ -538,20 +544,10 @@ impl Aside for Desk {
 }
 
 /// Something that only those know who can read what ringfence keeps.
-fn new_token(dir: &AbsPath) -> io::Result<String> {
-    let mut random = [0; 16];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let token = hex(&random);
+fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
-    io::Write::write_all(&mut file, token.as_bytes())?;
-    Ok(token)
-}
-
-/// Takes as long for the first byte that differs as for the last.
-fn is_same(one: &str, other: &str) -> bool {
-    let differs = one.bytes().zip(other.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
-    one.len() == other.len() && differs == 0
+    io::Write::write_all(&mut file, token.as_bytes())
 }
 
 fn grant_event(given: &Given) -> What {

@@ -126,6 +126,7 @@ mod tests {
             kind: "k".to_owned(),
             why: "w".to_owned(),
             path: Some(Bytes::new(b"/x")),
+            remedy: None,
         }
     }
 

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
 pub(crate) use sessions::{
-    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ViolationsArgs,
+    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs, ViolationsArgs,
 };
 
 /// What each exit code means.
@@ -66,6 +66,7 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),

@@ -133,6 +133,9 @@ pub enum Answer {
 /// Something that was given to a running session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
+    /// Its number, which no other grant of the session has or will have.
+    #[serde(default)]
+    pub n: u64,
     /// Which place.
     pub path: Bytes,
     /// `read`.

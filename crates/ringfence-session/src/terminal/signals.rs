@@ -50,11 +50,18 @@ impl Signals {
         self.before
     }
 
-    pub(super) fn fd(&self) -> &OwnedFd {
+    /// Readable when one waits.
+    #[must_use]
+    pub fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
-    pub(super) fn next(&self) -> io::Result<Option<Signal>> {
+    /// The next one that waits.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn next(&self) -> io::Result<Option<Signal>> {
         pty::next_signal(self.fd.as_fd())
     }
 }

@@ -128,6 +128,17 @@ pub(crate) struct ModeArgs {
     pub(crate) json: bool,
 }
 
+/// Show and change the sessions over HTTP, on loopback and over a unix socket
+///
+/// Only with the token, which is made anew at each start: it is in the URL that is printed, and in the file `serve/token` of
+/// ringfence's state. No session needs this, and none ends with it.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Listen on this port of 127.0.0.1; without it, on any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+}
+
 /// Print what happened in all sessions, or check that nothing of it was changed
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -27,6 +27,21 @@ pub(crate) mod exec {
     }
 }
 
+/// `ringfence serve`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod serve {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::ServeArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &ServeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let ServeArgs { port: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence statusline`.
 pub(crate) mod statusline {
     use std::process::ExitCode;

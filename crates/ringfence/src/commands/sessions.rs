@@ -19,8 +19,8 @@ use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
 pub(crate) use audit::{audit, logs};
-pub(crate) use grant::{grant, revoke};
-pub(crate) use list::{ps, show};
+pub(crate) use grant::{Want, give, grant, revoke};
+pub(crate) use list::{Row, ps, row, rows, show};
 pub(crate) use violations::violations;
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.

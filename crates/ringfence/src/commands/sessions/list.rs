@@ -18,11 +18,14 @@ use crate::wire::SCHEMA;
 
 /// A session in JSON.
 #[derive(Debug, Serialize)]
-struct Row {
-    id: String,
+pub(crate) struct Row {
+    pub(crate) id: String,
     state: &'static str,
+    /// How its fence is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<About>,
+    sandbox: Option<Sandbox>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<About>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,21 +44,68 @@ struct Row {
     paused: Option<String>,
 }
 
+/// How a session's fence is.
+#[derive(Debug, Serialize)]
+struct Sandbox {
+    /// How it was built.
+    backend: String,
+    /// `whole`, `short` where something that was asked for does not hold, `none` where there is no fence.
+    status: &'static str,
+    /// What does not hold, in words.
+    shortfalls: Vec<String>,
+}
+
+impl Sandbox {
+    fn of(about: &About) -> Self {
+        let status = match about.rung.as_str() {
+            "none" => "none",
+            _ if about.shortfalls.is_empty() => "whole",
+            _ => "short",
+        };
+        Self { backend: about.rung.clone(), status, shortfalls: about.shortfalls.clone() }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Answered {
     schema: u32,
     sessions: Vec<Row>,
 }
 
-pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
+/// The sessions that run, and if asked for those that have ended.
+pub(crate) fn rows(all: bool) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for state in states()? {
         let read = |source| Failure::Read { path: os_path(&state).into(), source };
         rows.extend(store::sessions(&state).map_err(read)?.into_iter().map(|live| running(live.id, live.about)));
-        if args.all {
+        if all {
             rows.extend(store::past(&state).map_err(read)?.0.into_iter().map(ended));
         }
     }
+    Ok(rows)
+}
+
+/// One session, and what was given to it, if it runs and its supervisor says so.
+pub(crate) fn row(found: Found) -> Row {
+    match found {
+        Found::Past(past) => ended(*past),
+        Found::Live(live) => {
+            let now = ask(&live, Verb::Status {}).ok();
+            let mut row = running(live.id, live.about);
+            if let Some(Answer::Status { grants, stopped, denied, paused, .. }) = now {
+                (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));
+                (row.denied, row.paused) = (Some(denied), paused);
+            }
+            if row.paused.is_some() {
+                row.state = "paused";
+            }
+            row
+        }
+    }
+}
+
+pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
+    let rows = rows(args.all)?;
     if args.json {
         print_json(&Answered { schema: SCHEMA, sessions: rows })?;
         return Ok(ExitCode::SUCCESS);
@@ -70,21 +120,7 @@ pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
-    let row = match any(&args.session)?.1 {
-        Found::Past(past) => ended(*past),
-        Found::Live(live) => {
-            let now = ask(&live, Verb::Status {}).ok();
-            let mut row = running(live.id, live.about);
-            if let Some(Answer::Status { grants, stopped, denied, paused, .. }) = now {
-                (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));
-                (row.denied, row.paused) = (Some(denied), paused);
-            }
-            if row.paused.is_some() {
-                row.state = "paused";
-            }
-            row
-        }
-    };
+    let row = row(any(&args.session)?.1);
     if args.json {
         print_json(&Answered { schema: SCHEMA, sessions: vec![row] })?;
     } else {
@@ -98,9 +134,11 @@ fn running(id: String, about: std::io::Result<About>) -> Row {
         Ok(about) => (Some(about), None),
         Err(cause) => (None, Some(cause.to_string())),
     };
+    let sandbox = session.as_ref().map(Sandbox::of);
     Row {
         id,
         state: "running",
+        sandbox,
         session,
         ended_ms: None,
         code: None,
@@ -116,6 +154,7 @@ fn ended(past: Past) -> Row {
     Row {
         id: past.about.id.clone(),
         state: if past.code.is_some() { "ended" } else { "killed" },
+        sandbox: Some(Sandbox::of(&past.about)),
         session: Some(past.about),
         ended_ms: Some(past.ended_ms),
         code: past.code,
