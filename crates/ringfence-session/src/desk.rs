@@ -3,6 +3,7 @@
 //! It is attended to between everything else that a supervisor does, a little at a time: nobody who talks to it is waited for,
 //! and what may take long is done by another process.
 
+mod approvals;
 mod clients;
 mod events;
 mod hold;
@@ -21,17 +22,18 @@ use ringfence_surface::policy::Watch;
 use rustix::event::EventfdFlags;
 use rustix::process::{Signal, WaitOptions};
 
+use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
 use crate::live::{Change, LiveError, LiveView, Place};
 use crate::store::{About, Grants, Past, Session};
-use crate::terminal::{Aside, Asked, Lifeline, Screen};
+use crate::terminal::{Aside, Asked, Key, Lifeline, Prompt, Screen};
 use crate::text::{Bytes, is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
 use crate::walk::os_path;
 
-use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
+use self::clients::{BELL, BROKER, CHANGE, Clients, Heard, VERDICTS};
 use self::events::Notices;
 use self::hold::Held;
 use self::watchdog::Watchdog;
@@ -91,6 +93,10 @@ pub struct Desk {
     held: Option<Held>,
     /// Lines for the user.
     notices: Notices,
+    /// What waits for an answer.
+    queue: Queue,
+    /// Where the broker tells what it refused, and hears answers.
+    broker: Option<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -116,6 +122,15 @@ enum Doing {
     Detach { path: AbsPath, why: &'static str },
 }
 
+/// What a supervisor does by itself.
+#[derive(Debug, Clone)]
+pub struct Ways {
+    /// The watches of the policy, each with where it was written.
+    pub watches: Vec<(Watch, String)>,
+    /// How long something that is denied waits for the user's answer; nothing waits where it is none.
+    pub ask: Option<Duration>,
+}
+
 /// Is it attended to?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
@@ -130,13 +145,7 @@ impl Desk {
     ///
     /// # Errors
     /// When it cannot be written down: a session of which nothing is known does not run.
-    pub fn open(
-        session: &Session,
-        about: About,
-        receipt: What,
-        control: Control,
-        watches: Vec<(Watch, String)>,
-    ) -> io::Result<Self> {
+    pub fn open(session: &Session, about: About, receipt: What, control: Control, ways: Ways) -> io::Result<Self> {
         let audit = Audit::of(session.state());
         about.write(session.dir())?;
         let (path, command) = (about.project.clone(), about.command.clone());
@@ -178,10 +187,12 @@ impl Desk {
             asked: Asked::Nothing,
             ended_by: None,
             verdicts,
-            watchdog: Watchdog::new(watches),
+            watchdog: Watchdog::new(ways.watches),
             lifeline: None,
             held: None,
             notices: Notices::new(),
+            queue: Queue::new(ways.ask),
+            broker: None,
         })
     }
 
@@ -289,6 +300,11 @@ impl Desk {
             }
             Verb::Pause {} => self.pause("asked for").map_or_else(|why| refused(&why, None), |()| Answer::Done),
             Verb::Resume {} => self.resume().map_or_else(|why| refused(&why, None), |()| Answer::Done),
+            Verb::Approvals {} => self.approvals(),
+            Verb::Approve { id, scope } => {
+                self.approve(id, scope).map_or_else(|why| refused(&why, None), |()| Answer::Done)
+            }
+            Verb::Deny { id } => self.deny(id).map_or_else(|why| refused(&why, None), |()| Answer::Done),
             Verb::Subscribe {} => {
                 self.clients.subscribe(client);
                 Answer::Done
@@ -508,7 +524,7 @@ impl Aside for Desk {
         let expires = self.grants.iter().filter(|_| self.work.is_none()).filter_map(|grant| grant.until).min();
         let work = self.work.as_ref().map(|work| work.until);
         let done = (!self.done.is_empty()).then_some(now + Duration::from_millis(20));
-        [waits, expires, work, done, self.again, self.sync, self.count].into_iter().flatten().min()
+        [waits, expires, work, done, self.again, self.sync, self.count, self.queue.next()].into_iter().flatten().min()
     }
 
     fn attend(&mut self) -> Asked {
@@ -516,11 +532,13 @@ impl Aside for Desk {
             match heard {
                 Heard::Own(BELL) => self.stopped(),
                 Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(BROKER) => self.broker_said(),
                 Heard::Own(_) | Heard::Client => {}
             }
         }
         self.look();
         self.collect();
+        self.expire_questions();
         if self.work.is_none() {
             self.expire();
         }
@@ -540,6 +558,14 @@ impl Aside for Desk {
 
     fn notice(&mut self, screen: Screen) -> Option<String> {
         self.notices.next(screen)
+    }
+
+    fn question(&self) -> Option<Prompt> {
+        self.prompt()
+    }
+
+    fn reply(&mut self, id: u64, key: Key) {
+        self.replied(id, key);
     }
 }
 

@@ -27,7 +27,8 @@ const LISTENER: u64 = 0;
 pub(super) const BELL: u64 = 1;
 pub(super) const CHANGE: u64 = 2;
 pub(super) const VERDICTS: u64 = 3;
-const FIRST: u64 = 4;
+pub(super) const BROKER: u64 = 4;
+const FIRST: u64 = 5;
 
 #[derive(Debug)]
 pub(super) struct Clients {

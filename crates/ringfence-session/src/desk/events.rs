@@ -35,8 +35,16 @@ impl Desk {
 
     /// What the hook has said since it was last asked, as it said it.
     pub(super) fn judged(&mut self) {
-        while let Some(said) = self.verdicts.as_mut().and_then(Verdicts::next) {
+        while let Some((said, end)) = self.verdicts.as_mut().and_then(Verdicts::next) {
             self.passed_over();
+            if let Some(line) = &said.ask {
+                // Without an end nobody hears the answer.
+                if let Some(end) = end {
+                    let why = said.why.clone();
+                    self.hook_asks(line.clone(), why, end);
+                }
+                continue;
+            }
             if let Some(violation) = Violation::of_verdict(&said) {
                 // The verdict itself is what is written down.
                 let told = self.stream.note(violation, 1);

@@ -493,9 +493,8 @@ fn credentials_stay_outside() {
 /// K16: every file adds watches, also one that nobody has trusted, and none takes one away.
 #[test]
 fn k16_watches_add_up() {
-    let watch = |count: u32, then: &str| {
-        format!("[[watch]]\nwhen = {{ denied = \">{count} in 1m\" }}\nthen = \"{then}\"\n")
-    };
+    let watch =
+        |count: u32, then: &str| format!("[[watch]]\nwhen = {{ denied = \">{count} in 1m\" }}\nthen = \"{then}\"\n");
     let answers = Host::new()
         .managed(&watch(50, "stop"))
         .user(&watch(20, "pause"))
