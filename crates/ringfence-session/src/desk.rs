@@ -3,7 +3,9 @@
 //! It is attended to between everything else that a supervisor does, a little at a time: nobody who talks to it is waited for,
 //! and what may take long is done by another process.
 
+mod calls;
 mod clients;
+mod spawn;
 mod wire;
 
 use std::io;
@@ -26,9 +28,14 @@ use crate::text::{Bytes, is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::walk::os_path;
 
-use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
+use self::calls::Calls;
+use self::clients::{BELL, CALLS, CHANGE, Clients, Door, Heard, VERDICTS};
 
-pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
+pub use self::spawn::{Asked as AskedCall, Spawned};
+pub use self::wire::{
+    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Masked, Reply, Request,
+    VERSION, Verb,
+};
 pub(crate) use self::wire::{SOCKET, TOKEN};
 
 /// What happened is on the disk after this time.
@@ -70,6 +77,10 @@ pub struct Desk {
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
     asked: Asked,
+    /// Commands that others have asked for.
+    calls: Calls,
+    /// What those inside who may ask for commands know.
+    inside: Option<String>,
     /// Where the hook of an agent's client says what it refused.
     verdicts: Option<Verdicts>,
 }
@@ -98,10 +109,12 @@ enum Doing {
 }
 
 /// Is it attended to?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     /// Others can talk to it.
     Socket,
+    /// And those inside who know this can ask for calls.
+    AlsoInside(String),
     /// Nobody would answer: it only writes down what happens.
     None,
 }
@@ -120,11 +133,18 @@ impl Desk {
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
         let mut token = String::new();
-        if control == Control::Socket {
+        if control != Control::None {
             token = new_token()?;
             keep_token(session.dir(), &token)?;
             clients.listen(session.dir())?;
         }
+        let inside = match control {
+            Control::AlsoInside(token) => {
+                clients.listen_inside(&given::dir(session.dir()), about.user)?;
+                Some(token)
+            }
+            Control::Socket | Control::None => None,
+        };
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
         if let Some(verdicts) = &verdicts {
             clients.watch(verdicts.fd(), VERDICTS)?;
@@ -150,6 +170,8 @@ impl Desk {
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
+            calls: Calls::none(),
+            inside,
             verdicts,
         })
     }
@@ -259,8 +281,13 @@ impl Desk {
     fn answer(&mut self, client: u64, line: &[u8]) {
         let refused =
             |why: &str, hint: Option<&str>| Answer::Refused { why: why.to_owned(), hint: hint.map(str::to_owned) };
+        let door = self.clients.door(client);
+        let token = match door {
+            Door::Control => self.token.as_str(),
+            Door::Inside => self.inside.as_deref().unwrap_or_default(),
+        };
         let request = match serde_json::from_slice::<Request>(line) {
-            Ok(request) if request.v == VERSION && is_same(&request.token, &self.token) => request,
+            Ok(request) if request.v == VERSION && !token.is_empty() && is_same(&request.token, token) => request,
             Ok(request) if request.v == VERSION => {
                 return self.clients.say(client, refused("the token is another one", None));
             }
@@ -270,7 +297,17 @@ impl Desk {
             }
             Err(cause) => return self.clients.say(client, refused(&format!("not a request: {cause}"), None)),
         };
+        if door == Door::Inside && !matches!(request.ask, Verb::Exec { .. }) {
+            return self.clients.say(client, refused("inside, only calls can be asked for", None));
+        }
         let answer = match request.ask {
+            Verb::Exec { order } => match self.calls.begin(&self.clients, &self.about.id, &order, door) {
+                Ok(ends) => {
+                    let ends = ends.each_ref().map(|end| end.as_fd());
+                    return self.clients.say_with(client, Answer::Spawned, &ends);
+                }
+                Err(why) => refused(&why, None),
+            },
             Verb::Status {} => self.status(),
             Verb::Stop {} => {
                 self.asked = Asked::End;
@@ -501,6 +538,7 @@ impl Aside for Desk {
             match heard {
                 Heard::Own(BELL) => self.stopped(),
                 Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }
         }

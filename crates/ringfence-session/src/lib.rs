@@ -13,6 +13,7 @@ mod beneath;
 mod bwrap;
 mod bytes;
 pub mod call;
+pub mod called;
 pub mod capture;
 mod cgroup;
 mod descendants;
