@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -28,6 +29,13 @@ pub const CALLS_VARIABLE: &str = "RINGFENCE_CALLS";
 /// A longer line is nothing of ours.
 pub(super) const MOST_LINE: usize = 1 << 20;
 
+/// Something that only those know who can read what ringfence keeps.
+pub(super) fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
+    io::Write::write_all(&mut file, token.as_bytes())
+}
+
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +56,10 @@ pub enum Verb {
     Status {},
     /// The end of the session.
     Stop {},
+    /// Everything in the session stops.
+    Pause {},
+    /// It goes on.
+    Resume {},
     /// Everything that happens from now on.
     Subscribe {},
     /// A place to read.
@@ -233,8 +245,14 @@ pub enum Answer {
         session: Box<About>,
         /// What was given to it.
         grants: Vec<Given>,
-        /// How many kinds of things were stopped on its way out.
+        /// How many kinds of things were denied to it.
         stopped: usize,
+        /// How often something was denied to it.
+        #[serde(default)]
+        denied: u64,
+        /// Why it is paused, where it is.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        paused: Option<String>,
     },
     /// It was not done.
     Refused {
@@ -247,7 +265,7 @@ pub enum Answer {
     /// Something happened.
     Event {
         /// What.
-        happened: Event,
+        happened: Box<Event>,
     },
 }
 

@@ -42,6 +42,23 @@ pub(crate) struct LogsArgs {
     pub(crate) json: bool,
 }
 
+/// Print what was denied in a session, or in all of them
+///
+/// Each kind of thing once, with how often it was tried, by which rule it was denied, and what would allow it. Also of sessions
+/// that have ended.
+#[derive(Debug, Args)]
+pub(crate) struct ViolationsArgs {
+    /// Its name, or the beginning of it; without it, those of all sessions
+    #[arg(value_name = "SESSION", required_if_eq("follow", "true"))]
+    pub(crate) session: Option<String>,
+    /// Go on until it ends
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Print as JSON, one line for each
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Remove what killed sessions left
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {

@@ -75,7 +75,7 @@ pub(crate) mod sessions {
     use std::path::Path;
     use std::process::ExitCode;
 
-    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
+    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ViolationsArgs};
     use crate::error::Failure;
 
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
@@ -95,6 +95,19 @@ pub(crate) mod sessions {
 
     pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
         show(args)
+    }
+
+    pub(crate) fn pause(args: &OneArgs) -> Result<ExitCode, Failure> {
+        show(args)
+    }
+
+    pub(crate) fn resume(args: &OneArgs) -> Result<ExitCode, Failure> {
+        show(args)
+    }
+
+    pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
+        let ViolationsArgs { session: _, follow: _, json: _ } = args;
+        Err(Failure::NotLinux)
     }
 
     pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {

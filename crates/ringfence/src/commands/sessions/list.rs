@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use ringfence_session::desk::{Answer, Given, Verb};
 use ringfence_session::store::{self, About, Found, Past};
 use ringfence_session::text::now_ms;
+use ringfence_surface::Shown;
 use serde::Serialize;
 
 use super::words::{age, command, moment};
@@ -36,6 +37,11 @@ pub(crate) struct Row {
     grants: Option<Vec<Given>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denied: Option<u64>,
+    /// Why it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<String>,
 }
 
 /// How a session's fence is.
@@ -86,8 +92,12 @@ pub(crate) fn row(found: Found) -> Row {
         Found::Live(live) => {
             let now = ask(&live, Verb::Status {}).ok();
             let mut row = running(live.id, live.about);
-            if let Some(Answer::Status { grants, stopped, .. }) = now {
+            if let Some(Answer::Status { grants, stopped, denied, paused, .. }) = now {
                 (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));
+                (row.denied, row.paused) = (Some(denied), paused);
+            }
+            if row.paused.is_some() {
+                row.state = "paused";
             }
             row
         }
@@ -125,7 +135,19 @@ fn running(id: String, about: std::io::Result<About>) -> Row {
         Err(cause) => (None, Some(cause.to_string())),
     };
     let sandbox = session.as_ref().map(Sandbox::of);
-    Row { id, state: "running", sandbox, session, ended_ms: None, code: None, unknown, grants: None, stopped: None }
+    Row {
+        id,
+        state: "running",
+        sandbox,
+        session,
+        ended_ms: None,
+        code: None,
+        unknown,
+        grants: None,
+        stopped: None,
+        denied: None,
+        paused: None,
+    }
 }
 
 fn ended(past: Past) -> Row {
@@ -139,6 +161,8 @@ fn ended(past: Past) -> Row {
         unknown: None,
         grants: None,
         stopped: Some(past.stopped),
+        denied: None,
+        paused: None,
     }
 }
 
@@ -166,11 +190,15 @@ fn in_words(row: &Row) -> String {
         lines.push(format!("fence     {}", about.rung));
         lines.push(format!("pid       {}", about.pid));
         lines.push(format!("started   {}", moment(about.started_ms)));
+        lines.extend(about.watches.iter().map(|watch| format!("watch     {}", Shown(watch.as_bytes()))));
         lines.extend(about.shortfalls.iter().map(|short| format!("not held  {short}")));
     }
     lines.extend(row.ended_ms.map(|ms| format!("ended     {}", moment(ms))));
     lines.extend(row.code.map(|code| format!("code      {code}")));
-    lines.extend(row.stopped.map(|count| format!("stopped   {count} kinds of things on the way out")));
+    lines.extend(
+        row.stopped.map(|count| format!("stopped   {count} kinds of things; `ringfence violations {}`", row.id)),
+    );
+    lines.extend(row.paused.as_ref().map(|why| format!("paused    {}", Shown(why.as_bytes()))));
     for grant in row.grants.iter().flatten() {
         let until = grant.until_ms.map(|ms| format!(" until {}", moment(ms))).unwrap_or_default();
         lines.push(format!("granted   {} {}{until}", grant.access, grant.path.shown()));
