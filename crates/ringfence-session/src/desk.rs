@@ -8,7 +8,6 @@ mod wire;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use ringfence_egress::Refusals;
@@ -24,12 +23,11 @@ use crate::store::{About, Grants, Past, Session};
 use crate::terminal::{Aside, Asked};
 use crate::text::{Bytes, hex, now_ms};
 use crate::verdicts::Verdicts;
-use crate::walk::os_path;
 
 use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
 
+pub(crate) use self::wire::SOCKET;
 pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
-pub(crate) use self::wire::{SOCKET, TOKEN};
 
 /// What happened is on the disk after this time.
 const SYNC: Duration = Duration::from_secs(1);
@@ -111,15 +109,14 @@ impl Desk {
     /// When it cannot be written down: a session of which nothing is known does not run.
     pub fn open(session: &Session, about: About, receipt: What, control: Control) -> io::Result<Self> {
         let audit = Audit::of(session.state());
-        about.write(session.dir())?;
+        let token = if control == Control::Socket { new_token()? } else { String::new() };
+        about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
         let (path, command) = (about.project.clone(), about.command.clone());
         let start = What::Start { path, command, rung: about.rung.clone(), pid: about.pid };
         let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
-        let mut token = String::new();
         if control == Control::Socket {
-            token = new_token(session.dir())?;
             clients.listen(session.dir())?;
         }
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
@@ -518,14 +515,10 @@ impl Aside for Desk {
 }
 
 /// Something that only those know who can read what ringfence keeps.
-fn new_token(dir: &AbsPath) -> io::Result<String> {
+fn new_token() -> io::Result<String> {
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let token = hex(&random);
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
-    io::Write::write_all(&mut file, token.as_bytes())?;
-    Ok(token)
+    Ok(hex(&random))
 }
 
 /// Takes as long for the first byte that differs as for the last.

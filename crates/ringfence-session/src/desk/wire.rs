@@ -12,14 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::audit::Event;
 use crate::store::About;
 use crate::text::Bytes;
-use crate::walk::os_path;
 
 /// The version of what is said here.
 pub const VERSION: u32 = 1;
 /// The socket in a session's directory.
 pub(crate) const SOCKET: &str = "control";
-/// A file beside it. Landlock alone does not keep a command from the sockets of its own user, and does keep it from this.
-pub(crate) const TOKEN: &str = "token";
 /// A longer line is nothing of ours.
 pub(super) const MOST_LINE: usize = 1 << 20;
 
@@ -153,7 +150,7 @@ impl Connection {
         // By a descriptor: the path may be longer than an address can be.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?;
-        let token = std::fs::read_to_string(os_path(&dir.join(TOKEN)))?;
+        let token = About::token(dir)?;
         let stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", place.as_raw_fd()))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
