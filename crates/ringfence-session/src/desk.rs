@@ -39,12 +39,11 @@ use self::watchdog::Watchdog;
 
 pub(crate) use self::hold::PAUSED;
 pub use self::spawn::{Asked as AskedCall, Spawned};
-use self::wire::keep_token;
+pub(crate) use self::wire::SOCKET;
 pub use self::wire::{
     Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Masked, Reply, Request,
     VERSION, Verb,
 };
-pub(crate) use self::wire::{SOCKET, TOKEN};
 
 /// What happened is on the disk after this time.
 const SYNC: Duration = Duration::from_secs(1);
@@ -150,16 +149,14 @@ impl Desk {
         watches: Vec<(Watch, String)>,
     ) -> io::Result<Self> {
         let audit = Audit::of(session.state());
-        about.write(session.dir())?;
+        let token = if control == Control::None { String::new() } else { new_token()? };
+        about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
         let (path, command) = (about.project.clone(), about.command.clone());
         let start = What::Start { path, command, rung: about.rung.clone(), pid: about.pid };
         let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
-        let mut token = String::new();
         if control != Control::None {
-            token = new_token()?;
-            keep_token(session.dir(), &token)?;
             clients.listen(session.dir())?;
         }
         let inside = match control {

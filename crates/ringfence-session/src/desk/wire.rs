@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -13,14 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::audit::Event;
 use crate::store::About;
 use crate::text::Bytes;
-use crate::walk::os_path;
 
 /// The version of what is said here.
 pub const VERSION: u32 = 1;
 /// The socket in a session's directory.
 pub(crate) const SOCKET: &str = "control";
-/// A file beside it. Landlock alone does not keep a command from the sockets of its own user, and does keep it from this.
-pub(crate) const TOKEN: &str = "token";
 /// The socket by which calls are asked for inside, among what is given to a session that was started so.
 pub const CALLS_SOCKET: &str = "calls";
 /// The variable inside that has its token. A call does not have it, and cannot read it of others: it would be a way back from
@@ -29,20 +25,13 @@ pub const CALLS_VARIABLE: &str = "RINGFENCE_CALLS";
 /// A longer line is nothing of ours.
 pub(super) const MOST_LINE: usize = 1 << 20;
 
-/// Something that only those know who can read what ringfence keeps.
-pub(super) fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
-    io::Write::write_all(&mut file, token.as_bytes())
-}
-
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// [`VERSION`].
     pub v: u32,
-    /// What the file `token` beside the socket says.
+    /// What `session.json` beside the socket says.
     pub token: String,
     /// What is asked for.
     pub ask: Verb,
@@ -302,8 +291,7 @@ impl Connection {
     /// # Errors
     /// When nobody listens there.
     pub fn open(dir: &AbsPath) -> io::Result<Self> {
-        let token = std::fs::read_to_string(os_path(&dir.join(TOKEN)))?;
-        Self::connect(dir, SOCKET, token)
+        Self::connect(dir, SOCKET, About::token(dir)?)
     }
 
     fn connect(dir: &AbsPath, socket: &str, token: String) -> io::Result<Self> {
