@@ -4,15 +4,16 @@
 //! and what may take long is done by another process.
 
 mod approvals;
+mod calls;
 mod clients;
 mod events;
 mod hold;
+mod spawn;
 mod watchdog;
 mod wire;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use ringfence_egress::Refusals;
@@ -31,23 +32,21 @@ use crate::terminal::{Aside, Asked, Key, Lifeline, Prompt, Screen};
 use crate::text::{Bytes, is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
-use crate::walk::os_path;
 
-use self::clients::{BELL, BROKER, CHANGE, Clients, Heard, VERDICTS};
-use self::events::Notices;
+use self::calls::Calls;
+use self::clients::{BELL, BROKER, CALLS, CHANGE, Clients, Door, Heard, VERDICTS};
+use self::events::{AGAIN, Notices, SYNC};
 use self::hold::Held;
 use self::watchdog::Watchdog;
 
 pub(crate) use self::hold::PAUSED;
-pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
-pub(crate) use self::wire::{SOCKET, TOKEN};
+pub use self::spawn::{Asked as AskedCall, Spawned};
+pub(crate) use self::wire::SOCKET;
+pub use self::wire::{
+    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Masked, Reply, Request,
+    VERSION, Verb,
+};
 
-/// What happened is on the disk after this time.
-const SYNC: Duration = Duration::from_secs(1);
-/// When to try again to write down what happened.
-const AGAIN: Duration = Duration::from_millis(250);
-/// More is not kept for later.
-const MOST_PENDING: usize = 10_000;
 /// A change that takes longer is given up.
 const MOST_CHANGE: Duration = Duration::from_secs(5);
 /// More places at once are not given.
@@ -83,6 +82,10 @@ pub struct Desk {
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
     asked: Asked,
+    /// Commands that others have asked for.
+    calls: Calls,
+    /// What those inside who may ask for commands know.
+    inside: Option<String>,
     /// Why the session ends, where that was not asked for.
     ended_by: Option<String>,
     /// Where the hook of an agent's client says what it refused.
@@ -132,10 +135,12 @@ pub struct Ways {
 }
 
 /// Is it attended to?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     /// Others can talk to it.
     Socket,
+    /// And those inside who know this can ask for calls.
+    AlsoInside(String),
     /// Nobody would answer: it only writes down what happens.
     None,
 }
@@ -147,18 +152,23 @@ impl Desk {
     /// When it cannot be written down: a session of which nothing is known does not run.
     pub fn open(session: &Session, about: About, receipt: What, control: Control, ways: Ways) -> io::Result<Self> {
         let audit = Audit::of(session.state());
-        about.write(session.dir())?;
+        let token = if control == Control::None { String::new() } else { new_token()? };
+        about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
         let (path, command) = (about.project.clone(), about.command.clone());
         let start = What::Start { path, command, rung: about.rung.clone(), pid: about.pid };
         let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
-        let mut token = String::new();
-        if control == Control::Socket {
-            token = new_token()?;
-            keep_token(session.dir(), &token)?;
+        if control != Control::None {
             clients.listen(session.dir())?;
         }
+        let inside = match control {
+            Control::AlsoInside(token) => {
+                clients.listen_inside(&given::dir(session.dir()), about.user)?;
+                Some(token)
+            }
+            Control::Socket | Control::None => None,
+        };
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
         if let Some(verdicts) = &verdicts {
             clients.watch(verdicts.fd(), VERDICTS)?;
@@ -185,6 +195,8 @@ impl Desk {
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
+            calls: Calls::none(),
+            inside,
             ended_by: None,
             verdicts,
             watchdog: Watchdog::new(ways.watches),
@@ -249,40 +261,16 @@ impl Desk {
         if self.pending.is_empty() { Ok(()) } else { Err(io::Error::other("the audit could not be written")) }
     }
 
-    /// Something happened: it is told at once, and written down with what else happens in this turn.
-    fn note(&mut self, what: What) {
-        let event = Event::now(&self.about.id, what);
-        self.clients.tell(&Answer::Event { happened: event.clone() });
-        if self.pending.len() < MOST_PENDING {
-            self.pending.push(event);
-        } else {
-            self.lost += 1;
-        }
-    }
-
-    fn flush(&mut self, patience: Patience) {
-        if self.pending.is_empty() {
-            return;
-        }
-        if self.lost > 0 && self.pending.len() >= MOST_PENDING {
-            let why = format!("{} more events could not be written", self.lost);
-            self.pending.push(Event::now(&self.about.id, What::Failed { why }));
-        }
-        match self.audit.append(&self.pending, patience) {
-            Ok(()) => {
-                self.pending.clear();
-                (self.again, self.lost) = (None, 0);
-                self.sync = self.sync.or(Some(Instant::now() + SYNC));
-            }
-            Err(_) => self.again = Some(Instant::now() + AGAIN),
-        }
-    }
-
     fn answer(&mut self, client: u64, line: &[u8]) {
         let refused =
             |why: &str, hint: Option<&str>| Answer::Refused { why: why.to_owned(), hint: hint.map(str::to_owned) };
+        let door = self.clients.door(client);
+        let token = match door {
+            Door::Control => self.token.as_str(),
+            Door::Inside => self.inside.as_deref().unwrap_or_default(),
+        };
         let request = match serde_json::from_slice::<Request>(line) {
-            Ok(request) if request.v == VERSION && is_same(&request.token, &self.token) => request,
+            Ok(request) if request.v == VERSION && !token.is_empty() && is_same(&request.token, token) => request,
             Ok(request) if request.v == VERSION => {
                 return self.clients.say(client, refused("the token is another one", None));
             }
@@ -292,19 +280,28 @@ impl Desk {
             }
             Err(cause) => return self.clients.say(client, refused(&format!("not a request: {cause}"), None)),
         };
+        if door == Door::Inside && !matches!(request.ask, Verb::Exec { .. }) {
+            return self.clients.say(client, refused("inside, only calls can be asked for", None));
+        }
         let answer = match request.ask {
+            Verb::Exec { .. } if self.held.is_some() => refused("the session is paused", None),
+            Verb::Exec { order } => match self.calls.begin(&self.clients, &self.about.id, &order, door) {
+                Ok(ends) => {
+                    let ends = ends.each_ref().map(|end| end.as_fd());
+                    return self.clients.say_with(client, Answer::Spawned, &ends);
+                }
+                Err(why) => refused(&why, None),
+            },
             Verb::Status {} => self.status(),
             Verb::Stop {} => {
                 self.asked = Asked::End;
                 Answer::Done
             }
-            Verb::Pause {} => self.pause("asked for").map_or_else(|why| refused(&why, None), |()| Answer::Done),
-            Verb::Resume {} => self.resume().map_or_else(|why| refused(&why, None), |()| Answer::Done),
-            Verb::Approvals {} => self.approvals(),
-            Verb::Approve { id, scope } => {
-                self.approve(id, scope).map_or_else(|why| refused(&why, None), |()| Answer::Done)
-            }
-            Verb::Deny { id } => self.deny(id).map_or_else(|why| refused(&why, None), |()| Answer::Done),
+            verb @ (Verb::Pause {}
+            | Verb::Resume {}
+            | Verb::Approvals {}
+            | Verb::Approve { .. }
+            | Verb::Deny { .. }) => self.answer_user(&verb),
             Verb::Subscribe {} => {
                 self.clients.subscribe(client);
                 Answer::Done
@@ -498,19 +495,6 @@ impl Desk {
         };
         self.done.retain(is_there);
     }
-
-    /// Has what was written reach the disk, without waiting for it.
-    fn sync(&mut self) {
-        if self.sync.is_none_or(|sync| Instant::now() < sync) {
-            return;
-        }
-        self.sync = None;
-        let audit = self.audit.clone();
-        // A disk that cannot be synced cannot be helped from here.
-        let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || audit.sync());
-        // What was needed to come as far as this is not needed while nothing happens.
-        let _ = ringfence_sys::memory::let_go_of_program();
-    }
 }
 
 impl Aside for Desk {
@@ -533,6 +517,7 @@ impl Aside for Desk {
                 Heard::Own(BELL) => self.stopped(),
                 Heard::Own(VERDICTS) => self.judged(),
                 Heard::Own(BROKER) => self.broker_said(),
+                Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }
         }
@@ -567,13 +552,6 @@ impl Aside for Desk {
     fn reply(&mut self, id: u64, key: Key) {
         self.replied(id, key);
     }
-}
-
-/// Something that only those know who can read what ringfence keeps.
-fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
-    io::Write::write_all(&mut file, token.as_bytes())
 }
 
 fn grant_event(given: &Given) -> What {

@@ -106,7 +106,11 @@ impl First<'_> {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
             Shape::Native(_) | Shape::Walls => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
         };
-        let payload = match process::fork_in_copy(|| report(&errors, program())) {
+        let main = || report(&errors, program());
+        // In our own memory where that is possible: copying it takes longer than all that is left to do.
+        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc;
+        let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
+        let payload = match payload {
             Ok(pid) => pid,
             Err(error) => return report(&errors, failed(FORK, &error)),
         };

@@ -32,7 +32,7 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, Base, ScriptError};
+use crate::script::{self, Base, OwnText, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
@@ -322,8 +322,15 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
+    let mut texts = Vec::new();
     if rung.has_view() {
-        mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
+        texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
+    }
+    if rung == Rung::Bwrap {
+        for OwnText { path, name, content } in texts.drain(..) {
+            write_text(&session.dir().join(name), &content).map_err(|source| PrepareError::Home { source })?;
+            mounts.push(MountOp::Own { path, name: name.to_owned() });
+        }
     }
     if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
         mounts = agent::with_room(mounts, &client.shown, look);
@@ -334,7 +341,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(&mounts, texts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
@@ -481,30 +488,29 @@ fn own_name(surface: &Surface) -> String {
 }
 
 /// Files of the system that the session has its own of.
-fn own_files(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<MountOp>> {
+fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<OwnText>> {
     let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
-    let session = order.session.dir();
-    let mut mounts = Vec::new();
-    let mut put = |path: AbsPath, name: &str, content: &[u8]| {
-        let file = session.join(name);
-        fs::write(os_path(&file), content)?;
-        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
-        mounts.push(MountOp::Own { path, name: name.to_owned() });
-        Ok::<(), io::Error>(())
-    };
+    let mut texts = Vec::new();
     let hosts = AbsPath::root().join("etc/hosts");
     if look.path(&hosts) == PathFact::File {
-        put(hosts, "hosts", &[HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat())?;
+        let content = [HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat();
+        texts.push(OwnText { path: hosts, name: "hosts", content });
     }
     let accounts = account::list();
     let is_shown = order.surface.decide(&accounts, Access::Read).is_allowed();
     if is_shown && look.path(&accounts) == PathFact::File {
-        let home = environment::home(session, look);
-        if let Some(list) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
-            put(accounts, "passwd", &list)?;
+        let home = environment::home(order.session.dir(), look);
+        if let Some(content) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
+            texts.push(OwnText { path: accounts, name: "passwd", content });
         }
     }
-    Ok(mounts)
+    Ok(texts)
+}
+
+/// Bubblewrap mounts a file of the session.
+fn write_text(file: &AbsPath, content: &[u8]) -> io::Result<()> {
+    fs::write(os_path(file), content)?;
+    fs::set_permissions(os_path(file), fs::Permissions::from_mode(0o644))
 }
 
 /// Whether anything is reached, and by which rules.

@@ -15,7 +15,7 @@ use crate::text::Bytes;
 use crate::violations::Violation;
 
 use super::clients::BROKER;
-use super::{Answer, Desk};
+use super::{Answer, Desk, Verb};
 
 /// So many packets of the broker in a turn: there are other things to look after.
 const TURN: usize = 256;
@@ -121,7 +121,20 @@ impl Desk {
         self.note(What::Answered { id, asked, allowed, how });
     }
 
-    pub(super) fn approvals(&self) -> Answer {
+    /// Answers what only the user asks.
+    pub(super) fn answer_user(&mut self, verb: &Verb) -> Answer {
+        let done = match verb {
+            Verb::Approvals {} => return self.approvals(),
+            Verb::Pause {} => self.pause("asked for"),
+            Verb::Resume {} => self.resume(),
+            Verb::Approve { id, scope } => self.approve(*id, *scope),
+            Verb::Deny { id } => self.deny(*id),
+            _ => Err("this is answered elsewhere".to_owned()),
+        };
+        done.map_or_else(|why| Answer::Refused { why, hint: None }, |()| Answer::Done)
+    }
+
+    fn approvals(&self) -> Answer {
         Answer::Approvals {
             asks: self.queue.wait().is_some(),
             waiting: self.queue.waiting().cloned().collect(),
@@ -129,14 +142,14 @@ impl Desk {
         }
     }
 
-    pub(super) fn approve(&mut self, id: u64, scope: Scope) -> Result<(), String> {
+    fn approve(&mut self, id: u64, scope: Scope) -> Result<(), String> {
         let waiting = self.queue.approve(id, scope).ok_or_else(|| no_question(id))?;
         self.settle(&waiting, true, scope.words());
         self.watch(Counted::Granted, 1);
         Ok(())
     }
 
-    pub(super) fn deny(&mut self, id: u64) -> Result<(), String> {
+    fn deny(&mut self, id: u64) -> Result<(), String> {
         if let Some(waiting) = self.queue.deny(id) {
             self.settle(&waiting, false, "the user said no".to_owned());
             return Ok(());
