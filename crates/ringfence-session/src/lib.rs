@@ -15,6 +15,7 @@ mod bytes;
 pub mod call;
 pub mod capture;
 mod cgroup;
+pub mod container;
 mod descendants;
 pub mod desk;
 pub mod doctor;
