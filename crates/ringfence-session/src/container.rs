@@ -17,7 +17,7 @@ mod sweep;
 pub use arrive::{COMMAND, run};
 pub(crate) use arrive::{finding, hand_over};
 pub(crate) use contained::{Contained, Wanted, without_root};
-pub(crate) use glue::{counts_alone, operator, withheld, without_proc};
+pub(crate) use glue::{counts_alone, operator, sayable, withheld, without_proc};
 pub(crate) use orders::Orders;
 pub use contained::{InContainer, NoContainer};
 pub use engine::{EngineHere, NoEngine};

@@ -274,6 +274,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     walked.shortfalls.extend(more);
     if rung.engine().is_some() {
         walked.shortfalls.extend(container::without_proc(&mut guards));
+        walked.hidden.extend(container::sayable(&mut guards, &mounts));
     }
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));

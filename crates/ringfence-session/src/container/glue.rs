@@ -1,12 +1,13 @@
 //! What a start must know of containers: what the operator adds, what does not go along, and what an engine cannot limit.
 
 use ringfence_plan::{
-    Claim, EngineRights, Findings, LayerName, Limited, MountOp, Shortfall, Why, WhyDropped, Withheld,
+    Claim, EngineRights, Findings, Found, LayerName, Limited, MountOp, Shortfall, Why, WhyDropped, Withheld,
 };
 use ringfence_surface::{AbsPath, Look};
 
 use super::contained::{NoContainer, Operator};
 use crate::start::{Order, PrepareError};
+use crate::walk::{Hidden, WhyHidden};
 
 /// The operator's mounts beside a view, for a fence that is made by an engine.
 pub(crate) fn operator(
@@ -38,6 +39,23 @@ pub(crate) fn without_proc(findings: &mut Findings) -> Vec<Shortfall> {
         reason: reason.to_owned(),
     });
     short.collect()
+}
+
+/// What an engine can be told, of what is guarded. Where it cannot be told of a name, as of one that is not UTF-8, the closest
+/// directory above that it can be told of is hidden as a whole; one that is mounted itself is not, and the start is refused.
+pub(crate) fn sayable(findings: &mut Findings, mounts: &[MountOp]) -> Vec<Hidden> {
+    let can_say = |path: &AbsPath| std::str::from_utf8(path.as_bytes()).is_ok_and(|text| !text.contains('\r'));
+    let is_mounted = |path: &AbsPath| mounts.iter().any(|op| op.destination().is_within(path));
+    let unsayable = findings.denied.iter().map(|(path, _)| path).chain(&findings.protected).filter(|path| !can_say(path));
+    let mut hidden: Vec<AbsPath> =
+        unsayable.filter_map(|path| path.ancestors().find(can_say).filter(|above| !is_mounted(above))).collect();
+    hidden.sort();
+    hidden.dedup();
+    let covers = |path: &AbsPath| hidden.iter().any(|above| path.is_within(above));
+    findings.denied.retain(|(path, _)| !covers(path));
+    findings.protected.retain(|path| !covers(path));
+    findings.denied.extend(hidden.iter().map(|path| (path.clone(), Found::Directory)));
+    hidden.into_iter().map(|path| Hidden { path, why: WhyHidden::Unsayable }).collect()
 }
 
 /// What a container does not give although somebody asked for it.
