@@ -202,6 +202,7 @@ mod tests {
             program: AbsPath::lexical(b"/opt/c/claude").ok(),
             reads: Vec::new(),
             base_url: None,
+            container: None,
         }
     }
 
