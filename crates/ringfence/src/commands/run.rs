@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::desk::{Control, Desk};
 use ringfence_session::governed;
-use ringfence_session::launch::{Ended, Identity, map_program};
+use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
@@ -32,8 +32,6 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    // Nothing is lost where the kernel does not do it.
-    let _ = map_program();
     let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()? };
     ladder.climb().map(ExitCode::from)
 }
