@@ -3,9 +3,11 @@
 //! It is attended to between everything else that a supervisor does, a little at a time: nobody who talks to it is waited for,
 //! and what may take long is done by another process.
 
+mod calls;
 mod clients;
 mod events;
 mod hold;
+mod spawn;
 mod watchdog;
 mod wire;
 
@@ -29,14 +31,19 @@ use crate::text::{Bytes, is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
 
-use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
+use self::calls::Calls;
+use self::clients::{BELL, CALLS, CHANGE, Clients, Door, Heard, VERDICTS};
 use self::events::Notices;
 use self::hold::Held;
 use self::watchdog::Watchdog;
 
 pub(crate) use self::hold::PAUSED;
+pub use self::spawn::{Asked as AskedCall, Spawned};
 pub(crate) use self::wire::SOCKET;
-pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
+pub use self::wire::{
+    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Masked, Reply, Request,
+    VERSION, Verb,
+};
 
 /// What happened is on the disk after this time.
 const SYNC: Duration = Duration::from_secs(1);
@@ -79,6 +86,10 @@ pub struct Desk {
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
     asked: Asked,
+    /// Commands that others have asked for.
+    calls: Calls,
+    /// What those inside who may ask for commands know.
+    inside: Option<String>,
     /// Why the session ends, where that was not asked for.
     ended_by: Option<String>,
     /// Where the hook of an agent's client says what it refused.
@@ -115,10 +126,12 @@ enum Doing {
 }
 
 /// Is it attended to?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     /// Others can talk to it.
     Socket,
+    /// And those inside who know this can ask for calls.
+    AlsoInside(String),
     /// Nobody would answer: it only writes down what happens.
     None,
 }
@@ -136,16 +149,23 @@ impl Desk {
         watches: Vec<(Watch, String)>,
     ) -> io::Result<Self> {
         let audit = Audit::of(session.state());
-        let token = if control == Control::Socket { new_token()? } else { String::new() };
+        let token = if control == Control::None { String::new() } else { new_token()? };
         about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
         let (path, command) = (about.project.clone(), about.command.clone());
         let start = What::Start { path, command, rung: about.rung.clone(), pid: about.pid };
         let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
-        if control == Control::Socket {
+        if control != Control::None {
             clients.listen(session.dir())?;
         }
+        let inside = match control {
+            Control::AlsoInside(token) => {
+                clients.listen_inside(&given::dir(session.dir()), about.user)?;
+                Some(token)
+            }
+            Control::Socket | Control::None => None,
+        };
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
         if let Some(verdicts) = &verdicts {
             clients.watch(verdicts.fd(), VERDICTS)?;
@@ -172,6 +192,8 @@ impl Desk {
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
+            calls: Calls::none(),
+            inside,
             ended_by: None,
             verdicts,
             watchdog: Watchdog::new(watches),
@@ -237,7 +259,7 @@ impl Desk {
     /// Something happened: it is told at once, and written down with what else happens in this turn.
     fn note(&mut self, what: What) {
         let event = Event::now(&self.about.id, what);
-        self.clients.tell(&Answer::Event { happened: event.clone() });
+        self.clients.tell(&Answer::Event { happened: Box::new(event.clone()) });
         if self.pending.len() < MOST_PENDING {
             self.pending.push(event);
         } else {
@@ -266,8 +288,13 @@ impl Desk {
     fn answer(&mut self, client: u64, line: &[u8]) {
         let refused =
             |why: &str, hint: Option<&str>| Answer::Refused { why: why.to_owned(), hint: hint.map(str::to_owned) };
+        let door = self.clients.door(client);
+        let token = match door {
+            Door::Control => self.token.as_str(),
+            Door::Inside => self.inside.as_deref().unwrap_or_default(),
+        };
         let request = match serde_json::from_slice::<Request>(line) {
-            Ok(request) if request.v == VERSION && is_same(&request.token, &self.token) => request,
+            Ok(request) if request.v == VERSION && !token.is_empty() && is_same(&request.token, token) => request,
             Ok(request) if request.v == VERSION => {
                 return self.clients.say(client, refused("the token is another one", None));
             }
@@ -277,7 +304,17 @@ impl Desk {
             }
             Err(cause) => return self.clients.say(client, refused(&format!("not a request: {cause}"), None)),
         };
+        if door == Door::Inside && !matches!(request.ask, Verb::Exec { .. }) {
+            return self.clients.say(client, refused("inside, only calls can be asked for", None));
+        }
         let answer = match request.ask {
+            Verb::Exec { order } => match self.calls.begin(&self.clients, &self.about.id, &order, door) {
+                Ok(ends) => {
+                    let ends = ends.each_ref().map(|end| end.as_fd());
+                    return self.clients.say_with(client, Answer::Spawned, &ends);
+                }
+                Err(why) => refused(&why, None),
+            },
             Verb::Status {} => self.status(),
             Verb::Stop {} => {
                 self.asked = Asked::End;
@@ -512,6 +549,7 @@ impl Aside for Desk {
             match heard {
                 Heard::Own(BELL) => self.stopped(),
                 Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }
         }

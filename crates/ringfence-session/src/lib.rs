@@ -14,6 +14,7 @@ pub mod broker;
 mod bwrap;
 mod bytes;
 pub mod call;
+pub mod called;
 pub mod capture;
 mod cgroup;
 mod descendants;

@@ -73,6 +73,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         // `main` has answered it; this is for whoever asks in another way.
         Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
+        Command::Called(args) => exec::called(&args),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
     }
 }

@@ -1,5 +1,6 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,13 +8,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::{Control, Desk};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk};
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
-use ringfence_session::text::{Bytes, now_ms};
+use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
@@ -32,7 +33,10 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()? };
+    let account = args.user.as_deref().map(user).transpose()?;
+    let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
+    let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
+    let ladder = Ladder { args, managed, account, calls, variables };
     ladder.climb().map(ExitCode::from)
 }
 
@@ -41,6 +45,9 @@ struct Ladder<'a> {
     args: &'a RunArgs,
     managed: &'a Path,
     account: Option<(u32, u32)>,
+    /// What the command knows by which it may ask for further ones, and the variable that says so.
+    calls: Option<String>,
+    variables: Vec<(OsString, OsString)>,
 }
 
 /// Whether this is the first try, which says what is fenced.
@@ -120,6 +127,11 @@ impl Ladder<'_> {
     }
 
     fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<(Ended, Summary), Failure> {
+        if self.args.calls && !rung.has_view() {
+            say(
+                "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there",
+            );
+        }
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
@@ -156,7 +168,8 @@ impl Ladder<'_> {
         let (ended, desk) = prepared.run_attended(|| {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
-            Desk::open(session, about, receipt, Control::Socket, watches)
+            let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
+            Desk::open(session, about, receipt, control, watches)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         let denied = write_down(&ended, desk);
@@ -186,6 +199,9 @@ impl Ladder<'_> {
 
     /// A session that governs itself: the environment and the client's own settings are all that is left.
     fn start_unfenced(&self, here: &Here, session: &Session, state: &AbsPath) -> Result<u8, Failure> {
+        if self.args.calls {
+            say("ringfence: no call can be asked for (`--calls`): there is no fence here");
+        }
         let (surface, rung) = (&here.resolved.surface, Rung::LandlockOnly);
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, here, session, rung)?;
@@ -228,7 +244,7 @@ impl Ladder<'_> {
             mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
-            variables: &[],
+            variables: &self.variables,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::wire::SCHEMA;
 pub(crate) use audit::{audit, logs};
 pub(crate) use grant::{Want, give, grant, revoke};
 pub(crate) use list::{Row, ps, row, rows, show};
-pub(crate) use violations::violations;
+pub(crate) use violations::{Denied, denied, violations};
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
 pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
