@@ -35,8 +35,6 @@ use crate::terminal::{
 use crate::view::View;
 use crate::ways::{self, Ways};
 
-pub use ringfence_sys::memory::map_program;
-
 /// Who runs the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {

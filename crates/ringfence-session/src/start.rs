@@ -608,7 +608,12 @@ pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: I
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);
+    let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
+        if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {
+            // It was made with the session, and is the caller's.
+            continue;
+        }
         let failed = |source| PrepareError::Directory { path: path.clone(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&path)).map_err(failed)?;
         if let Identity::Other { uid, gid } = identity {

@@ -11,7 +11,7 @@ use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk};
 use ringfence_session::governed;
-use ringfence_session::launch::{Ended, Identity, map_program};
+use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
@@ -34,8 +34,6 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    // Nothing is lost where the kernel does not do it.
-    let _ = map_program();
     let account = args.user.as_deref().map(user).transpose()?;
     let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
     let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
