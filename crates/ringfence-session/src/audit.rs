@@ -20,6 +20,7 @@ use ringfence_surface::AbsPath;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::approvals::Question;
 use crate::text::{Bytes, hex};
 use crate::violations::Counted;
 
@@ -149,6 +150,19 @@ pub enum What {
         count: u64,
         /// What was done.
         done: String,
+    },
+    /// Something waits for an answer.
+    Asked(Question),
+    /// It was answered.
+    Answered {
+        /// Which question.
+        id: u64,
+        /// What was asked for, in words.
+        asked: String,
+        /// Was it a yes?
+        allowed: bool,
+        /// For how long, or why not.
+        how: String,
     },
     /// Everything in the session was stopped.
     Pause {

@@ -7,6 +7,7 @@ mod account;
 pub mod agent;
 mod aliases;
 pub mod alive;
+pub mod approvals;
 mod arguments;
 pub mod audit;
 mod beneath;
