@@ -63,7 +63,7 @@ impl Stream {
 
     /// Forgets that it was readable, which saves the call that would find nothing. Whoever read less than there was room for has
     /// read everything, and what comes after that, an end too, is told anew. That is not so for a unix socket: there a read ends
-    /// where a message with a descriptor does.
+    /// where a message with a descriptor does. (Urgent data ends a read as well. What follows it then waits for what comes next.)
     fn is_read_empty(&self) {
         if let Self::Tcp(stream) = self {
             let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));

@@ -24,7 +24,7 @@ use crate::approvals::Question;
 use crate::text::{Bytes, hex};
 use crate::violations::Counted;
 
-pub use follow::Follow;
+pub use follow::{Follow, From};
 pub use read::{Query, Stored};
 pub use verify::{Known, Report};
 
@@ -264,12 +264,12 @@ impl Audit {
         read::query(&self.dir, query)
     }
 
-    /// What happens from the line after this one on; without one, from now on.
+    /// What happens while it is written.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn follow(&self, after: Option<u64>) -> io::Result<Follow> {
-        Follow::from(&self.dir, after)
+    pub fn follow(&self, start: From) -> io::Result<Follow> {
+        Follow::from(&self.dir, start)
     }
 }
 

@@ -18,6 +18,7 @@ pub mod call;
 pub mod called;
 pub mod capture;
 mod cgroup;
+pub mod container;
 mod descendants;
 pub mod desk;
 pub mod doctor;

@@ -8,26 +8,12 @@ unsafe extern "C" {
     static etext: u8;
 }
 
-/// Maps the pages that hold the program's code and constants, as far as they are in memory. A start runs a little of everything,
-/// and would map them one piece after the other, each with a fault of its own.
-///
-/// # Errors
-/// What madvise says (EINVAL before Linux 5.14); they are then mapped as they are used.
-pub fn map_program() -> io::Result<()> {
-    advise_program(libc::MADV_POPULATE_READ)
-}
-
 /// Gives back the pages that hold the program's code and constants: clean copies of its file, which are mapped again where they
 /// are used again. A start runs nearly all of a program once, and what waits afterwards is a small part of it.
 ///
 /// # Errors
 /// What madvise says; nothing is lost then.
 pub fn let_go_of_program() -> io::Result<()> {
-    advise_program(libc::MADV_DONTNEED)
-}
-
-/// Either of the two above.
-fn advise_program(advice: libc::c_int) -> io::Result<()> {
     // SAFETY: takes a number and reads nothing of ours.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
@@ -36,7 +22,11 @@ fn advise_program(advice: libc::c_int) -> io::Result<()> {
     let length = (end & !(page - 1)).saturating_sub(start);
     let place = std::ptr::with_exposed_provenance_mut::<libc::c_void>(start);
     // SAFETY: nothing there is ever written, so what a page holds after it was read again is what it held before.
-    if unsafe { libc::madvise(place, length, advice) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { libc::madvise(place, length, libc::MADV_DONTNEED) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 #[cfg(test)]
@@ -47,13 +37,6 @@ mod tests {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-
-    #[test]
-    fn the_program_is_mapped_at_once() {
-        let before = resident();
-        map_program().unwrap();
-        assert!(resident() > before);
     }
 
     #[test]

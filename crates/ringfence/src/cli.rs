@@ -84,6 +84,9 @@ pub(crate) enum Command {
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
+    /// What runs first in a container
+    #[command(hide = true)]
+    Arrive(ArriveArgs),
 }
 
 /// Which policy, and for whom.
@@ -261,6 +264,10 @@ pub(crate) enum Backend {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// The same mounts in a container, made by Docker
+    Docker,
+    /// The same, made by Podman
+    Podman,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written
@@ -480,6 +487,14 @@ pub(crate) struct CalledArgs {
     pub(crate) inside: bool,
     /// The session
     pub(crate) session: String,
+}
+
+/// Become the first process of a container
+#[derive(Debug, Args)]
+pub(crate) struct ArriveArgs {
+    /// Where the supervisor listens
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: OsString,
 }
 
 /// Become the command that two inherited descriptors describe

@@ -8,10 +8,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
+use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
 use ringfence_session::given;
 use ringfence_session::governed;
-use ringfence_session::launch::{Ended, Identity, map_program};
+use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
@@ -34,8 +35,6 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    // Nothing is lost where the kernel does not do it.
-    let _ = map_program();
     let account = args.user.as_deref().map(user).transpose()?;
     let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
     let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
@@ -98,8 +97,8 @@ impl Ladder<'_> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
-        if caps.memory.is_some() || caps.pids.is_some() {
-            // Only who looks for a control group needs them, and the kernel takes its time.
+        if caps.memory.is_some() || caps.pids.is_some() || rung.engine().is_some() {
+            // Only who looks for a control group, or tells an engine, needs them, and the kernel takes its time.
             here.facts.mounts = mounts();
         }
         let surface = &here.resolved.surface;
@@ -139,7 +138,14 @@ impl Ladder<'_> {
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
         client.said.iter().for_each(|line| say(line));
-        let order = self.order(&here, session, &plan, &client, rung);
+        let engine = rung.engine().map(EngineHere::find).transpose().map_err(|source| Failure::Engine { source })?;
+        if let Some(here) = &engine {
+            note_use(session.state(), here.facts.engine)
+                .map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        }
+        let choice = here.resolved.agent.as_ref().map(|choice| &choice.container);
+        let container = engine.as_ref().map(|here| InContainer { here, choice, program: None });
+        let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
@@ -259,6 +265,7 @@ impl Ladder<'_> {
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
             variables: &self.variables,
+            container: None,
         }
     }
 
@@ -307,7 +314,7 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
     }
     match rung {
         Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
-        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
+        Rung::Bwrap | Rung::LandlockOnly | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
 }
 
@@ -316,6 +323,8 @@ fn rung_of(backend: Backend) -> Rung {
         Backend::Native => Rung::Native,
         Backend::Bwrap => Rung::Bwrap,
         Backend::Landlock => Rung::LandlockOnly,
+        Backend::Docker => Rung::Docker,
+        Backend::Podman => Rung::Podman,
     }
 }
 
