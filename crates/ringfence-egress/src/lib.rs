@@ -32,4 +32,4 @@ pub use inject::Credential;
 pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;
-pub use service::{Egress, Inside, Listen, PROXY};
+pub use service::{Egress, Inside, Listen};

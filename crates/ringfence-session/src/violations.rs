@@ -202,7 +202,7 @@ impl Violation {
             What::Verdict { tool, allowed: false, why, path, remedy } => {
                 let (kind, why) = why.split_once(": ").unwrap_or((why.as_str(), ""));
                 let (kind, why) = (kind.to_owned(), why.to_owned());
-                let violation = Self::of_verdict(&Said { tool, allowed: false, kind, why, path, remedy })?;
+                let violation = Self::of_verdict(&Said { tool, allowed: false, kind, why, path, remedy, ask: None })?;
                 Some(Counted { violation, times: 1 })
             }
             _ => None,

@@ -4,13 +4,16 @@ mod sessions;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
+pub(crate) use sessions::Lasting;
 pub(crate) use sessions::{
-    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs, ViolationsArgs,
+    ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs,
+    ViolationsArgs,
 };
 
 /// What each exit code means.
@@ -61,6 +64,8 @@ pub(crate) enum Command {
     /// Let a paused session go on
     Resume(OneArgs),
     Violations(ViolationsArgs),
+    Approve(ApproveArgs),
+    Deny(DenyArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
@@ -79,6 +84,9 @@ pub(crate) enum Command {
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
+    /// What runs first in a container
+    #[command(hide = true)]
+    Arrive(ArriveArgs),
 }
 
 /// Which policy, and for whom.
@@ -141,6 +149,11 @@ pub(crate) struct RunArgs {
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
+    /// Ask before something is denied that could be allowed, and wait this long for the answer; silence is a no
+    ///
+    /// Questions are answered on the terminal or with `ringfence approve`.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1m", value_parser = sessions::patience)]
+    pub(crate) ask: Option<Duration>,
     /// When it has ended, write what was denied in it to this file, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
@@ -161,6 +174,7 @@ impl RunArgs {
             calls: false,
             receipt: false,
             report: None,
+            ask: None,
             command: command.to_vec(),
         }
     }
@@ -250,6 +264,10 @@ pub(crate) enum Backend {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// The same mounts in a container, made by Docker
+    Docker,
+    /// The same, made by Podman
+    Podman,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written
@@ -469,6 +487,14 @@ pub(crate) struct CalledArgs {
     pub(crate) inside: bool,
     /// The session
     pub(crate) session: String,
+}
+
+/// Become the first process of a container
+#[derive(Debug, Args)]
+pub(crate) struct ArriveArgs {
+    /// Where the supervisor listens
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: OsString,
 }
 
 /// Become the command that two inherited descriptors describe

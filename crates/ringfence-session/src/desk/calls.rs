@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::clients::{CALLS, Clients, Door};
 use super::wire::CallOrder;
@@ -69,6 +69,14 @@ impl Calls {
         let _ = clients.watch(running.pidfd.as_fd(), CALLS);
         self.running.push(running);
         Ok(ends)
+    }
+
+    /// Ends those that were asked for inside: they are not among what can be paused, and would go on.
+    pub(super) fn end_inside(&self) {
+        for call in self.running.iter().filter(|call| call.door == Door::Inside) {
+            // It has ended, where this fails. What it has started ends with it.
+            let _ = rustix::process::pidfd_send_signal(&call.pidfd, Signal::KILL);
+        }
     }
 
     /// Takes note of those that have ended.

@@ -37,6 +37,7 @@ impl Desk {
         }
         // Single calls look for it.
         let _ = fs::write(os_path(&self.dir.join(PAUSED)), why);
+        self.calls.end_inside();
         self.held = Some(Held { why: why.to_owned() });
         self.note(What::Pause { why: why.to_owned() });
         let id = &self.about.id;

@@ -12,6 +12,8 @@ use rustix::process::{Pid, Signal};
 
 use crate::live::LiveView;
 
+use super::ask::{Key, Prompt};
+
 /// The signals that a supervisor answers itself while a payload runs.
 const ANSWERED: [Signal; 9] = [
     Signal::TERM,
@@ -114,6 +116,12 @@ pub trait Aside: std::fmt::Debug {
 
     /// A line for the user, where there is one that can be told now.
     fn notice(&mut self, screen: Screen) -> Option<String>;
+
+    /// A question for the user, where one waits. It stays the same until it is answered or settled otherwise.
+    fn question(&self) -> Option<Prompt>;
+
+    /// What the user said to it.
+    fn reply(&mut self, id: u64, reply: Key);
 }
 
 /// What came up.
@@ -249,6 +257,18 @@ impl<'a> Clock<'a> {
     /// A line for the user, where there is one that can be told now.
     pub(super) fn notice(&mut self, screen: Screen) -> Option<String> {
         self.aside.as_mut().and_then(|aside| aside.notice(screen))
+    }
+
+    /// A question for the user, where one waits.
+    pub(super) fn question(&self) -> Option<Prompt> {
+        self.aside.as_ref().and_then(|aside| aside.question())
+    }
+
+    /// What the user said to it.
+    pub(super) fn reply(&mut self, id: u64, reply: Key) {
+        if let Some(aside) = &mut self.aside {
+            aside.reply(id, reply);
+        }
     }
 
     /// Whether the time was up.

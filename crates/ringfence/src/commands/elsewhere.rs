@@ -75,7 +75,10 @@ pub(crate) mod sessions {
     use std::path::Path;
     use std::process::ExitCode;
 
-    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ViolationsArgs};
+    use crate::cli::{
+        ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, Lasting, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs,
+        ViolationsArgs,
+    };
     use crate::error::Failure;
 
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
@@ -107,6 +110,16 @@ pub(crate) mod sessions {
 
     pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
         let ViolationsArgs { session: _, follow: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn approve(args: &ApproveArgs) -> Result<ExitCode, Failure> {
+        let ApproveArgs { which: _, lasting: Lasting { once: _, command: _, session: _, for_ms: _ }, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn deny(args: &DenyArgs) -> Result<ExitCode, Failure> {
+        let DenyArgs { which: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 

@@ -58,6 +58,8 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Pause(args) => sessions::pause(&args),
         Command::Resume(args) => sessions::resume(&args),
         Command::Violations(args) => sessions::violations(&args),
+        Command::Approve(args) => sessions::approve(&args),
+        Command::Deny(args) => sessions::deny(&args),
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),
         Command::Revoke(args) => sessions::revoke(&args, managed),
@@ -75,6 +77,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::JailExec(_) => Ok(jail_exec::run()),
         Command::Called(args) => exec::called(&args),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
+        Command::Arrive(args) => Ok(ExitCode::from(arrive(args.socket))),
     }
 }
 
@@ -82,6 +85,17 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
 #[cfg(target_os = "linux")]
 fn inside(descriptors: &[std::ffi::OsString]) -> u8 {
     ringfence_session::inside::run(descriptors)
+}
+
+/// Returns when everything in the container has ended.
+#[cfg(target_os = "linux")]
+fn arrive(socket: std::ffi::OsString) -> u8 {
+    ringfence_session::container::run(&[socket])
+}
+
+#[cfg(not(target_os = "linux"))]
+fn arrive(_: std::ffi::OsString) -> u8 {
+    crate::error::REFUSED
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk};
+use ringfence_session::container::{EngineHere, InContainer, note_use};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
+use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
@@ -95,8 +97,8 @@ impl Ladder<'_> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
-        if caps.memory.is_some() || caps.pids.is_some() {
-            // Only who looks for a control group needs them, and the kernel takes its time.
+        if caps.memory.is_some() || caps.pids.is_some() || rung.engine().is_some() {
+            // Only who looks for a control group, or tells an engine, needs them, and the kernel takes its time.
             here.facts.mounts = mounts();
         }
         let surface = &here.resolved.surface;
@@ -136,7 +138,14 @@ impl Ladder<'_> {
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
         client.said.iter().for_each(|line| say(line));
-        let order = self.order(&here, session, &plan, &client, rung);
+        let engine = rung.engine().map(EngineHere::find).transpose().map_err(|source| Failure::Engine { source })?;
+        if let Some(here) = &engine {
+            note_use(session.state(), here.facts.engine)
+                .map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        }
+        let choice = here.resolved.agent.as_ref().map(|choice| &choice.container);
+        let container = engine.as_ref().map(|here| InContainer { here, choice, program: None });
+        let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
@@ -162,6 +171,11 @@ impl Ladder<'_> {
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
+        let ways = Ways { watches, ask: self.args.ask };
+        if let Some(wait) = self.args.ask {
+            let path = os_path(session.dir()).into();
+            given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
+        }
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
@@ -169,7 +183,7 @@ impl Ladder<'_> {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
             let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
-            Desk::open(session, about, receipt, control, watches)
+            Desk::open(session, about, receipt, control, ways)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         let denied = write_down(&ended, desk);
@@ -215,7 +229,13 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None, Vec::new());
+        let desk = Desk::open(
+            session,
+            about,
+            receipt::event(&ready.receipt),
+            Control::None,
+            Ways { watches: Vec::new(), ask: None },
+        );
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
@@ -245,6 +265,7 @@ impl Ladder<'_> {
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
             variables: &self.variables,
+            container: None,
         }
     }
 
@@ -293,7 +314,7 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
     }
     match rung {
         Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
-        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
+        Rung::Bwrap | Rung::LandlockOnly | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
 }
 
@@ -302,6 +323,8 @@ fn rung_of(backend: Backend) -> Rung {
         Backend::Native => Rung::Native,
         Backend::Bwrap => Rung::Bwrap,
         Backend::Landlock => Rung::LandlockOnly,
+        Backend::Docker => Rung::Docker,
+        Backend::Podman => Rung::Podman,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands about sessions: which there are, what happened in them, their end.
 
+mod approve;
 mod audit;
 mod grant;
 mod list;
@@ -8,6 +9,7 @@ mod words;
 
 use std::process::ExitCode;
 
+use ringfence_session::container::sweep;
 use ringfence_session::desk::{Answer, Connection, Verb};
 use ringfence_session::store::{self, FindError, Found, Live};
 use ringfence_surface::AbsPath;
@@ -18,6 +20,7 @@ use crate::host::{facts, os_path};
 use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
+pub(crate) use approve::{approve, deny};
 pub(crate) use audit::{audit, logs};
 pub(crate) use grant::{Want, give, grant, revoke};
 pub(crate) use list::{Row, ps, row, rows, show};
@@ -116,16 +119,22 @@ fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
 
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
-    let (mut killed, mut left) = (Vec::new(), Vec::new());
+    let (mut killed, mut left, mut containers) = (Vec::new(), Vec::new(), Vec::new());
     for state in states()? {
         let collected = store::gc(&state);
+        let swept = sweep(&state, |id| store::find(&state, id).is_ok());
+        containers.extend(swept.removed);
+        left.extend(swept.silent.iter().map(|engine| format!("containers of {engine}, which does not answer")));
         killed.extend(collected.killed);
         left.extend(collected.left.iter().map(ToString::to_string));
     }
     if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "collected": killed, "left": left }))?;
+        print_json(
+            &serde_json::json!({ "schema": SCHEMA, "collected": killed, "containers": containers, "left": left }),
+        )?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
+        let lines = lines.chain(containers.iter().map(|id| format!("removed the container of {id}\n")));
         print(&lines.chain(left.iter().map(|path| format!("left {path}\n"))).collect::<String>())?;
     }
     Ok(ExitCode::from(u8::from(!left.is_empty())))

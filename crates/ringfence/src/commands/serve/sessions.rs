@@ -90,7 +90,7 @@ pub(super) fn one(id: &str) -> Result<Answer, Answer> {
     let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
     let (mut events, _) = Audit::of(&state).query(&query).map_err(read)?;
     events.retain(|stored| stored.event.session.as_deref() == Some(id));
-    let mut violations = sessions::denied(&state, Some(id))?;
+    let mut violations = sessions::denied(&state, Some(id), since)?;
     violations.retain(|one| one.session == id);
     let violations = violations.split_off(violations.len().saturating_sub(MOST_VIOLATIONS));
     let whole = Whole {

@@ -4,6 +4,7 @@
 
 mod api;
 mod api_fuzz;
+mod approvals;
 mod attacks;
 mod doors;
 mod hook;
@@ -18,7 +19,9 @@ mod rules;
 mod session;
 mod supervisor;
 mod trouble;
+mod violations;
 mod walk;
+mod watch;
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
