@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,7 @@ fn ask(ground: &Ground, from: From, order: &str, input: &str) -> Output {
     match from {
         From::Outside => {
             let session = ground.session();
-            let token = fs::read_to_string(session.dir().join("token")).unwrap();
+            let token = token_of(&session.dir());
             let mut command = ground.by(Command::new("/usr/bin/python3"));
             command.args(["-I", "ask.py"]).arg(session.dir().join("control")).args([&token, &order, input]);
             command.output().unwrap()
@@ -128,6 +129,12 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}");
         std::thread::yield_now();
     }
+}
+
+/// What a supervisor asks of whoever talks to it.
+fn token_of(dir: &Path) -> String {
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
+    kept["token"].as_str().unwrap().to_owned()
 }
 
 /// K11: the supervisor starts what it is asked for, in a fence that is tighter, and hands out its streams.
@@ -232,7 +239,7 @@ fn k11_a_call_ends_with_whoever_asked() {
         // One that asks and goes without listening.
         for _ in 0..5 {
             let dir = session.dir();
-            let token = fs::read_to_string(dir.join("token")).unwrap();
+            let token = token_of(&dir);
             let mut stream = std::os::unix::net::UnixStream::connect(dir.join("control")).unwrap();
             writeln!(stream, "{{\"v\":1,\"token\":\"{token}\",\"ask\":{{\"verb\":\"exec\",\"order\":{{\"command\":[\"sleep\",\"1000\"]}}}}}}").unwrap();
         }
@@ -381,7 +388,7 @@ fn k11_a_strangers_call_is_refused() {
         let (id, calls) = line.trim().split_once(' ').unwrap();
         let state = ground.path("home/.local/state/ringfence");
         let dir = state.join("sessions").join(id);
-        let token = fs::read_to_string(dir.join("token")).unwrap();
+        let token = token_of(&dir);
         // Even where everything is open to all, and the tokens are known.
         let open = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         for path in ["home", "home/.local", "home/.local/state", "project"] {
