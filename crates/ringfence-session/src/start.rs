@@ -10,8 +10,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
-    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
+    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung,
+    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
@@ -34,10 +34,10 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, Base, ScriptError};
+use crate::script::{self, Base, OwnText, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
-use crate::standard::standards;
+use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
@@ -224,12 +224,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
     let stdio = match order.occasion {
-        Occasion::Session | Occasion::Call => standards(surface),
-        Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Vec::new()),
+        Occasion::Session | Occasion::Call => Standards::find(surface),
+        Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Standards::NONE()),
     };
-    let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
+    let Standards { reopened, lent } = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
-    let stdio = if rung.has_view() { stdio } else { Vec::new() };
+    let stdio = if rung.has_view() { reopened } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
     let program = give(order)?;
@@ -287,6 +287,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
+    if lent == Lent::Place && landlock.files == Files::Changes {
+        landlock.files = Files::Restricted;
+    }
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
@@ -342,8 +345,16 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
+    let mut texts = Vec::new();
     if rung.has_view() {
-        mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
+        texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
+    }
+    // A view that somebody else makes takes them from files.
+    if rung != Rung::Native {
+        for OwnText { path, name, content } in texts.drain(..) {
+            write_text(&session.dir().join(name), &content).map_err(|source| PrepareError::Home { source })?;
+            mounts.push(MountOp::Own { path, name: name.to_owned() });
+        }
     }
     if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
         mounts = agent::with_room(mounts, &client.shown, look);
@@ -354,7 +365,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(&mounts, texts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
@@ -363,8 +374,17 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
             let operator = operator.as_ref().ok_or(NoContainer::NoEngine)?;
             let container = order.container.ok_or(NoContainer::NoEngine)?;
             let owner = owner(identity);
-            let wanted =
-                container::Wanted { container, surface, facts, mounts: &mounts, operator, walked: &walked, session, identity, owner };
+            let wanted = container::Wanted {
+                container,
+                surface,
+                facts,
+                mounts: &mounts,
+                operator,
+                walked: &walked,
+                session,
+                identity,
+                owner,
+            };
             Shape::Container(Box::new(Contained::new(&wanted)?))
         }
     };
@@ -509,34 +529,34 @@ fn own_name(surface: &Surface) -> String {
 }
 
 /// Files of the system that the session has its own of.
-fn own_files(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<MountOp>> {
+fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<OwnText>> {
     let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
-    let session = order.session.dir();
-    let mut mounts = Vec::new();
-    let mut put = |path: AbsPath, name: &str, content: &[u8]| {
-        let file = session.join(name);
-        fs::write(os_path(&file), content)?;
-        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
-        mounts.push(MountOp::Own { path, name: name.to_owned() });
-        Ok::<(), io::Error>(())
-    };
+    let mut texts = Vec::new();
     let hosts = AbsPath::root().join("etc/hosts");
     if look.path(&hosts) == PathFact::File {
-        put(hosts, "hosts", &[HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat())?;
+        let content = [HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat();
+        texts.push(OwnText { path: hosts, name: "hosts", content });
     }
     if order.rung.engine().is_some() {
         let resolver = AbsPath::root().join("etc/resolv.conf");
-        put(resolver, "resolv.conf", format!("nameserver {}\n", Addresses::Loopback.resolver()).as_bytes())?;
+        let content = format!("nameserver {}\n", Addresses::Loopback.resolver()).into_bytes();
+        texts.push(OwnText { path: resolver, name: "resolv.conf", content });
     }
     let accounts = account::list();
     let is_shown = order.surface.decide(&accounts, Access::Read).is_allowed();
     if is_shown && look.path(&accounts) == PathFact::File {
-        let home = environment::home(session, look);
-        if let Some(list) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
-            put(accounts, "passwd", &list)?;
+        let home = environment::home(order.session.dir(), look);
+        if let Some(content) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
+            texts.push(OwnText { path: accounts, name: "passwd", content });
         }
     }
-    Ok(mounts)
+    Ok(texts)
+}
+
+/// Bubblewrap mounts a file of the session.
+fn write_text(file: &AbsPath, content: &[u8]) -> io::Result<()> {
+    fs::write(os_path(file), content)?;
+    fs::set_permissions(os_path(file), fs::Permissions::from_mode(0o644))
 }
 
 /// Whether anything is reached, and by which rules.
@@ -573,7 +593,9 @@ fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<
     match (order.rung, identity) {
         (Rung::LandlockOnly, _) => None,
         // Its user namespace is its own where the engine has no control group; the first process is counted.
-        (Rung::Docker | Rung::Podman, _) => container::counts_alone(order).then_some(Pids { most: most + 1, needs_namespace: None }),
+        (Rung::Docker | Rung::Podman, _) => {
+            container::counts_alone(order).then_some(Pids { most: most + 1, needs_namespace: None })
+        }
         (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
             Some(Pids { most, needs_namespace: Some((uid, gid)) })
         }
@@ -586,7 +608,12 @@ pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: I
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);
+    let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
+        if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {
+            // It was made with the session, and is the caller's.
+            continue;
+        }
         let failed = |source| PrepareError::Directory { path: path.clone(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&path)).map_err(failed)?;
         if let Identity::Other { uid, gid } = identity {

@@ -3,7 +3,8 @@
 use ringfence_surface::AbsPath;
 
 use super::{
-    Bound, ContainerError, ContainerOrder, Engine, EngineRights, First, Labels, Limited, Material, NewerAddresses, Recursive,
+    Bound, ContainerError, ContainerOrder, Engine, EngineRights, First, Labels, Limited, Material, NewerAddresses,
+    Recursive,
 };
 use crate::mounts::MountAccess;
 

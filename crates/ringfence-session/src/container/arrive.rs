@@ -30,9 +30,7 @@ use super::orders::{Arrived, Orders};
 use crate::environment;
 use crate::first::{Ends, FORWARDED, wait_for};
 use crate::payload::{Payload, SeatAt};
-use crate::steps::{
-    ARRIVED, CAPABILITIES, CHECK, FORK, INSIDE, LIMITS, STANDARD, TERMINAL, WAYS, failed, report,
-};
+use crate::steps::{ARRIVED, CAPABILITIES, CHECK, FORK, INSIDE, LIMITS, STANDARD, TERMINAL, WAYS, failed, report};
 use crate::terminal;
 use crate::view::Failed;
 use crate::ways;
@@ -168,7 +166,8 @@ fn prepare(orders: OwnedFd, called: &OwnedFd, ends: &Ends, streams: &[OwnedFd; 3
     if let (Some(ways), Some(listeners)) = (&ends.ways, &listeners) {
         open_ways(ways, listeners).map_err(|e| failed(WAYS, &e))?;
     }
-    let engines = (0..3).filter_map(|number| rustix::io::fcntl_dupfd_cloexec(process::standard(number), 3).ok()).collect();
+    let engines =
+        (0..3).filter_map(|number| rustix::io::fcntl_dupfd_cloexec(process::standard(number), 3).ok()).collect();
     for (number, stream) in (0..).zip(streams) {
         process::put_at(stream.as_fd(), number).map_err(|e| failed(STANDARD, &e))?;
     }

@@ -26,15 +26,8 @@ pub(crate) enum Expected {
 }
 
 /// What an engine mounts without being asked, beside what is below `/proc`, `/dev` and `/sys`.
-const ENGINES_FILES: [&[u8]; 7] = [
-    b"/",
-    b"/etc/hosts",
-    b"/etc/hostname",
-    b"/etc/resolv.conf",
-    b"/run/.containerenv",
-    b"/etc/mtab",
-    b"/.dockerenv",
-];
+const ENGINES_FILES: [&[u8]; 7] =
+    [b"/", b"/etc/hosts", b"/etc/hostname", b"/etc/resolv.conf", b"/run/.containerenv", b"/etc/mtab", b"/.dockerenv"];
 
 /// The number of a memory file system.
 const TMPFS: u64 = 0x0102_1994;
@@ -118,9 +111,11 @@ fn unescaped(path: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((first, more)) = rest.split_first() {
-        let octal = |digits: &[u8]| digits.iter().try_fold(0_u32, |sum, digit| {
-            (b'0'..=b'7').contains(digit).then(|| sum * 8 + u32::from(digit - b'0'))
-        });
+        let octal = |digits: &[u8]| {
+            digits
+                .iter()
+                .try_fold(0_u32, |sum, digit| (b'0'..=b'7').contains(digit).then(|| sum * 8 + u32::from(digit - b'0')))
+        };
         let number = (*first == b'\\' && more.len() >= 3).then(|| octal(&more[..3])).flatten();
         match number.and_then(|number| u8::try_from(number).ok()) {
             Some(byte) => {
@@ -192,7 +187,9 @@ mod tests {
     fn g10_rights_that_nobody_asked_for() {
         let good = "Uid:\t7\t7\t7\t7\nCapInh:\t0000\nCapPrm:\t0\nCapEff:\t0\nCapBnd:\t0\nCapAmb:\t0\nNoNewPrivs:\t1\n";
         assert_eq!(unasked_rights(good, 7), None);
-        for (from, to) in [("CapBnd:\t0", "CapBnd:\t20"), ("NoNewPrivs:\t1", "NoNewPrivs:\t0"), ("\t7\t7\t7", "\t7\t0\t7")] {
+        for (from, to) in
+            [("CapBnd:\t0", "CapBnd:\t20"), ("NoNewPrivs:\t1", "NoNewPrivs:\t0"), ("\t7\t7\t7", "\t7\t0\t7")]
+        {
             assert!(unasked_rights(&good.replace(from, to), 7).is_some(), "{to}");
         }
         assert!(unasked_rights("", 7).is_some());

@@ -126,9 +126,8 @@ impl Operator {
             Programs::Host => mounts.to_vec(),
             // What is the system's is the image's there.
             Programs::Image => {
-                let is_system = |op: &&MountOp| {
-                    matches!(op, MountOp::Bind { role: Role::System, .. } | MountOp::Link { .. })
-                };
+                let is_system =
+                    |op: &&MountOp| matches!(op, MountOp::Bind { role: Role::System, .. } | MountOp::Link { .. });
                 mounts.iter().filter(|op| !is_system(op)).cloned().collect()
             }
         };
@@ -366,7 +365,8 @@ fn listen(session: &AbsPath, owner: Owner) -> io::Result<(AbsPath, OwnedFd)> {
 fn words(program: &str, plan: &ContainerPlan) -> io::Result<Words> {
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::other);
     let all = [program.as_bytes()].into_iter().chain(plan.words.iter().map(Vec::as_slice));
-    let environment = std::env::vars_os().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
+    let environment =
+        std::env::vars_os().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     Ok(Words {
         candidates: vec![c_string(program.as_bytes())?],
         arguments: all.map(c_string).collect::<io::Result<_>>()?,
@@ -390,7 +390,10 @@ fn make_mountpoints(plan: &ContainerPlan, wanted: &Wanted<'_>) -> Result<(), NoC
             continue;
         }
         if !path.is_within(wanted.session.dir()) {
-            return Err(failed(io::Error::new(io::ErrorKind::NotFound, "it would have to be made in files of the host")));
+            return Err(failed(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it would have to be made in files of the host",
+            )));
         }
         let is_file = match &bound.material {
             Material::Memory { .. } => false,
@@ -419,7 +422,8 @@ fn checks(plan: &ContainerPlan, wanted: &Wanted<'_>) -> Result<Vec<Check>, NoCon
         let expected = match &bound.material {
             Material::Memory { .. } => Expected::Memory,
             Material::Host { source, access } => {
-                let failed = |errno: rustix::io::Errno| NoContainer::Source { path: source.clone(), source: errno.into() };
+                let failed =
+                    |errno: rustix::io::Errno| NoContainer::Source { path: source.clone(), source: errno.into() };
                 let place = open_place(&top, &relative(source)).map_err(failed)?;
                 let id = Id::of(&rustix::fs::fstat(&place).map_err(failed)?);
                 let was = wanted.walked.seen.get(source).copied().unwrap_or(id);
@@ -433,4 +437,3 @@ fn checks(plan: &ContainerPlan, wanted: &Wanted<'_>) -> Result<Vec<Check>, NoCon
     };
     plan.bound.iter().map(check).collect()
 }
-

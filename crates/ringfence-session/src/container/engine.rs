@@ -128,8 +128,10 @@ impl Asker<'_> {
         // What both sides speak.
         let api = self.ask(&["version", "--format", "{{.Client.APIVersion}}"])?;
         let about = self.json(&["info", "--format", "{{json .}}"])?;
-        let security: Vec<&str> = about["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let has = |name: &str| security.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
+        let security: Vec<&str> =
+            about["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let has =
+            |name: &str| security.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
         let can = |key: &str| if about[key].as_bool() == Some(true) { Limited::Can } else { Limited::Cannot };
         let facts = EngineFacts {
             engine: Engine::Docker,

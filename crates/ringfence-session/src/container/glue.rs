@@ -46,7 +46,8 @@ pub(crate) fn without_proc(findings: &mut Findings) -> Vec<Shortfall> {
 pub(crate) fn sayable(findings: &mut Findings, mounts: &[MountOp]) -> Vec<Hidden> {
     let can_say = |path: &AbsPath| std::str::from_utf8(path.as_bytes()).is_ok_and(|text| !text.contains('\r'));
     let is_mounted = |path: &AbsPath| mounts.iter().any(|op| op.destination().is_within(path));
-    let unsayable = findings.denied.iter().map(|(path, _)| path).chain(&findings.protected).filter(|path| !can_say(path));
+    let unsayable =
+        findings.denied.iter().map(|(path, _)| path).chain(&findings.protected).filter(|path| !can_say(path));
     let mut hidden: Vec<AbsPath> =
         unsayable.filter_map(|path| path.ancestors().find(can_say).filter(|above| !is_mounted(above))).collect();
     hidden.sort();

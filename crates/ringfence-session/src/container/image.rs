@@ -67,7 +67,8 @@ fn is_at_the_top(path: &AbsPath) -> bool {
 /// One entry of an archive that has no content of its own; nothing where it does not fit.
 fn header(name: &[u8], mode: u32, kind: u8, target: &[u8]) -> Option<[u8; 512]> {
     let mut block = [0; 512];
-    let mut put = |at: usize, bytes: &[u8]| block.get_mut(at..at + bytes.len()).map(|place| place.copy_from_slice(bytes));
+    let mut put =
+        |at: usize, bytes: &[u8]| block.get_mut(at..at + bytes.len()).map(|place| place.copy_from_slice(bytes));
     if name.len() > 100 || target.len() > 100 {
         return None;
     }

@@ -90,7 +90,8 @@ impl Arrived {
             count => Some((1..count).map(|_| address(&mut input)).collect::<Option<Vec<_>>>()?),
         };
         let mask = u32::try_from(input.number()?).ok()?;
-        let limits = LIMITS.map(|resource| Some((resource, Rlimit { current: limit(&mut input)?, maximum: limit(&mut input)? })));
+        let limits = LIMITS
+            .map(|resource| Some((resource, Rlimit { current: limit(&mut input)?, maximum: limit(&mut input)? })));
         let limits = limits.into_iter().collect::<Option<Vec<_>>>()?;
         let payload = inside::read(input.bytes()?)?;
         input.is_done().then_some(Self { checks, user, programs, seats, listeners, mask, limits, payload })
@@ -98,15 +99,8 @@ impl Arrived {
 }
 
 /// Limits that go along: what the caller has less of, the container has no more of.
-const LIMITS: [Resource; 7] = [
-    Resource::As,
-    Resource::Core,
-    Resource::Cpu,
-    Resource::Data,
-    Resource::Fsize,
-    Resource::Nofile,
-    Resource::Stack,
-];
+const LIMITS: [Resource; 7] =
+    [Resource::As, Resource::Core, Resource::Cpu, Resource::Data, Resource::Fsize, Resource::Nofile, Resource::Stack];
 
 /// A limit; nothing for none.
 fn limit(input: &mut Reader<'_>) -> Option<Option<u64>> {

@@ -10,13 +10,13 @@ use ringfence_plan::{AgentGround, AgentPlan, ClientUser, Engine, Etc, FilePlace,
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Client, Resolved, Shown, Source, Sourced};
 
+#[cfg(not(target_os = "linux"))]
+use super::elsewhere::container;
 use crate::cli::{ModeArg, RenderArgs, RenderLayer};
 use crate::error::Failure;
 use crate::load::Loader;
 use crate::out;
 use crate::tell::{self, Detail};
-#[cfg(not(target_os = "linux"))]
-use super::elsewhere::container;
 
 /// Stands for a session that there is not.
 const SESSION: &str = "sessions/SESSION";
@@ -82,11 +82,9 @@ fn client_of(layer: RenderLayer) -> Option<Client> {
         RenderLayer::Claude => Some(Client::Claude),
         RenderLayer::Gemini => Some(Client::Gemini),
         RenderLayer::Codex => Some(Client::Codex),
-        RenderLayer::Preamble
-        | RenderLayer::Hook
-        | RenderLayer::Env
-        | RenderLayer::Docker
-        | RenderLayer::Podman => None,
+        RenderLayer::Preamble | RenderLayer::Hook | RenderLayer::Env | RenderLayer::Docker | RenderLayer::Podman => {
+            None
+        }
     }
 }
 
@@ -116,6 +114,7 @@ fn planned(resolved: &Resolved, client: Client, state: &AbsPath) -> AgentPlan {
         etc: Etc::Shown,
         user: ClientUser::Ordinary,
         key_end: None,
+        asks: None,
     };
     agent(&resolved.surface, client, &ground)
 }

@@ -8,8 +8,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
 use ringfence_testkit::{Starter, engines};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use super::ground::{Ground, Mounts, Told, Who, is_root};

@@ -155,11 +155,7 @@ fn streams_codes_and_signals_pass() {
         assert_eq!(output.stdout, b"y\n");
         // A signal from outside arrives, and what is done about it counts.
         let mut command = desk.bare(&[]);
-        command.args([
-            "bash",
-            "-c",
-            "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done",
-        ]);
+        command.args(["bash", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         out.read_exact(&mut [0; 3]).unwrap();

@@ -41,12 +41,15 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
         user: (uid, gid),
         command: &command,
     };
-    let rendered = render(&described, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Container { source })?;
+    let rendered =
+        render(&described, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Container { source })?;
     let Rendered { words, dropped, hidden } = rendered;
     let lines: Vec<String> = words.into_iter().map(|word| String::from_utf8(word).unwrap_or_default()).collect();
     let dropped: Vec<String> = dropped
         .iter()
-        .map(|one| format!("mount {} at {} ({}): {}", one.mount.source, one.mount.destination, one.mount.written, one.why))
+        .map(|one| {
+            format!("mount {} at {} ({}): {}", one.mount.source, one.mount.destination, one.mount.written, one.why)
+        })
         .collect();
     let skipped: Vec<String> = written(&plan.skipped)
         .filter(|_| !args.no_surface)
