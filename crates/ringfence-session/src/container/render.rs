@@ -11,6 +11,8 @@ use ringfence_surface::{AbsPath, HostFacts, Look, Surface};
 use super::contained::{InContainer, NoContainer, Operator, operator_mounts, without_root};
 use super::glue;
 use super::image::image_name;
+use crate::identity::identity;
+use crate::launch::Identity;
 use crate::links;
 use crate::walk::{self, Hidden};
 
@@ -24,8 +26,6 @@ pub struct Described<'a> {
     pub facts: &'a HostFacts,
     /// The directory of a session.
     pub session: &'a AbsPath,
-    /// Who works inside.
-    pub user: (u32, u32),
     /// The command; nothing for the image's own.
     pub command: &'a [Vec<u8>],
 }
@@ -81,6 +81,12 @@ pub fn render(described: &Described<'_>, look: &mut dyn Look) -> Result<Rendered
     };
     let submounts: Vec<AbsPath> = facts.mounts.iter().map(|mount| mount.target.clone()).collect();
     let caps = described.surface.map(|(surface, _)| surface.caps());
+    // As for a session: where root starts it, somebody else works.
+    let who = described.surface.map(|(surface, _)| identity(surface.root()));
+    let user = match who {
+        Some(Identity::Caller { uid, gid } | Identity::Other { uid, gid }) => (uid, gid),
+        None => (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
+    };
     let plan = container(&ContainerOrder {
         facts: engine,
         image: &image,
@@ -89,7 +95,7 @@ pub fn render(described: &Described<'_>, look: &mut dyn Look) -> Result<Rendered
         operator: &operator.kept,
         submounts: &submounts,
         places: &places,
-        user: described.user,
+        user,
         label: None,
         hostname: None,
         workdir: described.surface.map(|(surface, _)| surface.workdir()),

@@ -32,13 +32,11 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
     let command: Vec<Vec<u8>> =
         choice.map(|choice| choice.command.iter().map(|word| word.clone().into_bytes()).collect()).unwrap_or_default();
     let container = InContainer { here: &found, choice: choice.map(|choice| &choice.container), program: None };
-    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let described = Described {
         container,
         surface: (!args.no_surface).then_some((surface, plan.mounts.as_slice())),
         facts: &here.facts,
         session,
-        user: (uid, gid),
         command: &command,
     };
     let rendered =
