@@ -89,6 +89,12 @@ fn inside(ground: &Ground, options: &[&str], order: &str, input: &str) -> Output
     command.output().unwrap()
 }
 
+/// What a supervisor asks of whoever talks to it.
+fn token_of(dir: &std::path::Path) -> String {
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
+    kept["token"].as_str().unwrap().to_owned()
+}
+
 fn open(session: &Session<'_>) -> Connection {
     Connection::open(&AbsPath::lexical(session.dir().as_os_str().as_bytes()).unwrap()).unwrap()
 }
@@ -263,6 +269,39 @@ fn k11_a_call_ends_with_whoever_asked() {
         drop(spawned);
         until("the call's directory is left", || fs::read_dir(&calls).unwrap().count() == 0);
         ground.left_nothing();
+    });
+}
+
+/// K11: what was asked for stops with its session, and nothing more is started in one that is paused.
+#[test]
+fn k11_a_paused_session_pauses_its_calls() {
+    each(|ground| {
+        let session = ground.session();
+        let ringfence = |words: &[&str]| assert!(ground.ringfence().args(words).output().unwrap().status.success());
+        let mut spawned = spawn(&session, order("while read line; do echo $line; done"));
+        assert!(matches!(spawned.hear().unwrap(), Some(CallAnswer::Started { .. })));
+        let (mut input, mut output) =
+            (fs::File::from(spawned.stdin.take().unwrap()), fs::File::from(spawned.stdout.try_clone().unwrap()));
+        let mut said = [0; 2];
+        input.write_all(b"a\n").unwrap();
+        output.read_exact(&mut said).unwrap();
+        ringfence(&["pause", &session.id]);
+        let refused = open(&session).exec(order("true")).unwrap();
+        assert!(matches!(refused, AskedCall::Refused { why, .. } if why.contains("paused")), "as {:?}", ground.who);
+        // It is told, and stops, a moment after the session is paused: so it is asked until nobody answers.
+        let wait = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+        let is_answered = |input: &mut fs::File, output: &mut fs::File| {
+            input.write_all(b"b\n").unwrap();
+            let mut fds = [rustix::event::PollFd::new(output, rustix::event::PollFlags::IN)];
+            rustix::event::poll(&mut fds, Some(&wait)).unwrap() > 0 && output.read_exact(&mut [0; 2]).is_ok()
+        };
+        until("it goes on", || !is_answered(&mut input, &mut output));
+        ringfence(&["resume", &session.id]);
+        output.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"b\n");
+        drop(input);
+        let answer = spawned.hear().unwrap();
+        assert!(matches!(answer, Some(CallAnswer::Ended { code: 0, .. })), "{answer:?}");
     });
 }
 
