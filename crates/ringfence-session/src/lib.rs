@@ -54,6 +54,7 @@ mod steps;
 pub mod store;
 pub mod terminal;
 pub mod text;
+mod texts;
 pub mod verdicts;
 mod view;
 pub mod violations;
