@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
+use ringfence_egress::{Egress, Inside, Listen, Refusal, Rules, System};
 use ringfence_surface::AbsPath;
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
@@ -225,7 +225,7 @@ impl Prepared {
         let running = begun.arrived()?;
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
-            desk.take(view, running.egress.as_ref().map(Egress::refusals)).map_err(before("eventfd"))?;
+            desk.take(view, running.egress.as_ref()).map_err(before("eventfd"))?;
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
@@ -239,7 +239,10 @@ impl Prepared {
         }
         .map_err(before("waiting"))?;
         let (struck, why) = (clock.struck(), clock.why());
-        let ended = running.wait()?;
+        let mut ended = running.wait()?;
+        if let Some(later) = desk.as_ref().and_then(Desk::refusals) {
+            ended.refusals = later;
+        }
         // One that was ended tells nothing of itself.
         let code = if struck == Struck::Told { KILLED } else { ended.code };
         let session_over = watched.is_some_and(|watch| watch.is_over());
@@ -347,7 +350,7 @@ impl Begun<io::Result<Ways>> {
         started(&errors, &made.0, program)?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, sockets))) => {
-                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(before("the way out"))?)
+                Some(ways.and_then(|ways| first_way_out(ways, rules, sockets)).map_err(before("the way out"))?)
             }
             _ => None,
         };
@@ -476,18 +479,28 @@ impl Screen {
     }
 }
 
-/// Starts to carry what goes out.
-fn way_out(ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
-    let control = ways.control;
+/// Starts to carry what goes out. The first process makes further listeners.
+fn first_way_out(mut ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
+    let control = ways.control.take().ok_or(io::ErrorKind::NotConnected)?;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
         ways::receive_listener(control.as_fd())
     };
+    way_out(ways, Box::new(listen), rules, sockets)
+}
+
+/// Starts to carry what goes out.
+pub(crate) fn way_out(
+    ways: Ways,
+    listen: Listen,
+    rules: Rules,
+    sockets: Vec<(UnixListener, AbsPath)>,
+) -> io::Result<Egress> {
     let inside = Inside {
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         arrivals: ways.arrivals,
         first: ways.first.into_iter().collect(),
-        listen: Box::new(listen),
+        listen,
         sockets,
     };
     Egress::start(inside, rules, Arc::new(System::new()))

@@ -30,6 +30,7 @@ mod identity;
 mod idmap;
 pub mod inside;
 pub mod jail;
+mod late;
 pub mod launch;
 mod links;
 mod live;

@@ -36,7 +36,7 @@ pub use agent::{AgentChoice, Client, Provider};
 pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
-pub use given::NotGiven;
+pub use given::{NotGiven, Way};
 pub use glob::{Glob, GlobError, GlobToken};
 pub use host::{HostError, HostPattern, HostTarget};
 pub use path::{AbsPath, PATH_MAX, PathError, Shown};

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
-pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
+pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, Wanted};
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
@@ -86,6 +86,9 @@ pub(crate) struct PolicyArgs {
     /// Make this readable for this run, by naming it
     #[arg(long = "ref", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) references: Vec<OsString>,
+    /// What is asked for to be written, which no option names.
+    #[arg(skip)]
+    pub(crate) writes: Vec<OsString>,
     /// Pass this environment variable on
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) env: Vec<String>,
@@ -102,6 +105,7 @@ impl PolicyArgs {
             persona: None,
             task: None,
             references: Vec::new(),
+            writes: Vec::new(),
             env: Vec::new(),
             agent: None,
         }
@@ -242,6 +246,9 @@ pub(crate) enum Backend {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// In a session that runs, with what was given to it since
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["policy", "persona", "task", "references", "env", "agent"])]
+    pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) question: Question,
     /// Answer as JSON

@@ -186,13 +186,15 @@ impl<'a> Cx<'a> {
 
     /// What the user names on the command line, relative to where the user is.
     fn references(&mut self, grants: &mut Vec<Grant>) {
-        let inputs = self.inputs;
+        let request = &self.inputs.request;
         let cwd = self.facts.cwd.clone();
-        for raw in &inputs.request.references {
-            let source = Source::Flag { name: "--ref" };
+        let reads = request.references.iter().map(|raw| (raw, Effect::Read(Role::Reference), "--ref"));
+        let writes = request.writes.iter().map(|raw| (raw, Effect::Write(Role::Write), "ringfence grant"));
+        for (raw, effect, name) in reads.chain(writes) {
+            let source = Source::Flag { name };
             match self.follow(&cwd, raw) {
                 Ok(found) => grants.push(Grant {
-                    effect: Effect::Read(Role::Reference),
+                    effect,
                     pattern: Pattern::path(found.path),
                     text: Shown(raw).to_string(),
                     source,

@@ -88,6 +88,8 @@ pub struct Request {
     pub agent: Option<String>,
     /// `--ref`, as typed.
     pub references: Vec<Vec<u8>>,
+    /// What a running session is to be given to write, as typed.
+    pub writes: Vec<Vec<u8>>,
     /// `--env`.
     pub env: Vec<EnvName>,
 }

@@ -35,7 +35,14 @@ impl Host {
             kernel: "6.18".into(),
             session: None,
         };
-        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let request = Request {
+            persona: None,
+            task: None,
+            agent: None,
+            references: Vec::new(),
+            writes: Vec::new(),
+            env: Vec::new(),
+        };
         Self { facts, layers: Vec::new(), request }
             .dir("/home/u/proj")
             .dir("/usr/bin")

@@ -421,3 +421,57 @@ fn k13_a_place_that_is_given_later() {
         }
     }
 }
+
+/// K13: a place that is given to be written has in it what is denied and protected anywhere.
+#[test]
+fn k13_a_place_that_is_given_to_be_written() {
+    use ringfence_surface::NotGiven;
+    let policy = "[files]\nread = [\"/srv/in\"]\ndeny = [\"**/.env\"]\nprotect = [\"/srv/other/infra\"]\n";
+    let surface = Host::new().project(policy).resolve().0.surface;
+    let given = surface.with_write(&abs("/srv/other")).expect("nothing denies it");
+    let upgraded = surface.with_write(&abs("/srv/in")).expect("what can be read can be given to be written");
+    let can = |surface: &Surface, path: &str, access| surface.decide(&abs(path), access).is_allowed();
+    for (path, read, write) in [
+        ("/srv/other/a", true, true),
+        ("/srv/other/infra/x", true, false),
+        ("/srv/other/.git/hooks/pre-commit", true, false),
+        ("/srv/other/a/.env", false, false),
+        ("/srv/in/x", true, false),
+        ("/srv/another", false, false),
+        ("/home/u/.ssh/id", false, false),
+    ] {
+        assert_eq!((can(&given, path, Access::Read), can(&given, path, Access::Write)), (read, write), "{path}");
+    }
+    assert!(can(&upgraded, "/srv/in/x", Access::Write) && !can(&upgraded, "/srv/in/.git/config", Access::Write));
+    for path in ["/srv/other/infra", "/srv/other/.env", "/home/u/.ssh", "/home/u/.local/state/ringfence", "/proc/sys"] {
+        assert!(matches!(surface.with_write(&abs(path)), Err(NotGiven::Denied { .. })), "{path}");
+    }
+    assert!(matches!(surface.with_write(&abs("/home/u/proj/src")), Err(NotGiven::Already { .. })));
+}
+
+/// K13: a way out that is given later, below the administrator's ceiling.
+#[test]
+fn k13_a_way_out_that_is_given_later() {
+    use ringfence_surface::{NotGiven, Way};
+    let policy = "[network]\nallow = [\"*.example.com\", \"one.example.org:22\"]\nhost_ports = [5432]\n";
+    let resolved = Host::new().project(policy).resolve().0;
+    let way = |text: &str| Way::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+    for text in
+        ["one.example.org", "one.example.org:23", "example.com", "192.0.2.7:80", "localhost:80", "[2001:db8::1]:1"]
+    {
+        let given = resolved.surface.with_way(&way(text)).expect("it is not reached yet");
+        let reach = (given.reach().hosts.len(), given.reach().host_ports.len());
+        let before = (resolved.surface.reach().hosts.len(), resolved.surface.reach().host_ports.len());
+        assert_eq!(reach.0 + reach.1, before.0 + before.1 + 1, "{text}");
+        assert!(matches!(given.with_way(&way(text)), Err(NotGiven::Reached { .. })), "{text}");
+        assert_eq!(Way::parse(&way(text).to_string()), Ok(way(text)));
+    }
+    for text in ["a.example.com", "*.b.example.com:443", "one.example.org:22", "localhost:5432", "[::1]:5432"] {
+        assert!(matches!(resolved.surface.with_way(&way(text)), Err(NotGiven::Reached { .. })), "{text}");
+    }
+    assert!(matches!(resolved.surface.with_way(&way("10.0.0.0/8:80")), Err(NotGiven::Network { .. })));
+    for text in ["*", "*.com", "com", "localhost", "127.0.0.1", "127.0.0.2:1", "localhost:0", "localhost:08", "", "a b"]
+    {
+        assert!(Way::parse(text).is_err(), "{text}");
+    }
+}

@@ -18,7 +18,7 @@ use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
 pub(crate) use audit::{audit, logs};
-pub(crate) use grant::{grant, revoke};
+pub(crate) use grant::{grant, revoke, surface_of};
 pub(crate) use list::{ps, show};
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
