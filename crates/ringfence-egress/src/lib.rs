@@ -32,7 +32,7 @@ pub mod spelling;
 
 pub use inject::Credential;
 pub use lever::{Lever, Outcome};
-pub use refusals::{Refusal, Refusals};
+pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;
 pub use service::{Egress, Inside, Listen, PROXY};

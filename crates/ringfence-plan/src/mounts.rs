@@ -335,6 +335,7 @@ mod tests {
             references: Vec::new(),
             writes: Vec::new(),
             env: Vec::new(),
+            worktree: None,
         };
         let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
         let surface = resolve(&inputs, &facts, &mut &facts).unwrap().surface;

@@ -43,7 +43,7 @@ pub use path::{AbsPath, PATH_MAX, PathError, Shown};
 pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
 pub use relative::{GlobFault, GlobListError, Literal, Progress, RelativeGlob, WritableGlobs};
 pub use report::{Dropped, Omission};
-pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, resolve};
+pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, Worktree, pool_of, resolve};
 pub use source::Source;
 pub use surface::{Caps, Effect, Governance, Injection, Parts, Reach, Role, RootName, Rule, Sense, Sourced, Surface};
 pub use template::{PATH_VARIABLES, SOCKET_VARIABLES, TemplateError, TemplateKind};

@@ -215,6 +215,7 @@ fn use_policy(file: PolicyFile, text: Arc<PolicyText>) {
         references: vec![b"x".to_vec()],
         writes: Vec::new(),
         env: Vec::new(),
+        worktree: None,
     };
     match resolve(&Inputs { layers: vec![layer], request }, &facts, &mut &facts) {
         Ok(resolved) => {

@@ -9,7 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
-pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, Wanted};
+pub(crate) use sessions::{
+    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs, ViolationsArgs, Wanted,
+};
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
@@ -54,11 +56,17 @@ pub(crate) enum Command {
     ///
     /// Its command is asked to end, and after two seconds it is ended with everything it has started.
     Stop(OneArgs),
+    /// Stop everything in a session until it is resumed
+    Pause(OneArgs),
+    /// Let a paused session go on
+    Resume(OneArgs),
+    Violations(ViolationsArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -132,9 +140,25 @@ pub(crate) struct RunArgs {
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
+    /// When it has ended, write what was denied in it to this file, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) worktree: WorktreeArgs,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A work tree for the session.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeArgs {
+    /// Work in a new work tree of this git repository, on the branch ringfence/NAME; it is removed at the end if nothing was changed
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    pub(crate) worktree: Option<Option<String>>,
+    /// Keep the work tree in any case
+    #[arg(long, requires = "worktree")]
+    pub(crate) keep: bool,
 }
 
 impl RunArgs {
@@ -147,6 +171,8 @@ impl RunArgs {
             user: None,
             allow_shortfall: Vec::new(),
             receipt: false,
+            report: None,
+            worktree: WorktreeArgs { worktree: None, keep: false },
             command: command.to_vec(),
         }
     }

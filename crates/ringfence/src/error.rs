@@ -20,6 +20,8 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
+#[cfg(target_os = "linux")]
+use ringfence_session::worktree::WorktreeError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 #[cfg(target_os = "linux")]
@@ -277,6 +279,36 @@ pub(crate) enum Failure {
         source: GiveError,
     },
     #[cfg(target_os = "linux")]
+    /// There is no work tree for the session.
+    #[error("cannot make a work tree")]
+    Worktree {
+        /// Why.
+        source: WorktreeError,
+    },
+    #[cfg(target_os = "linux")]
+    /// Another server is there already.
+    #[error("the sessions are served already")]
+    Served {
+        /// Where, if it is known.
+        address: String,
+    },
+    #[cfg(target_os = "linux")]
+    /// The port is not to be had.
+    #[error("cannot listen on port {port} of 127.0.0.1")]
+    Listen {
+        /// As asked.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    #[cfg(target_os = "linux")]
+    /// The server cannot go on.
+    #[error("cannot serve")]
+    Serve {
+        /// Why.
+        source: io::Error,
+    },
+    #[cfg(target_os = "linux")]
     /// A line of the audit on the command line.
     #[error("`{}` is not NUMBER:HASH", Shown(text.as_bytes()))]
     KnownLine {
@@ -404,6 +436,12 @@ impl Failure {
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             #[cfg(target_os = "linux")]
+            Self::Served { address } if address.is_empty() => "end the other one first".into(),
+            #[cfg(target_os = "linux")]
+            Self::Served { address } => format!("it is at {address}, and its token in the file `serve/token` of ringfence's state"),
+            #[cfg(target_os = "linux")]
+            Self::Listen { .. } => "name another with `--port`; without it any free one is taken".into(),
+            #[cfg(target_os = "linux")]
             Self::Find { .. } => "`ringfence ps --all` lists them".into(),
             #[cfg(target_os = "linux")]
             Self::Control { id, .. } => {
@@ -415,6 +453,20 @@ impl Failure {
             Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
                 "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::Worktree { source } => match source {
+                WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
+                WorktreeError::NoRepository { .. } => {
+                    "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()
+                }
+                WorktreeError::NoCommits { .. } => "make a first commit".into(),
+                WorktreeError::Branch { branch } => {
+                    format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
+                }
+                WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
+                WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
+                WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
+            },
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
             #[cfg(target_os = "linux")]

@@ -187,7 +187,7 @@ impl Desk {
         let change = self.view.as_ref().ok_or_else(gone).and_then(|view| view.attach(&place));
         let change = change.map_err(|cause| (cause.to_string(), None))?;
         let given = Bytes::new(path.as_bytes());
-        let grant = Grant::new(given, access.word(), Thing::Place(path, access), for_ms);
+        let grant = self.numbered(given, access.word(), Thing::Place(path, access), for_ms);
         self.begin(Maker::Process(change), Some(client), Doing::Give(grant));
         Ok(())
     }
@@ -206,7 +206,7 @@ impl Desk {
         self.open_way()?;
         let lever = self.lever.as_ref().ok_or_else(|| plain("there is no way out"))?;
         let report = lever.give(way.clone()).map_err(|cause| (cause.to_string(), None))?;
-        let grant = Grant::new(Bytes::Text(way.to_string()), "reach", Thing::Way(way), for_ms);
+        let grant = self.numbered(Bytes::Text(way.to_string()), "reach", Thing::Way(way), for_ms);
         self.begin(Maker::Way(report), Some(client), Doing::Give(grant));
         Ok(())
     }
@@ -345,6 +345,14 @@ impl Desk {
         }
     }
 
+    /// A grant with a number that no other has or will have.
+    fn numbered(&mut self, path: Bytes, access: &str, what: Thing, for_ms: Option<u64>) -> Grant {
+        self.numbered += 1;
+        let (until, until_ms) = end_of(for_ms);
+        let given = Given { n: self.numbered, path, access: access.to_owned(), since_ms: now_ms(), until_ms };
+        Grant { given, what, until }
+    }
+
     pub(super) fn given(&self) -> Vec<Given> {
         self.grants.iter().map(|grant| grant.given.clone()).collect()
     }
@@ -368,11 +376,6 @@ impl Desk {
 }
 
 impl Grant {
-    fn new(path: Bytes, access: &str, what: Thing, for_ms: Option<u64>) -> Self {
-        let (until, until_ms) = end_of(for_ms);
-        Self { given: Given { path, access: access.to_owned(), since_ms: now_ms(), until_ms }, what, until }
-    }
-
     fn event(&self) -> What {
         let (given, until_ms) = (&self.given, self.given.until_ms);
         match &self.what {

@@ -63,6 +63,7 @@ impl<'a> Cx<'a> {
         self.project(&mut grants, reading, root, workdir, persona);
         self.work_item(&mut grants, reading)?;
         self.neighbours(&mut grants, reading, root);
+        self.to_the_worktree(&mut grants);
         self.references(&mut grants);
         self.git_directories(&mut grants);
         self.ground(&mut grants, root, packs);
@@ -192,7 +193,8 @@ impl<'a> Cx<'a> {
         let writes = request.writes.iter().map(|raw| (raw, Effect::Write(Role::Write), "ringfence grant"));
         for (raw, effect, name) in reads.chain(writes) {
             let source = Source::Flag { name };
-            match self.follow(&cwd, raw) {
+            // Whoever names something means it, also in the work tree that the session does not work on.
+            match self.trail.follow(&cwd, raw, self.look) {
                 Ok(found) => grants.push(Grant {
                     effect,
                     pattern: Pattern::path(found.path),
@@ -202,6 +204,17 @@ impl<'a> Cx<'a> {
                     trust: Trust::Trusted,
                 }),
                 Err(why) => self.omit(Shown(raw).to_string(), source, why),
+            }
+        }
+    }
+
+    /// What would have the user's own work tree written has the session's written instead.
+    fn to_the_worktree(&self, grants: &mut [Grant]) {
+        let Some(worktree) = &self.inputs.request.worktree else { return };
+        for grant in grants {
+            let holds_main = grant.pattern.base().is_some_and(|base| worktree.main.is_within(base));
+            if holds_main && matches!(grant.effect, Effect::Write(_)) {
+                grant.pattern = Pattern::path(worktree.tree.clone());
             }
         }
     }
@@ -369,6 +382,10 @@ impl<'a> Cx<'a> {
 
     /// Where a repository keeps a pool of work trees, the pool stands in the repository's place.
     pub(super) fn pooled(&mut self, path: AbsPath) -> AbsPath {
+        if self.inputs.request.worktree.as_ref().is_some_and(|worktree| worktree.tree == path) {
+            // Of the pool the session has its own work tree.
+            return path;
+        }
         for layer in self.layers(Reading::WithProject) {
             let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
             if trust_of(layer) == Trust::Untrusted {

@@ -379,6 +379,77 @@ fn odd_places_to_start() {
     ]);
 }
 
+/// G11: a session with a work tree of its own writes that and what git needs of the repository, and nothing of the others'.
+#[test]
+fn g11_a_worktree_of_the_sessions_own() {
+    let tree = "/home/u/.local/state/ringfence/worktrees/proj/own";
+    let host = |policy: &str| Host::new().project(policy).worktree("/home/u/proj", tree);
+    let own = |below: &str| format!("{tree}/{below}");
+    let checked = |host: Host, more: &[(&str, &str)]| {
+        let here = host.resolve();
+        here.check(more);
+        here.check(&[
+            (&own("src/x"), "rw"),
+            (&own(".env"), "--"),
+            (&own("infra/x"), "r-"),
+            (&own(".git"), "r-"),
+            (&own(".claude/settings.json"), "r-"),
+            ("/home/u/.local/state/ringfence/worktrees/proj/other/src/x", "--"),
+            ("/home/u/.local/state/ringfence/audit/log.jsonl", "--"),
+            ("/home/u/proj/.git/objects/ab/cd", "rw"),
+            ("/home/u/proj/.git/refs/heads/ringfence/own", "rw"),
+            ("/home/u/proj/.git/logs/refs/heads/x", "rw"),
+            ("/home/u/proj/.git/packed-refs.lock", "rw"),
+            ("/home/u/proj/.git/worktrees/own/index", "rw"),
+            ("/home/u/proj/.git/worktrees/own/HEAD", "rw"),
+            ("/home/u/proj/.git/worktrees/own/commondir", "r-"),
+            ("/home/u/proj/.git/worktrees/own/config.worktree", "r-"),
+            ("/home/u/proj/.git/worktrees/other/index", "r-"),
+            ("/home/u/proj/.git/worktrees/other/HEAD", "r-"),
+            ("/home/u/proj/.git/worktrees/other", "r-"),
+            ("/home/u/proj/.git/HEAD", "r-"),
+            ("/home/u/proj/.git/index", "r-"),
+            ("/home/u/proj/.git/index.lock", "r-"),
+            ("/home/u/proj/.git/MERGE_HEAD", "r-"),
+            ("/home/u/proj/.git/rebase-merge/git-rebase-todo", "r-"),
+            ("/home/u/proj/.git/logs/HEAD", "r-"),
+            ("/home/u/proj/.git/config", "r-"),
+            ("/home/u/proj/.git/hooks/pre-commit", "r-"),
+            ("/home/u/proj/.git/objects/info/alternates", "r-"),
+        ]);
+        here
+    };
+    let policy =
+        "[files]\nwrite = [\".\"]\nread = [\"../docs\"]\ndeny = [\"**/.env\", \"keys\"]\nprotect = [\"infra\"]\n";
+    let here = checked(
+        host(policy).dir("/home/u/docs"),
+        &[
+            ("/home/u/proj/src/x", "--"),
+            ("/home/u/proj", "--"),
+            (&own("keys/k"), "--"),
+            ("/home/u/docs/x", "r-"),
+            ("/home/u/proj/keys/k", "--"),
+        ],
+    );
+    assert_eq!((here.0.surface.root(), here.0.surface.workdir()), (&abs(tree), &abs(tree)));
+    // The user's own work tree is read by whoever names it, without what is denied in it.
+    checked(host(policy).reference(b"/home/u/proj"), &[("/home/u/proj/src/x", "r-"), ("/home/u/proj/keys/k", "--")]);
+    // A file above the repository speaks for more than the session works on.
+    let above = "[files]\nwrite = [\"..\"]\ndeny = [\"**/.env\"]\nprotect = [\"infra\"]\n";
+    checked(host(above), &[("/home/u/proj/src/x", "--"), ("/home/u/other/x", "--")]);
+    // An administrator's limit for the project holds for its work trees.
+    let managed = "[files]\nwrite = [\"/home/u/proj\"]\n";
+    checked(host(policy).managed(managed), &[("/home/u/proj/src/x", "--")]);
+    // One in the pool of the repository.
+    let pool = "[files]\ndeny = [\"**/.env\"]\n[[workspace.repo]]\nname = \"p\"\npath = \".\"\nworktrees_dir = \"../.trees\"\n";
+    let pooled = Host::new().dir("/home/u/.trees").project(pool).worktree("/home/u/proj", "/home/u/.trees/own");
+    pooled.resolve().check(&[
+        ("/home/u/.trees/own/src/x", "rw"),
+        ("/home/u/.trees/other/src/x", "--"),
+        ("/home/u/proj/src/x", "--"),
+    ]);
+}
+
 /// K13: a place that is given later is readable, with what is denied in it, and nothing else changes.
 #[test]
 fn k13_a_place_that_is_given_later() {

@@ -14,11 +14,14 @@ use ringfence_session::probe;
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
+use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
 mod agent;
+mod report;
 mod sign_in;
+pub(crate) mod worktree;
 
 use super::receipt;
 use super::render::override_mode;
@@ -78,11 +81,28 @@ impl Ladder<'_> {
 
     /// One whole session.
     fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
-        let loader = Loader::new(self.managed)?;
+        let mut loader = Loader::new(self.managed)?;
         let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
         let state = if rung.has_view() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+        let Some(own) = worktree::make(self.args, &mut loader, &session)? else {
+            return self.attempt_in(loader, &session, &state, rung, attempt);
+        };
+        let loader = loader.in_worktree(worktree::known(&own));
+        let done = self.attempt_in(loader, &session, &state, rung, attempt);
+        worktree::finish(own, self.args);
+        done
+    }
+
+    fn attempt_in(
+        &self,
+        loader: Loader<'_>,
+        session: &Session,
+        state: &AbsPath,
+        rung: Rung,
+        attempt: Attempt,
+    ) -> Result<u8, Failure> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
@@ -96,21 +116,28 @@ impl Ladder<'_> {
             summary(surface).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-            return self.start_unfenced(&here, &session, &state);
+            return self.start_unfenced(&here, session, state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
-        let ended = self.start(here, &session, &state, rung)?;
+        let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
+        let began = now_ms();
+        let (ended, denied) = self.start(here, session, state, rung)?;
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
-        if ended.stopped {
-            say("ringfence: ended by `ringfence stop`");
+        match &denied.ended_by {
+            Some(watch) => say(&format!("ringfence: ended by a watch: {}", Shown(watch.as_bytes()))),
+            None if ended.stopped => say("ringfence: ended by `ringfence stop`"),
+            None => {}
         }
-        stopped(&ended).iter().for_each(|line| say(line));
+        report::lines(&denied, session.name()).iter().for_each(|line| say(line));
+        if let Some(place) = report {
+            place.write(session.name(), began, &ended, &denied)?;
+        }
         Ok(ended.code)
     }
 
-    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
+    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<(Ended, Summary), Failure> {
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
@@ -140,17 +167,18 @@ impl Ladder<'_> {
             Identity::Caller { .. } => None,
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
+        let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
         let (ended, desk) = prepared.run_attended(|| {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
-            Desk::open(session, about, receipt, Control::Socket)
+            Desk::open(session, about, receipt, Control::Socket, watches)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
-        write_down(&ended, desk);
-        ended
+        let denied = write_down(&ended, desk);
+        Ok((ended?, denied))
     }
 
     /// What others may know of the session.
@@ -170,6 +198,7 @@ impl Ladder<'_> {
             agent: self.args.policy.agent.clone(),
             shortfalls: receipt::grouped(receipt.shortfalls()),
             grants: Grants::None,
+            watches: here.resolved.watches.iter().map(|watch| format!("{} ({})", watch.value, watch.source)).collect(),
         }
     }
 
@@ -188,7 +217,7 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None);
+        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None, Vec::new());
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
@@ -240,17 +269,21 @@ impl Ladder<'_> {
     }
 }
 
-/// Writes down how a session ended.
-fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) {
+/// Writes down how a session ended, and returns what was denied in it.
+fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) -> Summary {
     match (ended, desk) {
         (Ok(ended), Some(desk)) => {
-            let stopped = ended.refusals.0.len() as u64 + ended.refusals.1;
-            if let Err(cause) = desk.ended(ended.code, stopped) {
+            let (denied, written) = desk.ended(ended.code);
+            if let Err(cause) = written {
                 say(&format!("ringfence: the end of the session could not be written down: {cause}"));
             }
+            denied
         }
-        (Err(failure), Some(desk)) => desk.failed(&failure.in_one_line()),
-        (_, None) => {}
+        (Err(failure), Some(desk)) => {
+            desk.failed(&failure.in_one_line());
+            Summary::nothing()
+        }
+        (_, None) => Summary::nothing(),
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) fn request(loader: &mut Loader<'_>, args: &PolicyArgs) -> Result<Requ
         references: args.references.iter().map(|path| path.as_bytes().to_vec()).collect(),
         writes: args.writes.iter().map(|path| path.as_bytes().to_vec()).collect(),
         env: args.env.iter().map(variable).collect::<Result<_, _>>()?,
+        worktree: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! `ringfence grant` and `ringfence revoke`: what is given to a running session, and taken away again.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,22 +24,75 @@ use crate::wire::SCHEMA;
 pub(crate) fn grant(args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let (_, live) = live(&args.session)?;
     let Wanted { read, write, host } = &args.what;
-    match (read, write, host) {
-        (Some(path), ..) => grant_place(&live, path, Gives::Read, args, managed),
-        (_, Some(path), _) => grant_place(&live, path, Gives::Write, args, managed),
-        (_, _, Some(host)) => grant_host(&live, host, args, managed),
+    let what = match (read, write, host) {
+        (Some(path), ..) => What::Place(path.as_bytes(), Gives::Read),
+        (_, Some(path), _) => What::Place(path.as_bytes(), Gives::Write),
+        (_, _, Some(host)) => What::Host(host),
         // The command line makes sure that something is asked for.
-        (None, None, None) => Ok(ExitCode::from(2)),
+        (None, None, None) => return Ok(ExitCode::from(2)),
+    };
+    let granted = give(&live, &Want { what, for_ms: args.for_ms }, managed)?;
+    granted.hidden.iter().for_each(|hidden| say(&format!("ringfence: hidden: {hidden}")));
+    let Granted { what: given, masked, .. } = granted;
+    let word = match what {
+        What::Place(_, access) => access.word(),
+        What::Host(_) => "host",
+    };
+    if args.json {
+        let answer = serde_json::json!({ "schema": SCHEMA, "id": live.id, word: given, "denied_in_it": masked });
+        print_json(&answer)?;
+    } else {
+        let masked = if masked == 0 { String::new() } else { format!("; {masked} things in it stay denied") };
+        let word = if word == "host" { "reach" } else { word };
+        say(&format!("ringfence: session {} can {word} {}{masked}", live.id, given.shown()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What somebody wants a session to be given.
+#[derive(Debug)]
+pub(crate) struct Want<'w> {
+    /// What.
+    pub(crate) what: What<'w>,
+    /// For how long.
+    pub(crate) for_ms: Option<u64>,
+}
+
+/// What can be given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What<'w> {
+    /// A place.
+    Place(&'w [u8], Gives),
+    /// A host, as a policy spells it, or a port of the host's own.
+    Host(&'w str),
+}
+
+/// What was given.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    /// The place with links followed, or the host in its one spelling.
+    pub(crate) what: Bytes,
+    /// How many things in it stay denied.
+    pub(crate) masked: usize,
+    /// What is hidden although no rule denies it.
+    pub(crate) hidden: Vec<String>,
+}
+
+/// Gives something to a running session, whoever asks.
+pub(crate) fn give(live: &Live, want: &Want<'_>, managed: &Path) -> Result<Granted, Failure> {
+    match want.what {
+        What::Place(path, access) => give_place(live, path, access, want.for_ms, managed),
+        What::Host(host) => give_host(live, host, want.for_ms, managed),
     }
 }
 
-fn grant_place(
+fn give_place(
     live: &Live,
-    wanted: &OsStr,
+    wanted: &[u8],
     access: Gives,
-    args: &GrantArgs,
+    for_ms: Option<u64>,
     managed: &Path,
-) -> Result<ExitCode, Failure> {
+) -> Result<Granted, Failure> {
     match (live.about.as_ref().map(|about| about.grants), access) {
         (Ok(Grants::None), _) => {
             let why = "the view of this session cannot be changed".to_owned();
@@ -49,7 +103,7 @@ fn grant_place(
         _ => {}
     }
     let mut loader = Loader::new(managed)?;
-    let path = loader.absolute(Path::new(wanted))?;
+    let path = loader.absolute(Path::new(OsStr::from_bytes(wanted)))?;
     let facts = loader.facts().clone();
     let surface = surface(live)?;
     let is_given = |kept: &Kept| match (kept, access) {
@@ -57,46 +111,30 @@ fn grant_place(
         _ => false,
     };
     let asked = if kept(live).iter().any(is_given) {
-        give::again(&path, access, args.for_ms)
+        give::again(&path, access, for_ms)
     } else {
-        give::place(&surface, facts, (&path, access), args.for_ms, &mut Recorder::new(Vec::new()))
+        give::place(&surface, facts, (&path, access), for_ms, &mut Recorder::new(Vec::new()))
             .map_err(|source| Failure::Give { source })?
     };
     within_ceiling(managed, surface.root(), &path, access)?;
-    for hidden in &asked.hidden {
-        say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
-    }
+    let hidden = asked.hidden.iter().map(|hidden| format!("{}: {}", hidden.path, hidden.why.words())).collect();
     let masked = asked.masked;
     ask(live, asked.verb)?;
-    if args.json {
-        let path = Bytes::new(path.as_bytes());
-        let answer =
-            serde_json::json!({ "schema": SCHEMA, "id": live.id, access.word(): path, "denied_in_it": masked });
-        print_json(&answer)?;
-    } else {
-        let masked = if masked == 0 { String::new() } else { format!("; {masked} things in it stay denied") };
-        say(&format!("ringfence: session {} can {} {path}{masked}", live.id, access.word()));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(Granted { what: Bytes::new(path.as_bytes()), masked, hidden })
 }
 
-fn grant_host(live: &Live, host: &str, args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failure> {
+fn give_host(live: &Live, host: &str, for_ms: Option<u64>, managed: &Path) -> Result<Granted, Failure> {
     let way = way(host)?;
     let is_given = kept(live).contains(&Kept::Reach(way.to_string()));
     way.below_ceiling(&Loader::new(managed)?.own()?)
         .map_err(|source| Failure::Give { source: GiveError::NotGiven(source) })?;
     let verb = if is_given {
-        Verb::GrantHost { host: way.to_string(), for_ms: args.for_ms }
+        Verb::GrantHost { host: way.to_string(), for_ms }
     } else {
-        give::reaching(&surface(live)?, &way, args.for_ms).map_err(|source| Failure::Give { source })?.verb
+        give::reaching(&surface(live)?, &way, for_ms).map_err(|source| Failure::Give { source })?.verb
     };
     ask(live, verb)?;
-    if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "host": way.to_string() }))?;
-    } else {
-        say(&format!("ringfence: session {} can reach {way}", live.id));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(Granted { what: Bytes::Text(way.to_string()), masked: 0, hidden: Vec::new() })
 }
 
 fn way(host: &str) -> Result<Way, Failure> {
