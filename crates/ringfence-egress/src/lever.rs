@@ -160,7 +160,9 @@ impl Shared {
         ports: &[u16],
         to: impl Fn(IpAddr, u16) -> Option<To>,
     ) -> Result<(), Outcome> {
-        let everywhere = self.rules.borrow().ports_everywhere();
+        let everywhere = self.ports_everywhere();
+        // At others nobody arrives; by way of the proxy they are reached.
+        let addresses: Vec<IpAddr> = addresses.iter().copied().filter(|ip| self.arrives(*ip)).collect();
         for port in ports.iter().copied().filter(|port| key == HOST || !everywhere.contains(port)) {
             let is_there = self.state.borrow().ready.get(key).is_some_and(|at| at.contains_key(&port));
             if is_there {

@@ -35,4 +35,4 @@ pub use lever::{Lever, Outcome};
 pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;
-pub use service::{Egress, Inside, Listen, PROXY};
+pub use service::{Egress, Inside, Listen};

@@ -1,7 +1,7 @@
 //! The one thread that carries everything out: it answers names, accepts connections and relays them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -24,7 +24,7 @@ use crate::inject::{self, Credential, NotInjected, Outward};
 use crate::lever::{self, Lever, Order};
 use crate::open::{Meant, Open, Ticket};
 use crate::packets;
-use crate::pool::{Pool, Synthetic};
+use crate::pool::{Addresses, Pool, Synthetic};
 use crate::proxy::Asked;
 use crate::refusals::Refusals;
 use crate::relay::{self, Stream, relay};
@@ -36,14 +36,14 @@ use crate::rules::{BOTH_LOOPBACKS, Rules};
 const TTL: u32 = 60;
 /// Where names are asked for.
 const DNS: u16 = 53;
-/// Where proxies are asked for, by tools that insist on one: an address that no name ever gets.
-pub const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 1080);
 
 /// Makes a listener inside; `None` where somebody listens there already.
 pub type Listen = Box<dyn FnMut(SocketAddr) -> io::Result<Option<OwnedFd>> + Send>;
 
 /// The sockets of the namespace.
 pub struct Inside {
+    /// Which addresses are local there.
+    pub addresses: Addresses,
     /// Where names are asked for: UDP and TCP of each family.
     pub dns: Vec<(OwnedFd, OwnedFd)>,
     /// See what is tried, each one protocol of one family.
@@ -116,6 +116,7 @@ impl Drop for Egress {
 pub(crate) struct Shared {
     /// What may be reached at the moment.
     pub(crate) rules: RefCell<Rules>,
+    addresses: Addresses,
     resolver: Arc<dyn Resolver>,
     pub(crate) refusals: Refusals,
     pub(crate) state: RefCell<State>,
@@ -156,9 +157,11 @@ async fn serve(
     orders: mpsc::UnboundedReceiver<Order>,
 ) {
     let room = Room::take();
-    let state = State { pool: Pool::new(), listen: inside.listen, ready: HashMap::new() };
+    let state = State { pool: Pool::of(inside.addresses), listen: inside.listen, ready: HashMap::new() };
+    let proxy = inside.addresses.proxy();
     let shared = Rc::new(Shared {
         rules: RefCell::new(rules),
+        addresses: inside.addresses,
         resolver,
         refusals,
         state: RefCell::new(state),
@@ -176,7 +179,7 @@ async fn serve(
     }
     for (address, listener) in inside.first {
         let to = match address {
-            PROXY => To::Asked,
+            own if own == proxy => To::Asked,
             own if own.ip().is_loopback() => To::HostPort(own.port()),
             _ => To::Dialled,
         };
@@ -227,10 +230,7 @@ impl Shared {
 
     /// Has every port at which a name may be reached listened on.
     pub(crate) fn make_ready(self: &Rc<Self>, name: &str, given: Synthetic) {
-        let (ports, everywhere) = {
-            let rules = self.rules.borrow();
-            (rules.ports_of(name), rules.ports_everywhere())
-        };
+        let (ports, everywhere) = (self.rules.borrow().ports_of(name), self.ports_everywhere());
         // At the others somebody listens already, for every address.
         for port in ports.into_iter().filter(|port| !everywhere.contains(port)) {
             let is_open = |at: &BTreeMap<u16, _>| at.contains_key(&port);
@@ -238,9 +238,9 @@ impl Shared {
             if self.state.borrow().ready.get(name).is_some_and(is_open) {
                 continue;
             }
-            let both = [IpAddr::V4(given.v4), IpAddr::V6(given.v6)];
-            let made = both.map(|ip| self.listen(SocketAddr::new(ip, port), To::Host(target.clone())));
-            let made = made.into_iter().flatten().collect();
+            let both = [given.v4.into(), given.v6.into()];
+            let at = self.of_both_kinds(&both).iter().map(|ip| SocketAddr::new(*ip, port));
+            let made = at.filter_map(|address| self.listen(address, To::Host(target.clone()))).collect();
             self.state.borrow_mut().ready.entry(name.to_owned()).or_default().insert(port, made);
         }
         self.state.borrow_mut().ready.entry(name.to_owned()).or_default();
@@ -250,7 +250,7 @@ impl Shared {
     fn answer(self: &Rc<Self>, question: &Question) -> Vec<u8> {
         let name = &question.name;
         if name == "localhost" || name.ends_with(".localhost") {
-            return question.answer(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], TTL);
+            return question.answer(self.of_both_kinds(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]), TTL);
         }
         if self.rules.borrow().ports_of(name).is_empty() {
             // Programs look for the names of addresses without meaning to reach anybody.
@@ -271,7 +271,31 @@ impl Shared {
         if !is_ready {
             self.make_ready(name, given);
         }
-        question.answer(&[given.v4.into(), given.v6.into()], TTL)
+        question.answer(self.of_both_kinds(&[given.v4.into(), given.v6.into()]), TTL)
+    }
+
+    /// The ports at which somebody listens for every address.
+    pub(crate) fn ports_everywhere(&self) -> BTreeSet<u16> {
+        match self.addresses {
+            Addresses::Everywhere => self.rules.borrow().ports_everywhere(),
+            Addresses::Loopback => BTreeSet::new(),
+        }
+    }
+
+    /// Does a connection to an address arrive here?
+    pub(crate) fn arrives(&self, ip: IpAddr) -> bool {
+        match self.addresses {
+            Addresses::Everywhere => true,
+            Addresses::Loopback => ip.is_ipv4() && ip.is_loopback(),
+        }
+    }
+
+    /// An address of each kind, the older first; only that one where the newer is not to be had.
+    fn of_both_kinds<'a>(&self, both: &'a [IpAddr; 2]) -> &'a [IpAddr] {
+        match self.addresses {
+            Addresses::Everywhere => both,
+            Addresses::Loopback => &both[..1],
+        }
     }
 
     /// The right to carry one more connection; that there is none is noted.
@@ -288,7 +312,7 @@ impl Shared {
         let address = to.address.ip().to_canonical();
         // Questions about names, and our answers to them.
         let is_dns = to.address.port() == DNS || to.protocol == packets::Protocol::Udp && to.from == DNS;
-        if address.is_loopback() || is_dns || to.address == PROXY {
+        if address.is_loopback() || is_dns || to.address == self.addresses.proxy() {
             return true;
         }
         let port = to.address.port();

@@ -84,7 +84,7 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     let looks_at_paths = wanted == Lines::All || !standing.rung.has_view();
     let ground = match standing.rung {
         Rung::Native => Ground::View,
-        Rung::Bwrap => Ground::ForeignView,
+        Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
         Rung::LandlockOnly => Ground::Host,
     };
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));

@@ -3,16 +3,17 @@
 //! It is attended to between everything else that a supervisor does, a little at a time: nobody who talks to it is waited for,
 //! and what may take long is done by another process.
 
+mod calls;
 mod clients;
 mod events;
 mod grants;
 mod hold;
+mod spawn;
 mod watchdog;
 mod wire;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use ringfence_egress::{Egress, Lever, Refusal, Refusals};
@@ -29,17 +30,21 @@ use crate::terminal::{Aside, Asked, Lifeline, Screen};
 use crate::text::{is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
-use crate::walk::os_path;
 
-use self::clients::{BELL, Clients, Heard, VERDICTS};
+use self::calls::Calls;
+use self::clients::{BELL, CALLS, Clients, Door, Heard, VERDICTS};
 use self::events::Notices;
 use self::grants::{Grant, Work};
 use self::hold::Held;
 use self::watchdog::Watchdog;
 
 pub(crate) use self::hold::PAUSED;
-pub use self::wire::{Answer, Connection, Given, Gives, Masked, Reply, Request, VERSION, Verb};
-pub(crate) use self::wire::{SOCKET, TOKEN};
+pub use self::spawn::{Asked as AskedCall, Spawned};
+pub(crate) use self::wire::SOCKET;
+pub use self::wire::{
+    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Gives, Masked, Reply,
+    Request, VERSION, Verb,
+};
 
 /// What happened is on the disk after this time.
 const SYNC: Duration = Duration::from_secs(1);
@@ -83,6 +88,10 @@ pub struct Desk {
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
     asked: Asked,
+    /// Commands that others have asked for.
+    calls: Calls,
+    /// What those inside who may ask for commands know.
+    inside: Option<String>,
     /// Why the session ends, where that was not asked for.
     ended_by: Option<String>,
     /// Where the hook of an agent's client says what it refused.
@@ -96,10 +105,12 @@ pub struct Desk {
 }
 
 /// Is it attended to?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     /// Others can talk to it.
     Socket,
+    /// And those inside who know this can ask for calls.
+    AlsoInside(String),
     /// Nobody would answer: it only writes down what happens.
     None,
 }
@@ -117,18 +128,23 @@ impl Desk {
         watches: Vec<(Watch, String)>,
     ) -> io::Result<Self> {
         let audit = Audit::of(session.state());
-        about.write(session.dir())?;
+        let token = if control == Control::None { String::new() } else { new_token()? };
+        about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
         let (path, command) = (about.project.clone(), about.command.clone());
         let start = What::Start { path, command, rung: about.rung.clone(), pid: about.pid };
         let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
         audit.append(&events, Patience::Start)?;
         let mut clients = Clients::new()?;
-        let mut token = String::new();
-        if control == Control::Socket {
-            token = new_token()?;
-            keep_token(session.dir(), &token)?;
+        if control != Control::None {
             clients.listen(session.dir())?;
         }
+        let inside = match control {
+            Control::AlsoInside(token) => {
+                clients.listen_inside(&given::dir(session.dir()), about.user)?;
+                Some(token)
+            }
+            Control::Socket | Control::None => None,
+        };
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
         if let Some(verdicts) = &verdicts {
             clients.watch(verdicts.fd(), VERDICTS)?;
@@ -157,6 +173,8 @@ impl Desk {
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
+            calls: Calls::none(),
+            inside,
             ended_by: None,
             verdicts,
             watchdog: Watchdog::new(watches),
@@ -228,7 +246,7 @@ impl Desk {
     /// Something happened: it is told at once, and written down with what else happens in this turn.
     fn note(&mut self, what: What) {
         let event = Event::now(&self.about.id, what);
-        self.clients.tell(&Answer::Event { happened: event.clone() });
+        self.clients.tell(&Answer::Event { happened: Box::new(event.clone()) });
         if self.pending.len() < MOST_PENDING {
             self.pending.push(event);
         } else {
@@ -257,8 +275,13 @@ impl Desk {
     fn answer(&mut self, client: u64, line: &[u8]) {
         let refused =
             |why: &str, hint: Option<&str>| Answer::Refused { why: why.to_owned(), hint: hint.map(str::to_owned) };
+        let door = self.clients.door(client);
+        let token = match door {
+            Door::Control => self.token.as_str(),
+            Door::Inside => self.inside.as_deref().unwrap_or_default(),
+        };
         let request = match serde_json::from_slice::<Request>(line) {
-            Ok(request) if request.v == VERSION && is_same(&request.token, &self.token) => request,
+            Ok(request) if request.v == VERSION && !token.is_empty() && is_same(&request.token, token) => request,
             Ok(request) if request.v == VERSION => {
                 return self.clients.say(client, refused("the token is another one", None));
             }
@@ -268,7 +291,17 @@ impl Desk {
             }
             Err(cause) => return self.clients.say(client, refused(&format!("not a request: {cause}"), None)),
         };
+        if door == Door::Inside && !matches!(request.ask, Verb::Exec { .. }) {
+            return self.clients.say(client, refused("inside, only calls can be asked for", None));
+        }
         let answer = match request.ask {
+            Verb::Exec { order } => match self.calls.begin(&self.clients, &self.about.id, &order, door) {
+                Ok(ends) => {
+                    let ends = ends.each_ref().map(|end| end.as_fd());
+                    return self.clients.say_with(client, Answer::Spawned, &ends);
+                }
+                Err(why) => refused(&why, None),
+            },
             Verb::Status {} => self.status(),
             Verb::Stop {} => {
                 self.asked = Asked::End;
@@ -355,6 +388,7 @@ impl Aside for Desk {
             match heard {
                 Heard::Own(BELL) => self.stopped(),
                 Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }
         }
@@ -380,11 +414,4 @@ impl Aside for Desk {
     fn notice(&mut self, screen: Screen) -> Option<String> {
         self.notices.next(screen)
     }
-}
-
-/// Something that only those know who can read what ringfence keeps.
-fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
-    io::Write::write_all(&mut file, token.as_bytes())
 }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
+use ringfence_egress::pool::Addresses;
 use ringfence_egress::{Egress, Rules};
 use ringfence_surface::HostPattern;
 use ringfence_sys::process::{self, Child, Namespaces};
@@ -32,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Opens a way out that leads nowhere yet. `private` are the hosts whose names may lead to private addresses.
 pub(crate) fn open(network: Network, private: Vec<HostPattern>) -> io::Result<Egress> {
     let rules = Rules { hosts: Vec::new(), private, host_ports: Vec::new(), credentials: Vec::new() };
-    let listeners = rules.listeners();
+    let listeners = rules.listeners(Addresses::Everywhere);
     let taken = network.within(
         |control| ways::open(control, &listeners),
         |control| Ways::take(control.as_fd().try_clone_to_owned()?, &listeners),
@@ -43,7 +44,7 @@ pub(crate) fn open(network: Network, private: Vec<HostPattern>) -> io::Result<Eg
             |control| ways::receive_listener(control.as_fd()),
         )
     };
-    way_out(taken, Box::new(listen), rules, Vec::new())
+    way_out(taken, Box::new(listen), rules, (Addresses::Everywhere, Vec::new()))
 }
 
 impl Network {

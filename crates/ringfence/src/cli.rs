@@ -74,9 +74,14 @@ pub(crate) enum Command {
     Hook(HookArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
+    #[command(hide = true)]
+    Called(CalledArgs),
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
+    /// What runs first in a container
+    #[command(hide = true)]
+    Arrive(ArriveArgs),
 }
 
 /// Which policy, and for whom.
@@ -137,6 +142,9 @@ pub(crate) struct RunArgs {
     /// In tier production: start although this claim does not hold, by its name in the receipt
     #[arg(long = "allow-shortfall", value_name = "CLAIM")]
     pub(crate) allow_shortfall: Vec<String>,
+    /// Let the command ask for further commands in fences of their own that are tighter: $RINGFENCE_CALLS inside is the token
+    #[arg(long)]
+    pub(crate) calls: bool,
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
@@ -170,6 +178,7 @@ impl RunArgs {
             backend: None,
             user: None,
             allow_shortfall: Vec::new(),
+            calls: false,
             receipt: false,
             report: None,
             worktree: WorktreeArgs { worktree: None, keep: false },
@@ -262,6 +271,10 @@ pub(crate) enum Backend {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// The same mounts in a container, made by Docker
+    Docker,
+    /// The same, made by Podman
+    Podman,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written
@@ -474,6 +487,24 @@ pub(crate) struct JailExecArgs {
     /// `-- ANCHOR GLOB... -- CMD ARGS...`, taken as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<OsString>,
+}
+
+/// Make the call that a supervisor was asked for; the order comes by the standard input, with the streams
+#[derive(Debug, Args)]
+pub(crate) struct CalledArgs {
+    /// It was asked for inside the session
+    #[arg(long)]
+    pub(crate) inside: bool,
+    /// The session
+    pub(crate) session: String,
+}
+
+/// Become the first process of a container
+#[derive(Debug, Args)]
+pub(crate) struct ArriveArgs {
+    /// Where the supervisor listens
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: OsString,
 }
 
 /// Become the command that two inherited descriptors describe

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 use ringfence_session::alive::NotWithin;
 #[cfg(target_os = "linux")]
+use ringfence_session::container::NoEngine;
+#[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
 use ringfence_session::give::GiveError;
@@ -154,6 +156,13 @@ pub(crate) enum Failure {
     Prepare {
         /// Why.
         source: PrepareError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A container engine cannot be used.
+    #[error("cannot use the container engine")]
+    Engine {
+        /// Why.
+        source: NoEngine,
     },
     #[cfg(target_os = "linux")]
     /// A session could not be started.
@@ -400,6 +409,12 @@ impl Failure {
             Self::Within { .. } => "name a session that runs: `ringfence ps` lists yours, and inside it is $RINGFENCE_SESSION".into(),
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
+            #[cfg(target_os = "linux")]
+            Self::Engine { source: NoEngine::Remote { .. } } => {
+                "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Engine { .. } => "install it and start its service, or leave `--backend` out".into(),
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::TooManyLayers } => {
                 "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()

@@ -46,7 +46,8 @@ impl Head {
     }
 
     pub(super) fn load(mut file: &File) -> io::Result<Option<Self>> {
-        let mut text = Vec::new();
+        // Room for all of it and a byte more: one call reads it, and one finds its end.
+        let mut text = Vec::with_capacity(512);
         file.rewind()?;
         file.take(4096).read_to_end(&mut text)?;
         if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }

@@ -116,7 +116,7 @@ impl fmt::Display for Threshold {
         let seconds = self.within.as_secs();
         let (number, unit) = [(86_400, 'd'), (3_600, 'h'), (60, 'm'), (1, 's')]
             .into_iter()
-            .find(|(unit, _)| seconds % unit == 0)
+            .find(|(unit, _)| seconds.is_multiple_of(*unit))
             .map_or((seconds, 's'), |(unit, name)| (seconds / unit, name));
         write!(f, ">{} in {number}{unit}", self.more_than)
     }

@@ -6,6 +6,7 @@
 
 mod agent;
 mod ceiling;
+mod container;
 mod grants;
 mod links;
 mod reach;

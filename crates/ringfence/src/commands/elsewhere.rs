@@ -19,10 +19,18 @@ pub(crate) mod run {
 pub(crate) mod exec {
     use std::process::ExitCode;
 
+    #[cfg(not(target_os = "linux"))]
+    use crate::cli::CalledArgs;
     use crate::cli::ExecArgs;
     use crate::error::Failure;
 
     pub(crate) fn run(_: &ExecArgs) -> Result<ExitCode, Failure> {
+        Err(Failure::NotLinux)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn called(args: &CalledArgs) -> Result<ExitCode, Failure> {
+        let CalledArgs { inside: _, session: _ } = args;
         Err(Failure::NotLinux)
     }
 }

@@ -73,7 +73,9 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         // `main` has answered it; this is for whoever asks in another way.
         Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
+        Command::Called(args) => exec::called(&args),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
+        Command::Arrive(args) => Ok(ExitCode::from(arrive(args.socket))),
     }
 }
 
@@ -81,6 +83,17 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
 #[cfg(target_os = "linux")]
 fn inside(descriptors: &[std::ffi::OsString]) -> u8 {
     ringfence_session::inside::run(descriptors)
+}
+
+/// Returns when everything in the container has ended.
+#[cfg(target_os = "linux")]
+fn arrive(socket: std::ffi::OsString) -> u8 {
+    ringfence_session::container::run(&[socket])
+}
+
+#[cfg(not(target_os = "linux"))]
+fn arrive(_: std::ffi::OsString) -> u8 {
+    crate::error::REFUSED
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,5 +1,6 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,13 +8,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::{Control, Desk};
+use ringfence_session::container::{EngineHere, InContainer, note_use};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk};
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
-use ringfence_session::text::{Bytes, now_ms};
+use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
@@ -33,7 +35,10 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()? };
+    let account = args.user.as_deref().map(user).transpose()?;
+    let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
+    let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
+    let ladder = Ladder { args, managed, account, calls, variables };
     ladder.climb().map(ExitCode::from)
 }
 
@@ -42,6 +47,9 @@ struct Ladder<'a> {
     args: &'a RunArgs,
     managed: &'a Path,
     account: Option<(u32, u32)>,
+    /// What the command knows by which it may ask for further ones, and the variable that says so.
+    calls: Option<String>,
+    variables: Vec<(OsString, OsString)>,
 }
 
 /// Whether this is the first try, which says what is fenced.
@@ -106,8 +114,8 @@ impl Ladder<'_> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
-        if caps.memory.is_some() || caps.pids.is_some() {
-            // Only who looks for a control group needs them, and the kernel takes its time.
+        if caps.memory.is_some() || caps.pids.is_some() || rung.engine().is_some() {
+            // Only who looks for a control group, or tells an engine, needs them, and the kernel takes its time.
             here.facts.mounts = mounts();
         }
         let surface = &here.resolved.surface;
@@ -138,11 +146,23 @@ impl Ladder<'_> {
     }
 
     fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<(Ended, Summary), Failure> {
+        if self.args.calls && !rung.has_view() {
+            say(
+                "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there",
+            );
+        }
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
         client.said.iter().for_each(|line| say(line));
-        let order = self.order(&here, session, &plan, &client, rung);
+        let engine = rung.engine().map(EngineHere::find).transpose().map_err(|source| Failure::Engine { source })?;
+        if let Some(here) = &engine {
+            note_use(session.state(), here.facts.engine)
+                .map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        }
+        let choice = here.resolved.agent.as_ref().map(|choice| &choice.container);
+        let container = engine.as_ref().map(|here| InContainer { here, choice, program: None });
+        let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
@@ -174,7 +194,8 @@ impl Ladder<'_> {
         let (ended, desk) = prepared.run_attended(|| {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
-            Desk::open(session, about, receipt, Control::Socket, watches)
+            let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
+            Desk::open(session, about, receipt, control, watches)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         let denied = write_down(&ended, desk);
@@ -204,6 +225,9 @@ impl Ladder<'_> {
 
     /// A session that governs itself: the environment and the client's own settings are all that is left.
     fn start_unfenced(&self, here: &Here, session: &Session, state: &AbsPath) -> Result<u8, Failure> {
+        if self.args.calls {
+            say("ringfence: no call can be asked for (`--calls`): there is no fence here");
+        }
         let (surface, rung) = (&here.resolved.surface, Rung::LandlockOnly);
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, here, session, rung)?;
@@ -246,7 +270,8 @@ impl Ladder<'_> {
             mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
-            variables: &[],
+            variables: &self.variables,
+            container: None,
         }
     }
 
@@ -295,7 +320,7 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
     }
     match rung {
         Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
-        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
+        Rung::Bwrap | Rung::LandlockOnly | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
 }
 
@@ -304,6 +329,8 @@ fn rung_of(backend: Backend) -> Rung {
         Backend::Native => Rung::Native,
         Backend::Bwrap => Rung::Bwrap,
         Backend::Landlock => Rung::LandlockOnly,
+        Backend::Docker => Rung::Docker,
+        Backend::Podman => Rung::Podman,
     }
 }
 

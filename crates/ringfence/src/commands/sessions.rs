@@ -8,6 +8,7 @@ mod words;
 
 use std::process::ExitCode;
 
+use ringfence_session::container::sweep;
 use ringfence_session::desk::{Answer, Connection, Verb};
 use ringfence_session::store::{self, FindError, Found, Live};
 use ringfence_session::text::Bytes;
@@ -23,7 +24,7 @@ use crate::wire::SCHEMA;
 pub(crate) use audit::{audit, logs};
 pub(crate) use grant::{Want, What, give, grant, revoke, surface_of};
 pub(crate) use list::{Row, ps, row, rows, show};
-pub(crate) use violations::violations;
+pub(crate) use violations::{Denied, denied, violations};
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
 pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
@@ -118,9 +119,12 @@ fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
 
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
-    let (mut killed, mut left, mut worktrees) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut killed, mut left, mut containers, mut worktrees) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for state in states()? {
         let collected = store::gc(&state);
+        let swept = sweep(&state, |id| store::find(&state, id).is_ok());
+        containers.extend(swept.removed);
+        left.extend(swept.silent.iter().map(|engine| format!("containers of {engine}, which does not answer")));
         killed.extend(collected.killed);
         left.extend(collected.left.iter().map(ToString::to_string));
         worktrees.extend(worktree::collect(&state, std::time::Duration::from_secs(60)));
@@ -137,10 +141,12 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
                 serde_json::json!({ "session": left.session, "worktree": tree, "branch": left.branch, "kept": kept })
             })
             .collect();
-        let answer = serde_json::json!({ "schema": SCHEMA, "collected": killed, "left": left, "worktrees": trees });
-        print_json(&answer)?;
+        print_json(&serde_json::json!({
+            "schema": SCHEMA, "collected": killed, "containers": containers, "left": left, "worktrees": trees,
+        }))?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
+        let lines = lines.chain(containers.iter().map(|id| format!("removed the container of {id}\n")));
         let lines = lines.chain(left.iter().map(|path| format!("left {path}\n")));
         print(&lines.chain(worktrees.iter().map(|left| super::run::worktree::words(left) + "\n")).collect::<String>())?;
     }

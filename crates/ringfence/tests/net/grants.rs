@@ -86,6 +86,7 @@ except OSError as e:
     print(\"cut\", flush=True)
 ' > \"$HOME/said\" 2>&1 &"
         );
+        self.does("rm -f \"$HOME/said\"");
         writeln!(self.stdin, "{script}").unwrap();
         self.until("open");
     }
@@ -323,7 +324,9 @@ impl Talk {
     fn open(internet: &Internet, id: &str) -> Self {
         let dir = internet.path("home/.local/state/ringfence/sessions").join(id);
         let stream = std::os::unix::net::UnixStream::connect(dir.join("control")).unwrap();
-        Self { stream: BufReader::new(stream), token: std::fs::read_to_string(dir.join("token")).unwrap() }
+        let about: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(dir.join("session.json")).unwrap()).unwrap();
+        Self { stream: BufReader::new(stream), token: about["token"].as_str().unwrap().to_owned() }
     }
 
     #[track_caller]

@@ -186,8 +186,8 @@ fn random() -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_surface::Sourced;
-    use ringfence_surface::policy::Credentials;
+    use ringfence_surface::policy::{Credentials, SurfaceMode};
+    use ringfence_surface::{ContainerChoice, Sourced};
 
     use super::*;
 
@@ -198,10 +198,15 @@ mod tests {
             client: Some(Client::Claude),
             command: vec!["claude".into()],
             mode: Sourced { value: Mode::AcceptEdits, source: source.clone() },
-            credentials: Sourced { value: Credentials::None, source },
+            credentials: Sourced { value: Credentials::None, source: source.clone() },
             program: AbsPath::lexical(b"/opt/c/claude").ok(),
             reads: Vec::new(),
             base_url: None,
+            container: ContainerChoice {
+                image: None,
+                mounts: Vec::new(),
+                surface_mode: Sourced { value: SurfaceMode::Additive, source },
+            },
         }
     }
 

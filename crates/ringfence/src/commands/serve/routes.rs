@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ringfence_session::desk::Verb;
 use sha2::{Digest as _, Sha256};
 
 use super::answer::Answer;
@@ -33,6 +34,8 @@ enum Route {
     Grant,
     Revoke,
     Stop,
+    Pause,
+    Resume,
     Mode,
 }
 
@@ -47,6 +50,8 @@ const ROUTES: &[(&str, &str, Route)] = &[
     ("POST", "/api/sessions/{id}/grants", Route::Grant),
     ("DELETE", "/api/sessions/{id}/grants/{n}", Route::Revoke),
     ("POST", "/api/sessions/{id}/stop", Route::Stop),
+    ("POST", "/api/sessions/{id}/pause", Route::Pause),
+    ("POST", "/api/sessions/{id}/resume", Route::Resume),
     ("POST", "/api/sessions/{id}/mode", Route::Mode),
 ];
 
@@ -96,7 +101,9 @@ pub(super) fn answer(request: &mut Request, line: &Line, managed: &Path) -> Resu
         Route::Session => sessions::one(id)?,
         Route::Grants => sessions::grants(id)?,
         Route::Revoke => sessions::revoke(id, said.get(1).copied().unwrap_or_default())?,
-        Route::Stop => sessions::stop(id)?,
+        Route::Stop => sessions::tell(id, Verb::Stop {})?,
+        Route::Pause => sessions::tell(id, Verb::Pause {})?,
+        Route::Resume => sessions::tell(id, Verb::Resume {})?,
         Route::Grant | Route::Mode => return Err(Answer::problem(404, "there is nothing under this path", None)),
     }))
 }

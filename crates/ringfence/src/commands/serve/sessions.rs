@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::request::Request;
-use crate::commands::sessions::{self, Row, Want, What as Gift};
+use crate::commands::sessions::{self, Denied, Row, Want, What as Gift};
 use crate::error::Failure;
 use crate::host::os_path;
 use crate::wire::SCHEMA;
@@ -74,7 +74,8 @@ struct Whole {
     claims: Vec<String>,
     /// What holds and what does not, as far as it was written down: all of it where `--receipt` asked for that.
     receipt: Value,
-    violations: Vec<Stored>,
+    /// What was denied, each kind once.
+    violations: Vec<Denied>,
 }
 
 pub(super) fn one(id: &str) -> Result<Answer, Answer> {
@@ -89,6 +90,9 @@ pub(super) fn one(id: &str) -> Result<Answer, Answer> {
     let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
     let (mut events, _) = Audit::of(&state).query(&query).map_err(read)?;
     events.retain(|stored| stored.event.session.as_deref() == Some(id));
+    let mut violations = sessions::denied(&state, Some(id))?;
+    violations.retain(|one| one.session == id);
+    let violations = violations.split_off(violations.len().saturating_sub(MOST_VIOLATIONS));
     let whole = Whole {
         schema: SCHEMA,
         row,
@@ -96,7 +100,7 @@ pub(super) fn one(id: &str) -> Result<Answer, Answer> {
         surface: record.as_ref().map(|record| WireSurface::new(&record.surface)),
         claims: record.iter().flat_map(|record| claims(&record.surface)).map(|claim| claim.to_string()).collect(),
         receipt: receipt(&state, id, &events),
-        violations: violations(events),
+        violations,
     };
     Ok(Answer::json(200, &whole))
 }
@@ -119,16 +123,6 @@ fn receipt(state: &AbsPath, id: &str, events: &[Stored]) -> Value {
         _ => None,
     });
     said.unwrap_or(Value::Null)
-}
-
-/// What was stopped, refused or not given.
-fn violations(mut events: Vec<Stored>) -> Vec<Stored> {
-    events.retain(|stored| is_violation(&stored.event.what));
-    events.split_off(events.len().saturating_sub(MOST_VIOLATIONS))
-}
-
-fn is_violation(what: &What) -> bool {
-    matches!(what, What::Violation { .. } | What::Verdict { allowed: false, .. } | What::GrantRefused { .. })
 }
 
 fn given_to(live: &Live) -> Result<Vec<Given>, Answer> {
@@ -198,9 +192,18 @@ pub(super) fn revoke(id: &str, n: &str) -> Result<Answer, Answer> {
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "n": given.n, "revoked": given.path })))
 }
 
-pub(super) fn stop(id: &str) -> Result<Answer, Answer> {
-    sessions::ask(&live(id)?, Verb::Stop {})?;
-    Ok(Answer::json(202, &json!({ "schema": SCHEMA, "id": id, "asked": true })))
+/// Asks the supervisor for something that it only has to be told.
+pub(super) fn tell(id: &str, verb: Verb) -> Result<Answer, Answer> {
+    let is_paused = match verb {
+        Verb::Pause {} => Some(true),
+        Verb::Resume {} => Some(false),
+        _ => None,
+    };
+    sessions::ask(&live(id)?, verb)?;
+    Ok(match is_paused {
+        Some(paused) => Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "paused": paused })),
+        None => Answer::json(202, &json!({ "schema": SCHEMA, "id": id, "asked": true })),
+    })
 }
 
 /// Another mode.

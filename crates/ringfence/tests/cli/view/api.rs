@@ -126,6 +126,9 @@ fn a10_the_api_shows_and_changes_sessions() {
         let again = server.ask("POST", &format!("{one}/grants"), Some(json!({ "read": fence.path("other") })), 201);
         assert_eq!(again["n"], 2);
         server.ask("POST", &format!("{one}/mode"), Some(json!({ "mode": "auto" })), 409);
+        assert_eq!(server.ask("POST", &format!("{one}/pause"), None, 200)["paused"], true);
+        assert_eq!(server.ask("POST", &format!("{one}/resume"), None, 200)["paused"], false);
+        assert_eq!(shell.does("echo well"), "well");
         // The beginning of a name is no name here.
         server.ask("GET", &format!("/api/sessions/{}", &shell.id[..5]), None, 404);
         assert_eq!(server.ask("POST", &format!("{one}/stop"), None, 202)["asked"], true);
