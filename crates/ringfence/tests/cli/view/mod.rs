@@ -6,6 +6,7 @@ mod api;
 mod api_fuzz;
 mod attacks;
 mod doors;
+mod given;
 mod hook;
 mod host;
 mod inject;
