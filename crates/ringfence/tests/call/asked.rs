@@ -138,11 +138,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// What a supervisor asks of whoever talks to it.
-fn token_of(dir: &Path) -> String {
-    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
-    kept["token"].as_str().unwrap().to_owned()
-}
-
 /// K11: the supervisor starts what it is asked for, in a fence that is tighter, and hands out its streams.
 #[test]
 fn k11_a_supervisor_starts_what_it_is_asked_for() {
