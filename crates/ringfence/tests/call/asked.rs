@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -137,7 +136,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What a supervisor asks of whoever talks to it.
 /// K11: the supervisor starts what it is asked for, in a fence that is tighter, and hands out its streams.
 #[test]
 fn k11_a_supervisor_starts_what_it_is_asked_for() {
