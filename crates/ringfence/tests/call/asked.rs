@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -88,12 +89,6 @@ fn inside(ground: &Ground, options: &[&str], order: &str, input: &str) -> Output
     command.output().unwrap()
 }
 
-/// What a supervisor asks of whoever talks to it.
-fn token_of(dir: &std::path::Path) -> String {
-    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
-    kept["token"].as_str().unwrap().to_owned()
-}
-
 fn open(session: &Session<'_>) -> Connection {
     Connection::open(&AbsPath::lexical(session.dir().as_os_str().as_bytes()).unwrap()).unwrap()
 }
@@ -134,6 +129,12 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}");
         std::thread::yield_now();
     }
+}
+
+/// What a supervisor asks of whoever talks to it.
+fn token_of(dir: &Path) -> String {
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
+    kept["token"].as_str().unwrap().to_owned()
 }
 
 /// K11: the supervisor starts what it is asked for, in a fence that is tighter, and hands out its streams.
@@ -318,7 +319,7 @@ fn k11_a_killed_supervisor_takes_its_calls_along() {
 #[test]
 fn k11_inside_only_calls_can_be_asked_for() {
     each(|ground| {
-        for verb in ["status", "stop", "subscribe"] {
+        for verb in ["status", "stop", "subscribe", "pause", "resume", "approvals"] {
             let said = inside(ground, &[], &format!("{{\"verb\":\"{verb}\"}}"), "");
             let shown = text(&said.stdout);
             assert!(
@@ -345,6 +346,36 @@ fn k11_inside_only_calls_can_be_asked_for() {
         // With Landlock alone no socket can be made, which is said.
         let said = inside(ground, &["--backend", "landlock"], r#"{"command":["true"]}"#, "");
         assert!(text(&said.stderr).contains("no call can be asked for"), "as {:?}: {}", ground.who, text(&said.stderr));
+    });
+}
+
+/// K16: a call that was asked for inside does not go on where its session is paused, and none begins.
+#[test]
+fn k16_a_call_from_inside_does_not_outlive_a_pause() {
+    each(|ground| {
+        ground.write(&[("project/ask.py", ASK), ("project/tick", "")]);
+        let script = "exec python3 -I ask.py \"$(dirname \"$RINGFENCE_EXE\")/calls\" \"$RINGFENCE_CALLS\" \"$@\"";
+        let order = r#"{"command":["/bin/sh","-c","while :; do echo x >> tick; done"]}"#;
+        let mut command = ground.ringfence();
+        command.args(["run", "--calls", "--", "/bin/sh", "-c", script, "sh", order]);
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let ticks = || fs::metadata(ground.path("project/tick")).map_or(0, |tick| tick.len());
+        until("the call runs", || ticks() > 0);
+        let told = |arguments: &[&str]| ground.ringfence().args(arguments).output().unwrap();
+        let listed: serde_json::Value = serde_json::from_slice(&told(&["ps", "--json"]).stdout).unwrap();
+        let id = listed["sessions"][0]["id"].as_str().unwrap().to_owned();
+        assert!(told(&["pause", &id]).status.success());
+        let stands_still = || {
+            let before = ticks();
+            std::thread::park_timeout(Duration::from_millis(500));
+            ticks() == before
+        };
+        until("it stands still", stands_still);
+        assert!(stands_still(), "as {:?}", ground.who);
+        let said = told(&["exec", "--within", &id, "--", "true"]);
+        assert!(!said.status.success() && text(&said.stderr).contains("is paused"), "{}", text(&said.stderr));
+        assert!(told(&["stop", &id]).status.success());
+        child.wait().unwrap();
     });
 }
 
