@@ -40,6 +40,7 @@ use self::events::{AGAIN, Notices, SYNC};
 use self::hold::Held;
 use self::watchdog::Watchdog;
 
+pub(crate) use self::calls::{PAUSE, RESUME};
 pub(crate) use self::hold::PAUSED;
 pub use self::spawn::{Asked as AskedCall, Spawned};
 pub(crate) use self::wire::SOCKET;
@@ -286,7 +287,9 @@ impl Desk {
             return self.clients.say(client, refused("inside, only calls can be asked for", None));
         }
         let answer = match request.ask {
-            Verb::Exec { .. } if self.held.is_some() => refused("the session is paused", None),
+            Verb::Exec { .. } if self.held.is_some() => {
+                refused("the session is paused", Some("`ringfence resume` lets it go on"))
+            }
             Verb::Exec { order } => match self.calls.begin(&self.clients, &self.about.id, &order, door) {
                 Ok(ends) => {
                     let ends = ends.each_ref().map(|end| end.as_fd());

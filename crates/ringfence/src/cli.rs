@@ -340,6 +340,12 @@ pub(crate) struct RenderArgs {
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
+    /// Print an engine's arguments as JSON, with what was left out
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Describe a container from the operator's mounts alone
+    #[arg(long)]
+    pub(crate) no_surface: bool,
 }
 
 /// What can be printed.
@@ -357,6 +363,10 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+    /// What Docker is started with, one argument to a line
+    Docker,
+    /// What Podman is started with, one argument to a line
+    Podman,
 }
 
 /// Print the session that this runs in as one line, for clients that show one

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 use ringfence_session::alive::NotWithin;
 #[cfg(target_os = "linux")]
-use ringfence_session::container::NoEngine;
+use ringfence_session::container::{NoContainer, NoEngine};
 #[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
@@ -154,6 +154,20 @@ pub(crate) enum Failure {
     Prepare {
         /// Why.
         source: PrepareError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A container cannot be described.
+    #[error("cannot describe the container")]
+    Container {
+        /// Why.
+        source: NoContainer,
+    },
+    #[cfg(target_os = "linux")]
+    /// An argument cannot stand on a line of its own.
+    #[error("{word:?} holds a new line, and there is one argument to a line")]
+    TwoLines {
+        /// Which.
+        word: String,
     },
     #[cfg(target_os = "linux")]
     /// A container engine cannot be used.
@@ -400,6 +414,8 @@ impl Failure {
             Self::Within { .. } => "name a session that runs: `ringfence ps` lists yours, and inside it is $RINGFENCE_SESSION".into(),
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
+            #[cfg(target_os = "linux")]
+            Self::TwoLines { .. } => "`--json` prints it".into(),
             #[cfg(target_os = "linux")]
             Self::Engine { source: NoEngine::Remote { .. } } => {
                 "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()

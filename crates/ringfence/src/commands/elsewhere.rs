@@ -15,6 +15,24 @@ pub(crate) mod run {
     }
 }
 
+/// `ringfence render docker` and `podman`: what is denied is searched for where a fence can be built.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod container {
+    use std::process::ExitCode;
+
+    use ringfence_plan::Engine;
+    use ringfence_surface::AbsPath;
+
+    use crate::cli::RenderArgs;
+    use crate::error::Failure;
+    use crate::load::Here;
+
+    pub(crate) fn run(args: &RenderArgs, _: Here, _: Engine, _: &AbsPath) -> Result<ExitCode, Failure> {
+        let RenderArgs { json: _, no_surface: _, .. } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence exec`.
 pub(crate) mod exec {
     use std::process::ExitCode;

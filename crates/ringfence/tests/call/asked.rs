@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,7 @@ fn ask(ground: &Ground, from: From, order: &str, input: &str) -> Output {
     match from {
         From::Outside => {
             let session = ground.session();
-            let token = fs::read_to_string(session.dir().join("token")).unwrap();
+            let token = token_of(&session.dir());
             let mut command = ground.by(Command::new("/usr/bin/python3"));
             command.args(["-I", "ask.py"]).arg(session.dir().join("control")).args([&token, &order, input]);
             command.output().unwrap()
@@ -86,6 +87,12 @@ fn inside(ground: &Ground, options: &[&str], order: &str, input: &str) -> Output
     let mut command = ground.ringfence();
     command.args(["run", "--calls"]).args(options).args(["--", "/bin/sh", "-c", script, "sh", order, input]);
     command.output().unwrap()
+}
+
+/// What a supervisor asks of whoever talks to it.
+fn token_of(dir: &std::path::Path) -> String {
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
+    kept["token"].as_str().unwrap().to_owned()
 }
 
 fn open(session: &Session<'_>) -> Connection {
@@ -128,6 +135,12 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}");
         std::thread::yield_now();
     }
+}
+
+/// What a supervisor asks of whoever talks to it.
+fn token_of(dir: &Path) -> String {
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
+    kept["token"].as_str().unwrap().to_owned()
 }
 
 /// K11: the supervisor starts what it is asked for, in a fence that is tighter, and hands out its streams.
@@ -232,7 +245,7 @@ fn k11_a_call_ends_with_whoever_asked() {
         // One that asks and goes without listening.
         for _ in 0..5 {
             let dir = session.dir();
-            let token = fs::read_to_string(dir.join("token")).unwrap();
+            let token = token_of(&dir);
             let mut stream = std::os::unix::net::UnixStream::connect(dir.join("control")).unwrap();
             writeln!(stream, "{{\"v\":1,\"token\":\"{token}\",\"ask\":{{\"verb\":\"exec\",\"order\":{{\"command\":[\"sleep\",\"1000\"]}}}}}}").unwrap();
         }
@@ -256,6 +269,39 @@ fn k11_a_call_ends_with_whoever_asked() {
         drop(spawned);
         until("the call's directory is left", || fs::read_dir(&calls).unwrap().count() == 0);
         ground.left_nothing();
+    });
+}
+
+/// K11: what was asked for stops with its session, and nothing more is started in one that is paused.
+#[test]
+fn k11_a_paused_session_pauses_its_calls() {
+    each(|ground| {
+        let session = ground.session();
+        let ringfence = |words: &[&str]| assert!(ground.ringfence().args(words).output().unwrap().status.success());
+        let mut spawned = spawn(&session, order("while read line; do echo $line; done"));
+        assert!(matches!(spawned.hear().unwrap(), Some(CallAnswer::Started { .. })));
+        let (mut input, mut output) =
+            (fs::File::from(spawned.stdin.take().unwrap()), fs::File::from(spawned.stdout.try_clone().unwrap()));
+        let mut said = [0; 2];
+        input.write_all(b"a\n").unwrap();
+        output.read_exact(&mut said).unwrap();
+        ringfence(&["pause", &session.id]);
+        let refused = open(&session).exec(order("true")).unwrap();
+        assert!(matches!(refused, AskedCall::Refused { why, .. } if why.contains("paused")), "as {:?}", ground.who);
+        // It is told, and stops, a moment after the session is paused: so it is asked until nobody answers.
+        let wait = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+        let is_answered = |input: &mut fs::File, output: &mut fs::File| {
+            input.write_all(b"b\n").unwrap();
+            let mut fds = [rustix::event::PollFd::new(output, rustix::event::PollFlags::IN)];
+            rustix::event::poll(&mut fds, Some(&wait)).unwrap() > 0 && output.read_exact(&mut [0; 2]).is_ok()
+        };
+        until("it goes on", || !is_answered(&mut input, &mut output));
+        ringfence(&["resume", &session.id]);
+        output.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"b\n");
+        drop(input);
+        let answer = spawned.hear().unwrap();
+        assert!(matches!(answer, Some(CallAnswer::Ended { code: 0, .. })), "{answer:?}");
     });
 }
 
@@ -381,7 +427,7 @@ fn k11_a_strangers_call_is_refused() {
         let (id, calls) = line.trim().split_once(' ').unwrap();
         let state = ground.path("home/.local/state/ringfence");
         let dir = state.join("sessions").join(id);
-        let token = fs::read_to_string(dir.join("token")).unwrap();
+        let token = token_of(&dir);
         // Even where everything is open to all, and the tokens are known.
         let open = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         for path in ["home", "home/.local", "home/.local/state", "project"] {

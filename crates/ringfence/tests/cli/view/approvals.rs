@@ -10,7 +10,7 @@ use super::{Fence, Who, each, is_root, text};
 use crate::screen::Screen;
 
 /// Has the hook judge a line; its code and what it says go to files of the project.
-fn hook(fence: &Fence, line: &str, name: &str) -> String {
+pub(super) fn hook(fence: &Fence, line: &str, name: &str) -> String {
     let project = fence.path("project");
     let project = project.to_str().unwrap();
     let call = serde_json::json!({"cwd": project, "hook_event_name": "PreToolUse", "tool_name": "Bash",
@@ -25,7 +25,7 @@ fn waiting(fence: &Fence, id: &str) -> Vec<Value> {
     json(fence, &["approve", id, "--json"])["sessions"][0]["waiting"].as_array().unwrap().clone()
 }
 
-fn code(fence: &Fence, name: &str) -> String {
+pub(super) fn code(fence: &Fence, name: &str) -> String {
     let path = fence.path(format!("project/{name}.code"));
     until("the hook has answered", || path.exists());
     fs::read_to_string(path).unwrap().trim().to_owned()
