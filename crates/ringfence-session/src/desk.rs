@@ -4,6 +4,7 @@
 //! and what may take long is done by another process.
 
 mod approvals;
+mod broker;
 mod calls;
 mod clients;
 mod events;
@@ -226,6 +227,7 @@ impl Desk {
     pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>) {
         self.stopped();
         self.judged();
+        self.broker_said();
         self.passed_over();
         for untold in self.stream.untold() {
             self.note(What::Violation(untold));
@@ -381,6 +383,10 @@ impl Aside for Desk {
         self.sync();
         self.count();
         self.asked
+    }
+
+    fn has_notice(&self) -> bool {
+        self.notices.is_there()
     }
 
     fn notice(&mut self, screen: Screen) -> Option<String> {
