@@ -21,6 +21,7 @@ mod preamble;
 mod receipt;
 mod rung;
 mod seccomp;
+pub mod verify;
 
 use ringfence_surface::{HostFacts, Surface};
 

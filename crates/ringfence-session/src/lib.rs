@@ -50,6 +50,7 @@ pub mod store;
 pub mod terminal;
 pub mod text;
 pub mod verdicts;
+pub mod verify;
 mod view;
 mod visible;
 pub mod walk;

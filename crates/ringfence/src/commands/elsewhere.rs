@@ -15,6 +15,20 @@ pub(crate) mod run {
     }
 }
 
+/// `ringfence verify`.
+pub(crate) mod verify {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::VerifyArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &VerifyArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let VerifyArgs { policy: _, layers: _, user: _, all: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence exec`.
 pub(crate) mod exec {
     use std::process::ExitCode;
