@@ -32,8 +32,10 @@ pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
 pub use env::env;
-pub use guards::{Findings, guarded};
-pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
+pub use guards::{Findings, guarded, unseen_exceptions};
+pub use landlock::{
+    Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
+};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use ringfence_egress::Rules;
 use ringfence_plan::{
     Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
-    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
+    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
@@ -207,6 +207,27 @@ pub enum Commits {
 /// # Errors
 /// [`PrepareError`]; nothing was started.
 pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
+    prepare_with(order, look, &mut |_| ())
+}
+
+/// What a fence is about to be made of.
+pub enum Last<'a> {
+    /// Its mounts, with every guard.
+    Mounts(&'a mut Vec<MountOp>),
+    /// Its domain, without what is denied.
+    Landlock(&'a mut LandlockPlan),
+}
+
+/// The same with a last change to what the fence is made of: for tests that break it on purpose, and show what is then let
+/// through.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    order: &Order<'_>,
+    look: &mut dyn Look,
+    change: &mut dyn FnMut(Last<'_>),
+) -> Result<Ready, PrepareError> {
     let Order { surface, facts, plan, rung, session, .. } = *order;
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
@@ -270,9 +291,11 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    withheld.extend(unseen_exceptions(surface, &walked.findings));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
+    change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -319,6 +342,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
+    change(Last::Mounts(&mut mounts));
     if rung.has_view() {
         mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
     }

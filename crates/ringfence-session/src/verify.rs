@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::given;
 use crate::launch::{self, StartError};
 use crate::look::{Live, facts_of};
-use crate::start::{Occasion, Order, PrepareError, prepare};
+use crate::start::{Last, Occasion, Order, PrepareError, prepare_with};
 use crate::store::Session;
 use crate::walk::os_path;
 
@@ -118,19 +118,22 @@ impl Trying<'_> {
     /// # Errors
     /// [`NotTried`]. Nothing is left but what the session's directory holds.
     pub fn run(&self, progress: &mut dyn FnMut(usize)) -> Result<Tried, NotTried> {
-        self.run_with(|_| (), progress)
+        self.run_with(&mut |_| (), progress)
     }
 
-    /// The same with a plan that is changed first: for tests that show what a broken one lets through.
+    /// The same with a fence that is changed at the last moment: for tests that break it on purpose.
     ///
     /// # Errors
     /// As [`Trying::run`].
-    pub fn run_with(&self, change: impl FnOnce(&mut Plan), progress: &mut dyn FnMut(usize)) -> Result<Tried, NotTried> {
+    pub fn run_with(
+        &self,
+        change: &mut dyn FnMut(Last<'_>),
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Tried, NotTried> {
         let place = self.shape.place().clone();
         let tree = tree::Tree::make(self.shape, self.owner).map_err(|source| NotTried::Tree { place, source })?;
         let facts = facts_of(self.surface, self.facts.clone(), &mut Live::new());
-        let mut plan = compile(self.surface, &facts, self.rung);
-        change(&mut plan);
+        let plan = compile(self.surface, &facts, self.rung);
         let program = given::dir(self.session.dir()).join(given::PROGRAM);
         let command = [OsString::from_vec(program.as_bytes().to_vec()), OsString::from(COMMAND)];
         let order = Order {
@@ -148,7 +151,7 @@ impl Trying<'_> {
             occasion: Occasion::CapturedCall,
             variables: &[],
         };
-        let ready = prepare(&order, &mut Live::new())?;
+        let ready = prepare_with(&order, &mut Live::new(), change)?;
         let said = said(&ready, &plan);
         let receipt = ready.receipt.clone();
         let talk = |source: io::Error| NotTried::Talk { source };

@@ -8,11 +8,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Access, Because, Effect, PathFact, Rule, Sense, Surface, Verdict};
+use ringfence_surface::{AbsPath, Access, Because, Effect, PathFact, Role, Rule, Sense, Surface, Verdict};
 
 use super::shape::{Node, Shape};
 use super::{Deed, One, Two};
 use crate::claim::Claim;
+use crate::landlock::UNIX_SOCKETS;
 
 /// What must come of a deed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +45,11 @@ pub struct Oracle<'a> {
     /// Whether something is given by a pattern.
     reads_by_pattern: bool,
     writes_by_pattern: bool,
-    /// What is mounted by itself.
+    /// What is mounted by itself, and what of it is private.
     mounts: Vec<&'a AbsPath>,
+    private: Vec<&'a AbsPath>,
+    /// Exceptions that are patterns.
+    exceptions: Vec<String>,
     known: RefCell<HashMap<(AbsPath, Access), Verdict<'a>>>,
 }
 
@@ -53,17 +57,23 @@ impl<'a> Oracle<'a> {
     /// For deeds in a tree.
     pub fn new(surface: &'a Surface, shape: &'a Shape) -> Self {
         let is_exception = |rule: &&Rule| rule.sense == Sense::Exception && rule.source.is_written();
+        let patterns = surface.rules().iter().filter(is_exception).filter(|rule| rule.pattern.as_path().is_none());
+        let patterns = patterns.map(|rule| rule.pattern.to_string()).collect();
         let exceptions = surface.rules().iter().filter(is_exception).filter_map(|rule| rule.pattern.as_path());
         let reads: Vec<&AbsPath> = surface.allowed_reads().filter_map(|rule| rule.pattern.as_path()).collect();
+        let is_private =
+            |rule: &&Rule| matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private));
         let is_pattern = |rule: &Rule| rule.pattern.as_path().is_none();
         Self {
             surface,
             shape,
             writes: surface.allowed_writes().filter_map(|rule| rule.pattern.as_path()).collect(),
+            private: surface.allowed_reads().filter(is_private).filter_map(|rule| rule.pattern.as_path()).collect(),
             reads_by_pattern: surface.allowed_reads().any(is_pattern),
             writes_by_pattern: surface.allowed_writes().any(is_pattern),
             mounts: reads.iter().copied().chain(exceptions).collect(),
             reads,
+            exceptions: patterns,
             known: RefCell::new(HashMap::new()),
         }
     }
@@ -135,9 +145,11 @@ struct Asked<'o, 'a> {
     is_open: bool,
 }
 
-/// What is changed.
+/// What is looked at or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
+    /// The names in a directory.
+    Names,
     /// Content, or a name.
     Content,
     /// Mode, owner, times.
@@ -147,10 +159,10 @@ enum What {
 impl Asked<'_, '_> {
     fn one(&mut self, one: One, path: &AbsPath) {
         let (found, is_there) = match one {
-            One::Read | One::List | One::See | One::Write | One::Truncate | One::Mode | One::Connect => {
+            One::Read | One::List | One::Write | One::Truncate | One::Mode | One::Connect => {
                 (self.shape.follow(path), true)
             }
-            One::Remove | One::RemoveDirectory => (self.shape.follow_above(path), true),
+            One::See | One::Remove | One::RemoveDirectory => (self.shape.follow_above(path), true),
             One::Create | One::MakeDirectory | One::MakeLink | One::MakeSocket => {
                 (self.shape.follow_above(path), false)
             }
@@ -173,7 +185,12 @@ impl Asked<'_, '_> {
             return;
         }
         match one {
-            One::Read | One::List => self.need(&found.path, Access::Read, What::Content),
+            One::Read => self.need(&found.path, Access::Read, What::Content),
+            One::List => {
+                self.need(&found.path, Access::Read, What::Names);
+                // A directory above something given is there, and has only that in it.
+                self.is_open |= self.is_above(&found.path);
+            }
             One::See => self.see(&found.path),
             One::Mode => self.need(&found.path, Access::Write, What::Metadata),
             One::Connect => match self.surface.decide_socket(&found.path) {
@@ -184,6 +201,9 @@ impl Asked<'_, '_> {
         }
         if !matches!(one, One::Read | One::List | One::See | One::Connect) {
             self.is_open |= self.is_git_pointer(&found.path);
+        }
+        if one == One::MakeSocket {
+            self.by.push(UNIX_SOCKETS.to_owned());
         }
         self.is_open |= matches!(one, One::Remove | One::RemoveDirectory) && self.is_mounted_within(&found.path);
         self.through(&found.links);
@@ -240,21 +260,36 @@ impl Asked<'_, '_> {
 
     /// One right.
     fn need(&mut self, path: &AbsPath, access: Access, what: What) {
+        // What is private has the host's path and none of its files.
+        self.is_open |= self.mount_of(path).is_some_and(|place| self.oracle.private.contains(&place));
         let verdict = self.oracle.decide(path, access);
         if verdict.is_allowed() {
             match verdict.because {
                 Because::Rule(rule) | Because::OnlyReadable(rule) => self.by.push(rule.pattern.to_string()),
                 Because::View(_) => {}
             }
+            if path.ancestors().skip(1).any(|above| self.is_closed(&above, access)) {
+                self.by.extend(self.oracle.exceptions.iter().cloned());
+            }
             self.at.push(path.clone());
             return;
         }
         let claims = match (what, verdict.because) {
             (What::Metadata, _) => vec![Claim::MetadataStays],
+            (What::Names, Because::Rule(_)) => {
+                let elsewhere = (!self.is_given(path, access)).then(|| everything_else(access));
+                [Claim::DeniedNames].into_iter().chain(elsewhere).collect()
+            }
             (What::Content, Because::Rule(rule)) => self.taken_away(path, access, rule),
-            (What::Content, Because::OnlyReadable(_) | Because::View(_)) => vec![everything_else(access)],
+            (_, Because::OnlyReadable(_) | Because::View(_)) => vec![everything_else(access)],
         };
         self.claims.extend(claims.into_iter().filter(|claim| !self.claims.contains(claim)).collect::<Vec<_>>());
+    }
+
+    /// Does a rule take a path away?
+    fn is_closed(&self, path: &AbsPath, access: Access) -> bool {
+        let verdict = self.oracle.decide(path, access);
+        !verdict.is_allowed() && matches!(verdict.because, Because::Rule(_))
     }
 
     /// Who must refuse what a rule takes away: the rule, if what it takes away exists, or whoever looks at names that do not; and
@@ -299,19 +334,29 @@ impl Asked<'_, '_> {
     /// Only what nothing gives at all must not be seen: of what is denied the name stays.
     fn see(&mut self, path: &AbsPath) {
         let verdict = self.oracle.decide(path, Access::Read);
-        let is_above = || self.oracle.reads.iter().any(|given| given.is_within(path));
         match verdict.because {
-            Because::View(View::Surface) if !is_above() && !self.is_given(path, Access::Read) => {
+            Because::View(View::Surface) if !self.is_above(path) && !self.is_given(path, Access::Read) => {
                 self.claims.push(Claim::NothingElseIsSeen);
             }
             _ => self.is_open = true,
         }
     }
 
+    /// Is something given below a path that is not given itself?
+    fn is_above(&self, path: &AbsPath) -> bool {
+        let is_shown = self.surface.view() == View::Host || self.oracle.reads.iter().any(|base| path.is_within(base));
+        !is_shown && self.oracle.mounts.iter().any(|given| given.is_within(path))
+    }
+
     /// A link that a rule means may be closed under its own name, and may lead where it is allowed.
     fn through(&mut self, links: &[AbsPath]) {
         let is_closed = |link: &AbsPath| !self.oracle.decide(link, Access::Read).is_allowed();
         self.is_open |= self.claims.is_empty() && links.iter().any(is_closed);
+        let by = links.iter().filter_map(|link| match self.oracle.decide(link, Access::Read).because {
+            Because::Rule(rule) | Because::OnlyReadable(rule) => Some(rule.pattern.to_string()),
+            Because::View(_) => None,
+        });
+        self.by.extend(by.collect::<Vec<_>>());
     }
 
     /// The innermost place that is given by itself.
