@@ -5,7 +5,7 @@
 //! its own. What the kernel refuses for reasons of its own, such as a rename from one mount to another, is left open.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Access, Because, Effect, PathFact, Role, Rule, Sense, Surface, Verdict};
@@ -29,6 +29,8 @@ pub enum Expected {
     Refused {
         /// Which.
         claims: Vec<Claim>,
+        /// Unless one of these is not held: a file that has another name may be reached as that one is.
+        unless: Vec<Claim>,
     },
     /// Nothing is said of it.
     Open,
@@ -48,6 +50,8 @@ pub struct Oracle<'a> {
     /// What is mounted by itself, and what of it is private.
     mounts: Vec<&'a AbsPath>,
     private: Vec<&'a AbsPath>,
+    /// Files that have another name.
+    linked: HashSet<AbsPath>,
     /// Exceptions that are patterns.
     exceptions: Vec<String>,
     known: RefCell<HashMap<(AbsPath, Access), Verdict<'a>>>,
@@ -63,6 +67,10 @@ impl<'a> Oracle<'a> {
         let reads: Vec<&AbsPath> = surface.allowed_reads().filter_map(|rule| rule.pattern.as_path()).collect();
         let is_private =
             |rule: &&Rule| matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private));
+        let names = |path: &AbsPath, node: &Node| match node {
+            Node::Name(of) => Some([path.clone(), of.clone()]),
+            _ => None,
+        };
         let is_pattern = |rule: &Rule| rule.pattern.as_path().is_none();
         Self {
             surface,
@@ -74,6 +82,7 @@ impl<'a> Oracle<'a> {
             mounts: reads.iter().copied().chain(exceptions).collect(),
             reads,
             exceptions: patterns,
+            linked: shape.nodes().filter_map(|(path, node)| names(path, node)).flatten().collect(),
             known: RefCell::new(HashMap::new()),
         }
     }
@@ -98,6 +107,7 @@ fn expected(oracle: &Oracle<'_>, deed: &Deed) -> Expected {
         by: Vec::new(),
         at: Vec::new(),
         claims: Vec::new(),
+        unless: Vec::new(),
         is_open: false,
     };
     match deed {
@@ -113,7 +123,7 @@ fn expected(oracle: &Oracle<'_>, deed: &Deed) -> Expected {
     }
     match asked {
         Asked { is_open: true, .. } => Expected::Open,
-        Asked { claims, .. } if !claims.is_empty() => Expected::Refused { claims },
+        Asked { claims, unless, .. } if !claims.is_empty() => Expected::Refused { claims, unless },
         Asked { by, at, .. } => Expected::Allowed { by, at },
     }
 }
@@ -130,7 +140,7 @@ fn resolve(surface: &Surface, name: &str) -> Expected {
     };
     match surface.reach().hosts.iter().find(is_listed) {
         Some(entry) => Expected::Allowed { by: vec![entry.value.to_string()], at: Vec::new() },
-        None => Expected::Refused { claims: vec![network(surface)] },
+        None => Expected::Refused { claims: vec![network(surface)], unless: Vec::new() },
     }
 }
 
@@ -142,6 +152,7 @@ struct Asked<'o, 'a> {
     by: Vec<String>,
     at: Vec<AbsPath>,
     claims: Vec<Claim>,
+    unless: Vec<Claim>,
     is_open: bool,
 }
 
@@ -222,8 +233,15 @@ impl Asked<'_, '_> {
             let is_socket = |node: &Node| *node == Node::Socket;
             self.shape.get(path).is_some_and(is_socket) || self.shape.below(path).any(|(_, node)| is_socket(node))
         };
+        let file = |path: &AbsPath| match self.shape.get(path) {
+            Some(Node::Name(of)) => of.clone(),
+            _ => path.clone(),
+        };
+        // Two names of one file: nothing is done, and nothing is refused.
+        let is_one_file = is_to_there && file(&from.path) == file(&to.path);
         let touches_place = self.shape.place().is_within(&from.path) || self.shape.place().is_within(&to.path);
         if !fits
+            || is_one_file
             || is_loop
             || touches_place
             || two == Two::Link && !is_file
@@ -273,6 +291,9 @@ impl Asked<'_, '_> {
             }
             self.at.push(path.clone());
             return;
+        }
+        if self.oracle.linked.contains(path) {
+            self.unless.push(Claim::OneName { path: path.to_string() });
         }
         let claims = match (what, verdict.because) {
             (What::Metadata, _) => vec![Claim::MetadataStays],

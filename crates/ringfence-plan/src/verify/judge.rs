@@ -74,7 +74,11 @@ pub fn judge(expected: &Expected, came: Came, said: &Said) -> Judged {
             Some(reason) => Judged::NotCarried(reason),
             None => Judged::DoesNot,
         },
-        (Expected::Refused { claims }, came) => {
+        (Expected::Refused { claims, unless }, came) => {
+            let excuse = unless.iter().find_map(|claim| said.why_not(claim));
+            if let (Some(reason), Came::Done) = (excuse, came) {
+                return Judged::NotCarried(reason.to_owned());
+            }
             // It is enough that one of them is held.
             let reasons: Option<Vec<&str>> = claims.iter().map(|claim| said.why_not(claim)).collect();
             match (reasons, came) {
@@ -101,7 +105,7 @@ mod tests {
             hidden: Vec::new(),
             unwritable: None,
         };
-        let refused = |claims: &[Claim]| Expected::Refused { claims: claims.to_vec() };
+        let refused = |claims: &[Claim]| Expected::Refused { claims: claims.to_vec(), unless: Vec::new() };
         let denied = Claim::Denied { pattern: "x".to_owned() };
         assert_eq!(judge(&refused(&[denied.clone()]), Came::Done, &said), Judged::DoesNot);
         assert_eq!(judge(&refused(&[denied.clone()]), Came::Refused(13), &said), Judged::Holds);

@@ -2,7 +2,8 @@
 //!
 //! `agree run STATE SAVE SEED CASES DEEDS LAYER...` tries so many cases, from a seed on; what comes out otherwise than it must is
 //! made smaller, shown, and saved in SAVE (`-`: nowhere). `agree replay STATE LAYER... -- FILE...` tries saved cases.
-//! `agree show SEED DEEDS` prints a case. `agree broken STATE BUG FILE...` breaks the fence first, and succeeds if that shows.
+//! `agree show SEED DEEDS` prints a case. `agree broken STATE BUG FILE...` breaks the fence first, and succeeds if that shows;
+//! `agree chance STATE BUG SEED CASES DEEDS` does so in cases by chance.
 
 mod bugs;
 mod case;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         ["run", state, save, seed, cases, deeds, layers @ ..] => run(state, save, [seed, cases, deeds], layers),
         ["show", seed, deeds] => show(seed, deeds),
         ["replay", state, rest @ ..] => replay(state, rest),
+        ["chance", state, bug, seed, cases, deeds] => chance(state, bug, [seed, cases, deeds]),
         ["broken", state, bug, files @ ..] => broken(state, bug, files),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     };
@@ -145,6 +147,21 @@ fn broken(state: &str, bug: &str, files: &[&str]) -> io::Result<bool> {
         shows &= count(&well) == 0 && count(&found) > 0;
     }
     Ok(shows)
+}
+
+/// Does a bug show among cases by chance?
+fn chance(state: &str, bug: &str, numbers: [&str; 3]) -> io::Result<bool> {
+    let [seed, cases, deeds] = numbers.map(|text| text.parse::<u64>().unwrap_or(0));
+    let (bug, world) = (bugs::named(bug).ok_or(io::ErrorKind::InvalidInput)?, World::new(state)?);
+    for seed in seed..seed + cases {
+        let case = random::case(seed, usize::try_from(deeds).unwrap_or(usize::MAX));
+        let found = world.try_case(&case, Layer::Fence(bug.rung), &mut |last| (bug.change)(last))?;
+        if let Some(wrong) = found.and_then(|found| found.wrong.into_iter().next()) {
+            say(&format!("seed {seed}: {wrong}"));
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn absolute(path: &str) -> io::Result<AbsPath> {
