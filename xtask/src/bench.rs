@@ -155,7 +155,8 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     if parts.has(Part::Many) {
         many::rules(ground, rules, &mut bars)?;
         many::memory(ground, &mut bars)?;
-        many::at_once(ground, &mut bars)?;
+        many::at_once(ground, effort, &mut bars)?;
+        many::ended(ground, rules, &mut bars)?;
     }
     if parts.has(Part::Work) {
         work::run(ground, effort, &mut bars)?;

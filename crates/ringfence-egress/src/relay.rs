@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -57,6 +58,15 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.try_read(buffer),
             Self::Unix(stream) => stream.try_read(buffer),
+        }
+    }
+
+    /// Forgets that it was readable, which saves the call that would find nothing. Whoever read less than there was room for has
+    /// read everything, and what comes after that, an end too, is told anew. That is not so for a unix socket: there a read ends
+    /// where a message with a descriptor does. (Urgent data ends a read as well. What follows it then waits for what comes next.)
+    fn is_read_empty(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
         }
     }
 
@@ -252,6 +262,7 @@ async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>) -> io::Result<
                     most = if length == most { (most * 2).min(AT_ONCE) } else { most };
                     moved.borrow_mut().at = Instant::now();
                     if length < most / 2 {
+                        from.is_read_empty();
                         break;
                     }
                 }

@@ -1,6 +1,6 @@
 //! The one thread that carries everything out: it answers names, accepts connections and relays them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -21,7 +21,7 @@ use crate::dns::{self, Kind, Question};
 use crate::gate::Gate;
 use crate::inject::{self, NotInjected, Outward};
 use crate::packets;
-use crate::pool::{Pool, Synthetic};
+use crate::pool::{Addresses, Pool, Synthetic};
 use crate::proxy::Asked;
 use crate::refusals::Refusals;
 use crate::relay::{self, Stream, relay};
@@ -33,14 +33,14 @@ use crate::rules::{BOTH_LOOPBACKS, Rules};
 const TTL: u32 = 60;
 /// Where names are asked for.
 const DNS: u16 = 53;
-/// Where proxies are asked for, by tools that insist on one: an address that no name ever gets.
-pub const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 1080);
 
 /// Makes a listener inside; `None` where somebody listens there already.
 pub type Listen = Box<dyn FnMut(SocketAddr) -> io::Result<Option<OwnedFd>> + Send>;
 
 /// The sockets of the namespace.
 pub struct Inside {
+    /// Which addresses are local there.
+    pub addresses: Addresses,
     /// Where names are asked for: UDP and TCP of each family.
     pub dns: Vec<(OwnedFd, OwnedFd)>,
     /// See what is tried, each one protocol of one family.
@@ -104,6 +104,7 @@ impl Drop for Egress {
 /// What every task shares.
 struct Shared {
     rules: Rules,
+    addresses: Addresses,
     resolver: Arc<dyn Resolver>,
     refusals: Refusals,
     state: std::cell::RefCell<State>,
@@ -132,9 +133,11 @@ impl State {
 
 async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusals: Refusals) {
     let room = Room::take();
-    let state = State { pool: Pool::new(), listen: inside.listen, ready: HashSet::new() };
+    let state = State { pool: Pool::of(inside.addresses), listen: inside.listen, ready: HashSet::new() };
+    let proxy = inside.addresses.proxy();
     let shared = Rc::new(Shared {
         rules,
+        addresses: inside.addresses,
         resolver,
         refusals,
         state: std::cell::RefCell::new(state),
@@ -151,7 +154,7 @@ async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusa
     }
     for (address, listener) in inside.first {
         let to = match address {
-            PROXY => To::Asked,
+            own if own == proxy => To::Asked,
             own if own.ip().is_loopback() => To::HostPort(own.port()),
             _ => To::Dialled,
         };
@@ -201,7 +204,7 @@ impl Shared {
     fn answer(self: &Rc<Self>, question: &Question) -> Vec<u8> {
         let name = &question.name;
         if name == "localhost" || name.ends_with(".localhost") {
-            return question.answer(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], TTL);
+            return question.answer(self.of_both_kinds(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]), TTL);
         }
         let ports = self.rules.ports_of(name);
         if ports.is_empty() {
@@ -220,16 +223,27 @@ impl Shared {
             return question.failed();
         };
         if self.state.borrow_mut().ready.insert(name.clone()) {
-            let everywhere = self.rules.ports_everywhere();
+            let everywhere = match self.addresses {
+                Addresses::Everywhere => self.rules.ports_everywhere(),
+                Addresses::Loopback => BTreeSet::new(),
+            };
             // At the others somebody listens already, for every address.
             for port in ports.into_iter().filter(|port| !everywhere.contains(port)) {
                 let Ok(target) = HostTarget::new(name, port) else { continue };
-                for ip in [IpAddr::V4(given.v4), IpAddr::V6(given.v6)] {
-                    Rc::clone(self).listen(SocketAddr::new(ip, port), To::Host(target.clone()));
+                for ip in self.of_both_kinds(&[given.v4.into(), given.v6.into()]) {
+                    Rc::clone(self).listen(SocketAddr::new(*ip, port), To::Host(target.clone()));
                 }
             }
         }
-        question.answer(&[given.v4.into(), given.v6.into()], TTL)
+        question.answer(self.of_both_kinds(&[given.v4.into(), given.v6.into()]), TTL)
+    }
+
+    /// An address of each kind, the older first; only that one where the newer is not to be had.
+    fn of_both_kinds<'a>(&self, both: &'a [IpAddr; 2]) -> &'a [IpAddr] {
+        match self.addresses {
+            Addresses::Everywhere => both,
+            Addresses::Loopback => &both[..1],
+        }
     }
 
     /// The right to carry one more connection; that there is none is noted.
@@ -246,7 +260,7 @@ impl Shared {
         let address = to.address.ip().to_canonical();
         // Questions about names, and our answers to them.
         let is_dns = to.address.port() == DNS || to.protocol == packets::Protocol::Udp && to.from == DNS;
-        if address.is_loopback() || is_dns || to.address == PROXY {
+        if address.is_loopback() || is_dns || to.address == self.addresses.proxy() {
             return true;
         }
         let port = to.address.port();

@@ -126,6 +126,8 @@ pub struct Skipped {
     pub pattern: String,
     /// Where the rule was written.
     pub source: String,
+    /// Whether somebody wrote it, in a file or as a flag.
+    pub is_written: bool,
     /// Why.
     pub why: Why,
 }
@@ -238,7 +240,7 @@ fn whole_host(facts: &HostFacts, mounts: &mut BTreeMap<AbsPath, MountOp>, skippe
         let path = AbsPath::root().join(text);
         if (&mut &*facts).path(&path) == PathFact::Directory {
             let (pattern, source) = (path.to_string(), "view = \"host\"".to_owned());
-            skipped.push(Skipped { pattern, source, why: Why::Sockets });
+            skipped.push(Skipped { pattern, source, is_written: false, why: Why::Sockets });
             mounts.insert(path.clone(), MountOp::Hollow { path });
         }
     }
@@ -288,7 +290,8 @@ fn top_level_link(rule: &Rule, facts: &HostFacts) -> Option<MountOp> {
 }
 
 fn skip(rule: &Rule, why: Why) -> Skipped {
-    Skipped { pattern: rule.pattern.to_string(), source: rule.source.to_string(), why }
+    let is_written = rule.source.is_written();
+    Skipped { pattern: rule.pattern.to_string(), source: rule.source.to_string(), is_written, why }
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ fn planned(resolved: &Resolved, client: Client, etc: Etc, user: ClientUser) -> A
         etc,
         user,
         key_end: None,
+        asks: None,
     };
     agent(&resolved.surface, client, &ground)
 }

@@ -77,6 +77,7 @@ fn run() -> io::Result<u8> {
         user: None,
         lines: Lines::Short,
         occasion: Occasion::Session,
+        container: None,
         variables: &[],
     };
     let ready = prepare(&order, &mut Seen(BTreeMap::new())).map_err(io::Error::other)?;

@@ -15,6 +15,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
 use crate::descendants;
+use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
@@ -103,9 +104,16 @@ impl First<'_> {
         }
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
+            // The first process of a container is another.
+            Shape::Native(_) | Shape::Walls | Shape::Container(_) => {
+                self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd))
+            }
         };
-        let payload = match process::fork_in_copy(|| report(&errors, program())) {
+        let main = || report(&errors, program());
+        // In our own memory where that is possible: copying it takes longer than all that is left to do.
+        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc;
+        let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
+        let payload = match payload {
             Ok(pid) => pid,
             Err(error) => return report(&errors, failed(FORK, &error)),
         };
@@ -135,7 +143,7 @@ impl First<'_> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls => None,
+            Shape::Walls | Shape::Container(_) => None,
         };
         let seat = match seat {
             Seat::None => None,
@@ -170,7 +178,7 @@ impl First<'_> {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
             }
-            Shape::Bwrap(_) => {}
+            Shape::Bwrap(_) | Shape::Container(_) => {}
         }
         let quiet = DumpableBehavior::NotDumpable;
         rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
@@ -215,14 +223,15 @@ fn is_closed(end: &OwnedFd) -> bool {
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 
-const FORWARDED: [Signal; 7] =
+pub(crate) const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
 /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
 /// Returns its code, and the signal that ended it or 0. Allocates nothing.
-fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
+pub(crate) fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
     // Asking for nothing makes an empty slot.
     let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
+    let mut hold = Hold::new();
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -238,10 +247,11 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&Owne
         }
         let mut fds =
             [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
-        let _ = rustix::event::poll(&mut fds, None);
-        if !fds[1].revents().is_empty() {
+        let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
+        if !fds[1].revents().is_empty() && hold.hear(alive) == Word::End {
             return (125, 0);
         }
+        hold.again();
         if fds[2].revents().contains(PollFlags::IN) {
             // It fails when the supervisor has gone, which the other pipe tells.
             let _ = ways::answer(ways);
@@ -250,8 +260,10 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&Owne
             if signal != Signal::CHILD {
                 // The payload leads a group of its own; what has ended needs no signal.
                 let _ = rustix::process::kill_process_group(payload, signal);
-                // One that is stopped would not hear of it.
-                let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
+                if !hold.is_held() {
+                    let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                }
             }
         }
     }

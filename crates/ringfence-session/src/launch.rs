@@ -12,8 +12,9 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringfence_egress::pool::Addresses;
 use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
-use ringfence_surface::AbsPath;
+use ringfence_surface::{AbsPath, Shown};
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
 use rustix::io::Errno;
@@ -23,10 +24,11 @@ use crate::alive::Watched;
 use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
+use crate::container::{Contained, Orders, finding, hand_over};
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
-use crate::steps::{ARRIVED, EXEC, LANDLOCK, next_report, words};
+use crate::steps::{ARRIVED, CHECK, EXEC, LANDLOCK, next_report, words};
 use crate::terminal::{
     self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
 };
@@ -105,6 +107,20 @@ pub enum StartError {
     /// Bubblewrap ended before it had started anything; what it said is on the error output.
     #[error("bubblewrap could not make the view")]
     Bubblewrap,
+    /// The engine ended before anything of ours ran in its container.
+    #[error("{engine} did not start the container: {said}")]
+    Engine {
+        /// Which.
+        engine: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// The engine made something else than it was asked for.
+    #[error("the container is not what was asked for: {what}")]
+    NotAsAsked {
+        /// What is different.
+        what: String,
+    },
     /// Something before the fork failed.
     #[error("{what}")]
     Prepare {
@@ -123,6 +139,8 @@ pub(crate) enum Shape {
     Bwrap(Bubble),
     /// Of nothing but the payload's own walls.
     Walls,
+    /// By a container engine.
+    Container(Box<Contained>),
 }
 
 /// Everything the new process needs, laid out.
@@ -143,6 +161,8 @@ pub struct Prepared {
 /// A network that leads somewhere.
 pub(crate) struct Network {
     pub(crate) rules: Rules,
+    /// Which addresses lead to us.
+    pub(crate) addresses: Addresses,
     /// Sockets with a path, and whom they stand for on the host.
     pub(crate) sockets: Vec<(UnixListener, AbsPath)>,
     /// The first process makes sockets at one end; they are used at the other.
@@ -214,7 +234,7 @@ impl Prepared {
         let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
-        let wall_time = self.wall_time;
+        let (wall_time, is_native) = (self.wall_time, matches!(self.shape, Shape::Native(_)));
         let begun = self.begin(screen.seat(), screen.outside(), None)?;
         // The new process is ended where this fails, since nobody holds on to it any more.
         *desk = meanwhile().map_err(before("writing down that the session begins"))?;
@@ -225,7 +245,9 @@ impl Prepared {
         let running = begun.arrived()?;
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
-            desk.take(view, running.egress.as_ref().map(Egress::refusals)).map_err(before("eventfd"))?;
+            // Only the first process of a namespace can stop everything in it.
+            let lifeline = is_native.then(|| running.lifeline());
+            desk.take(view, running.egress.as_ref().map(Egress::refusals), lifeline).map_err(before("eventfd"))?;
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
@@ -268,22 +290,25 @@ impl Prepared {
         streams: Option<[OwnedFd; 3]>,
     ) -> Result<Begun<Control>, StartError> {
         let (alive, alive_write) = ways::channel().map_err(before("socketpair"))?;
+        if let Shape::Container(_) = &self.shape {
+            return self.begin_contained(seat, streams, (alive, alive_write));
+        }
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
-            (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
+            (Shape::Bwrap(_) | Shape::Walls | Shape::Container(_), _) => Namespaces::NONE,
         };
         let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
         // It is read once there is nobody left to write.
         rustix::io::ioctl_fionbio(&signal_read, true).map_err(|errno| before("ioctl(FIONBIO)")(errno.into()))?;
         let (errors_read, errors) = self.reports;
         let (outwards, control, ways_inside) = match self.network {
-            Some(Network { rules, sockets, channel: (outside, inside) }) => {
-                (Some((rules, sockets)), Some(outside), Some(inside))
+            Some(Network { rules, addresses, sockets, channel: (outside, inside) }) => {
+                (Some((rules, addresses, sockets)), Some(outside), Some(inside))
             }
             None => (None, None, None),
         };
-        let listeners = outwards.as_ref().map(|(rules, _)| rules.listeners()).unwrap_or_default();
+        let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
         let child = {
             // Above the three places that they go to.
             let above = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 3);
@@ -306,7 +331,56 @@ impl Prepared {
         let ways = control.map(|control| Control { control, listeners });
         let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
         let made = (self.shape, self.payload);
-        Ok(Begun { unreaped, errors: errors_read, made, program: self.program_name, group: self.group, ways, outwards })
+        let program = self.program_name;
+        Ok(Begun { unreaped, errors: errors_read, made, program, group: self.group, ways, outwards, called: None })
+    }
+
+    /// Has an engine make the new process, and hands it what others inherit.
+    fn begin_contained(
+        self,
+        seat: Seat<'_>,
+        streams: Option<[OwnedFd; 3]>,
+        (alive, alive_write): (OwnedFd, OwnedFd),
+    ) -> Result<Begun<Control>, StartError> {
+        let Shape::Container(contained) = &self.shape else { return Err(StartError::Bubblewrap) };
+        let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
+        rustix::io::ioctl_fionbio(&signal_read, true).map_err(|errno| before("ioctl(FIONBIO)")(errno.into()))?;
+        let (errors_read, errors) = self.reports;
+        let (outwards, control, ways) = match self.network {
+            Some(Network { rules, addresses, sockets, channel: (outside, inside) }) => {
+                (Some((rules, addresses, sockets)), Some(outside), Some(inside))
+            }
+            None => (None, None, None),
+        };
+        let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
+        let streams = streams.map_or_else(own_streams, Ok).map_err(before("dup of a standard descriptor"))?;
+        let child = contained.start().map_err(|source| StartError::Clone { source })?;
+        let lifeline = Lifeline::new(alive_write);
+        let unreaped = Unreaped { child, lifeline, code: None, signal: signal_read };
+        let called = contained.called(&unreaped.child).map_err(before("waiting for the container"))?;
+        let Some(called) = called else {
+            // It may still be about to: whoever calls then finds nobody and ends.
+            let _ = rustix::process::pidfd_send_signal(&unreaped.child.pidfd, rustix::process::Signal::KILL);
+            return Err(StartError::Engine { engine: contained.engine, said: said(contained) });
+        };
+        let (seat, seats) = match seat {
+            Seat::ToBeMade(inside, seats) => (Some(inside), Some(seats)),
+            Seat::None | Seat::Made(..) => (None, None),
+        };
+        let orders = Orders {
+            checks: &contained.checks,
+            user: contained.user,
+            programs: contained.programs,
+            seats,
+            listeners: control.is_some().then_some(listeners.as_slice()),
+            payload: &self.payload,
+        };
+        let ends = Ends { errors, alive, ways, signal };
+        hand_over(&called, &orders, ends, (self.lock, streams, seat)).map_err(before("calling the container"))?;
+        let ways = control.map(|control| Control { control, listeners });
+        let (made, program) = ((self.shape, self.payload), self.program_name);
+        let called = Some(called);
+        Ok(Begun { unreaped, errors: errors_read, made, program, group: self.group, ways, outwards, called })
     }
 }
 
@@ -323,7 +397,9 @@ struct Begun<W> {
     program: String,
     group: Option<Group>,
     ways: Option<W>,
-    outwards: Option<(Rules, Vec<(UnixListener, AbsPath)>)>,
+    outwards: Option<(Rules, Addresses, Vec<(UnixListener, AbsPath)>)>,
+    /// The first process of a container, where it is one.
+    called: Option<OwnedFd>,
 }
 
 /// Where the sockets of the way out will come from.
@@ -334,20 +410,20 @@ struct Control {
 
 impl Begun<Control> {
     fn take_ways(self) -> Begun<io::Result<Ways>> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called } = self;
         let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
-        Begun { unreaped, errors, made, program, group, ways, outwards }
+        Begun { unreaped, errors, made, program, group, ways, outwards, called }
     }
 }
 
 impl Begun<io::Result<Ways>> {
     /// Waits until it is the payload, and opens its way out.
     fn arrived(self) -> Result<Running, StartError> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
-        started(&errors, &made.0, program)?;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called } = self;
+        started(&errors, &made.0, program, called.as_ref())?;
         let egress = match (ways, outwards) {
-            (Some(ways), Some((rules, sockets))) => {
-                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(before("the way out"))?)
+            (Some(ways), Some((rules, addresses, sockets))) => {
+                Some(ways.and_then(|ways| way_out(ways, rules, addresses, sockets)).map_err(before("the way out"))?)
             }
             _ => None,
         };
@@ -431,7 +507,7 @@ enum Screen {
 impl Screen {
     fn find(shape: &Shape, identity: Identity, standard: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         let [stdin, stdout, stderr] = standard;
-        if matches!(shape, Shape::Native(_)) {
+        if matches!(shape, Shape::Native(_) | Shape::Container(_)) {
             let Some(wanted) = Wanted::find(stdin, stdout, stderr)? else { return Ok(Self::None) };
             return Ok(Self::Inside { wanted, ends: terminal::Ends::new()? });
         }
@@ -477,13 +553,19 @@ impl Screen {
 }
 
 /// Starts to carry what goes out.
-fn way_out(ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
+fn way_out(
+    ways: Ways,
+    rules: Rules,
+    addresses: Addresses,
+    sockets: Vec<(UnixListener, AbsPath)>,
+) -> io::Result<Egress> {
     let control = ways.control;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
         ways::receive_listener(control.as_fd())
     };
     let inside = Inside {
+        addresses,
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         arrivals: ways.arrivals,
         first: ways.first.into_iter().collect(),
@@ -502,13 +584,17 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Reads the reports of the new process: silence is success, but bubblewrap must have got as far as us.
-fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), StartError> {
-    let mut arrived = !matches!(shape, Shape::Bwrap(_));
+fn started(errors: &OwnedFd, shape: &Shape, program: String, called: Option<&OwnedFd>) -> Result<(), StartError> {
+    let mut arrived = !matches!(shape, Shape::Bwrap(_) | Shape::Container(_));
     let read = || next_report(errors).map_err(|source| StartError::Prepare { what: "reading the report", source });
     while let Some((step, source)) = read()? {
         let view = if let Shape::Native(view) = shape { Some(view) } else { None };
         match (step, source.kind()) {
             (ARRIVED, _) => arrived = true,
+            (CHECK, _) => {
+                let what = called.map(finding).unwrap_or_default();
+                return Err(StartError::NotAsAsked { what: if what.is_empty() { source.to_string() } else { what } });
+            }
             (LANDLOCK, _) if source.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) => {
                 return Err(StartError::TooManyLayers);
             }
@@ -526,7 +612,31 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
             }
         }
     }
-    if arrived { Ok(()) } else { Err(StartError::Bubblewrap) }
+    match shape {
+        _ if arrived => Ok(()),
+        Shape::Container(contained) => Err(StartError::Engine { engine: contained.engine, said: said(contained) }),
+        _ => Err(StartError::Bubblewrap),
+    }
+}
+
+/// What an engine said, in one line.
+fn said(contained: &Contained) -> String {
+    let said = contained.said();
+    let lines = said.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let lines: Vec<String> = lines.map(|line| Shown(line.trim_ascii()).to_string()).collect();
+    if lines.is_empty() { "it says nothing".to_owned() } else { lines.join("; ") }
+}
+
+/// The caller's own three; nothing to read and nowhere to write for one that is closed.
+fn own_streams() -> io::Result<[OwnedFd; 3]> {
+    let one = |number: i32| match rustix::io::fcntl_dupfd_cloexec(process::standard(number), 3) {
+        Err(Errno::BADF) => {
+            let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
+            rustix::fs::open(c"/dev/null", flags, rustix::fs::Mode::empty())
+        }
+        other => other,
+    };
+    Ok([one(0)?, one(1)?, one(2)?])
 }
 
 /// The end of the first process.

@@ -194,7 +194,7 @@ impl LiveView {
             return Ok(tree);
         }
         // Both are mounted on the host's root, where no path leads.
-        let unreadable = make_masks(host.as_fd()).map_err(at(MASK))?;
+        let unreadable = make_masks(host.as_fd(), &[]).map_err(at(MASK))?;
         attach(&tree, host.as_fd()).map_err(at(MASK))?;
         for (below, kind) in masks {
             let name = if *kind == Found::Directory { c"directory" } else { c"file" };

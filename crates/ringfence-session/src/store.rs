@@ -307,6 +307,7 @@ mod tests {
             agent: None,
             shortfalls: Vec::new(),
             grants: Grants::Reads,
+            watches: Vec::new(),
         }
     }
 
@@ -315,8 +316,8 @@ mod tests {
         let (_place, state) = state();
         assert!(super::sessions(&state).unwrap().is_empty());
         let (one, two) = (Session::create(&state).unwrap(), Session::create(&state).unwrap());
-        about(&one, 2).write(one.dir()).unwrap();
-        about(&two, 1).write(two.dir()).unwrap();
+        about(&one, 2).write(one.dir(), None).unwrap();
+        about(&two, 1).write(two.dir(), None).unwrap();
         let listed: Vec<String> = super::sessions(&state).unwrap().into_iter().map(|live| live.id).collect();
         assert_eq!(listed, [two.name(), one.name()]);
         let found = find(&state, one.name()).unwrap();
@@ -337,10 +338,10 @@ mod tests {
     fn m6_a_killed_session_is_noted_when_it_is_collected() {
         let (_place, state) = state();
         let session = Session::create(&state).unwrap();
-        about(&session, 1).write(session.dir()).unwrap();
+        about(&session, 1).write(session.dir(), None).unwrap();
         let copy = state.join("sessions/killed");
         fs::create_dir_all(os_path(&copy.join("home/x"))).unwrap();
-        About { id: "killed".into(), ..about(&session, 1) }.write(&copy).unwrap();
+        About { id: "killed".into(), ..about(&session, 1) }.write(&copy, None).unwrap();
         let collected = gc(&state);
         assert_eq!((collected.killed, collected.left), (vec!["killed".to_owned()], vec![]));
         assert_eq!(gc(&state).killed, Vec::<String>::new());

@@ -23,6 +23,7 @@ use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, HostFacts, Surface};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::container::{InContainer, NoEngine};
 use crate::given;
 use crate::launch::{self, StartError};
 use crate::look::{Live, facts_of};
@@ -54,6 +55,9 @@ pub enum NotTried {
         /// Why.
         source: io::Error,
     },
+    /// The container engine is not there.
+    #[error("there is no such container engine")]
+    Engine(#[from] NoEngine),
     /// It could not be laid out.
     #[error("cannot prepare the fence")]
     Prepare(#[from] PrepareError),
@@ -74,6 +78,7 @@ impl NotTried {
         match self {
             Self::Prepare(cause) => cause.is_the_hosts(),
             Self::Start(cause) => cause.is_the_hosts(),
+            Self::Engine(_) => true,
             Self::Tree { .. } | Self::Talk { .. } => false,
         }
     }
@@ -95,6 +100,8 @@ pub struct Trying<'a> {
     pub deeds: &'a [&'a Deed],
     /// Whoever stands outside, if anybody is to be reached for.
     pub outsiders: Option<&'a Outsiders>,
+    /// The container engine, where the fence is made by one.
+    pub container: Option<InContainer<'a>>,
     /// Who runs it where root starts it.
     pub user: Option<(u32, u32)>,
     /// Who owns the tree where root makes it.
@@ -150,6 +157,7 @@ impl Trying<'_> {
             lines: Lines::All,
             occasion: Occasion::CapturedCall,
             variables: &[],
+            container: self.container,
         };
         let ready = prepare_with(&order, &mut Live::new(), change)?;
         let said = said(&ready, &plan);

@@ -3,7 +3,7 @@
 //! Everything that is mounted from or over is opened without following a link, and compared with what was seen when the
 //! script was laid out: somebody who puts another thing in its place makes the start fail. Nothing here allocates.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -103,12 +103,15 @@ impl View {
         };
         let root = root.map_err(at(NEW_ROOT))?;
         // Both are mounted on the host's root, where no path leads: lookups begin below them, and no clone takes them along.
-        let masks = make_masks(host.as_fd()).map_err(at(MASKS))?;
+        let masks = make_masks(host.as_fd(), &self.script.texts).map_err(at(MASKS))?;
         attach(&root, host.as_fd()).map_err(at(NEW_ROOT))?;
         let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd() };
         for (number, step) in (0..).zip(&self.script.steps) {
             self.make(step, &ends).map_err(at(number))?;
         }
+        // Each unmount waits for the kernel to be done with what it was. Below the old root, what masks were made of goes along
+        // with it; where there is no such place it is unmounted by itself.
+        let _ = move_mount(&masks, c"", &host, c"proc", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
         rustix::process::fchdir(&root).map_err(at(PIVOT))?;
         rustix::process::pivot_root(c".", c".").map_err(at(PIVOT))?;
         leave_old_root(&root).map_err(at(PIVOT))?;
@@ -141,6 +144,7 @@ impl View {
                 }
             }
             Step::Pin { to } => mask(Found::Directory, to, ends),
+            Step::Put { to, name } => attach_of_masks(name, to, ends),
             Step::Mask { to, kind } => match mask(*kind, to, ends) {
                 Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
                 other => other,
@@ -161,12 +165,25 @@ impl View {
     }
 }
 
-/// One unreadable file and one unreadable directory, both empty: masks are made of them. They are mounted on `host`, where no path leads.
-pub(crate) fn make_masks(host: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+/// One unreadable file and one unreadable directory, both empty: masks are made of them. Beside them stand the session's own
+/// texts, which can be read. They are mounted on `host`, where no path leads.
+pub(crate) fn make_masks(host: BorrowedFd<'_>, texts: &[(CString, Vec<u8>)]) -> rustix::io::Result<OwnedFd> {
     let masks = tmpfs(c"0755", MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     rustix::fs::mkdirat(&masks, c"directory", Mode::empty())?;
     let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     rustix::fs::openat(&masks, c"file", create, Mode::empty())?;
+    for (name, content) in texts {
+        let file = rustix::fs::openat(&masks, name.as_c_str(), create, Mode::from_raw_mode(0o644))?;
+        let mut rest = content.as_slice();
+        while !rest.is_empty() {
+            match rustix::io::write(&file, rest) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
     // Each clone of it is as it is: nothing more has to be set on a mask.
     set(&masks, MountAttr::DATA_ONLY, Reach::One)?;
     attach(&masks, host)?;
@@ -218,7 +235,10 @@ fn same(place: OwnedFd, seen: Option<Id>) -> rustix::io::Result<OwnedFd> {
 }
 
 fn mask(kind: Found, to: &Target, ends: &Ends<'_>) -> rustix::io::Result<()> {
-    let name = if kind == Found::Directory { c"directory" } else { c"file" };
+    attach_of_masks(if kind == Found::Directory { c"directory" } else { c"file" }, to, ends)
+}
+
+fn attach_of_masks(name: &CStr, to: &Target, ends: &Ends<'_>) -> rustix::io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let target = open_target(to, ends)?;
     attach(&open_tree(ends.masks, name, flags)?, target.as_fd())

@@ -92,6 +92,8 @@ pub enum WhyHidden {
     TooLong,
     /// Too much is in it for a search.
     TooMany,
+    /// Something in it has a name that a container engine cannot be told.
+    Unsayable,
 }
 
 impl WhyHidden {
@@ -100,6 +102,7 @@ impl WhyHidden {
         match self {
             Self::Unlisted => "it cannot be listed, so nothing in it can be guarded by itself",
             Self::TooLong => "something in it has a path longer than the kernel takes, and could not be guarded",
+            Self::Unsayable => "something denied or protected in it has a name that a container engine cannot be told",
             Self::TooMany => "it holds too many names to search for what is denied in it",
         }
     }

@@ -32,7 +32,7 @@ mod template;
 pub mod text;
 mod tighten;
 
-pub use agent::{AgentChoice, Client, Provider};
+pub use agent::{AgentChoice, Client, ContainerChoice, ContainerMountChoice, Provider};
 pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};

@@ -5,12 +5,17 @@ mod verify;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
-pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
+pub(crate) use sessions::Lasting;
+pub(crate) use sessions::{
+    ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs,
+    ViolationsArgs,
+};
 pub(crate) use verify::VerifyArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use verify::VerifyLayer;
@@ -60,11 +65,19 @@ pub(crate) enum Command {
     ///
     /// Its command is asked to end, and after two seconds it is ended with everything it has started.
     Stop(OneArgs),
+    /// Stop everything in a session until it is resumed
+    Pause(OneArgs),
+    /// Let a paused session go on
+    Resume(OneArgs),
+    Violations(ViolationsArgs),
+    Approve(ApproveArgs),
+    Deny(DenyArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -72,12 +85,17 @@ pub(crate) enum Command {
     Hook(HookArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
+    #[command(hide = true)]
+    Called(CalledArgs),
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
     /// What `verify` starts inside a layer: does what its input says and answers what came of it
     #[command(hide = true)]
     TryDeeds,
+    /// What runs first in a container
+    #[command(hide = true)]
+    Arrive(ArriveArgs),
 }
 
 /// Which policy, and for whom.
@@ -134,9 +152,20 @@ pub(crate) struct RunArgs {
     /// In tier production: start although this claim does not hold, by its name in the receipt
     #[arg(long = "allow-shortfall", value_name = "CLAIM")]
     pub(crate) allow_shortfall: Vec<String>,
+    /// Let the command ask for further commands in fences of their own that are tighter: $RINGFENCE_CALLS inside is the token
+    #[arg(long)]
+    pub(crate) calls: bool,
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
+    /// Ask before something is denied that could be allowed, and wait this long for the answer; silence is a no
+    ///
+    /// Questions are answered on the terminal or with `ringfence approve`.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1m", value_parser = sessions::patience)]
+    pub(crate) ask: Option<Duration>,
+    /// When it has ended, write what was denied in it to this file, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
@@ -151,7 +180,10 @@ impl RunArgs {
             backend: None,
             user: None,
             allow_shortfall: Vec::new(),
+            calls: false,
             receipt: false,
+            report: None,
+            ask: None,
             command: command.to_vec(),
         }
     }
@@ -241,6 +273,10 @@ pub(crate) enum Backend {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// The same mounts in a container, made by Docker
+    Docker,
+    /// The same, made by Podman
+    Podman,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written
@@ -450,6 +486,24 @@ pub(crate) struct JailExecArgs {
     /// `-- ANCHOR GLOB... -- CMD ARGS...`, taken as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<OsString>,
+}
+
+/// Make the call that a supervisor was asked for; the order comes by the standard input, with the streams
+#[derive(Debug, Args)]
+pub(crate) struct CalledArgs {
+    /// It was asked for inside the session
+    #[arg(long)]
+    pub(crate) inside: bool,
+    /// The session
+    pub(crate) session: String,
+}
+
+/// Become the first process of a container
+#[derive(Debug, Args)]
+pub(crate) struct ArriveArgs {
+    /// Where the supervisor listens
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: OsString,
 }
 
 /// Become the command that two inherited descriptors describe

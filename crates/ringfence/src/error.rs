@@ -7,6 +7,8 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 use ringfence_session::alive::NotWithin;
 #[cfg(target_os = "linux")]
+use ringfence_session::container::NoEngine;
+#[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
 use ringfence_session::give::GiveError;
@@ -163,6 +165,13 @@ pub(crate) enum Failure {
         source: PrepareError,
     },
     #[cfg(target_os = "linux")]
+    /// A container engine cannot be used.
+    #[error("cannot use the container engine")]
+    Engine {
+        /// Why.
+        source: NoEngine,
+    },
+    #[cfg(target_os = "linux")]
     /// A session could not be started.
     #[error("cannot start inside the fence")]
     Start {
@@ -286,6 +295,29 @@ pub(crate) enum Failure {
         source: GiveError,
     },
     #[cfg(target_os = "linux")]
+    /// Another server is there already.
+    #[error("the sessions are served already")]
+    Served {
+        /// Where, if it is known.
+        address: String,
+    },
+    #[cfg(target_os = "linux")]
+    /// The port is not to be had.
+    #[error("cannot listen on port {port} of 127.0.0.1")]
+    Listen {
+        /// As asked.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    #[cfg(target_os = "linux")]
+    /// The server cannot go on.
+    #[error("cannot serve")]
+    Serve {
+        /// Why.
+        source: io::Error,
+    },
+    #[cfg(target_os = "linux")]
     /// A line of the audit on the command line.
     #[error("`{}` is not NUMBER:HASH", Shown(text.as_bytes()))]
     KnownLine {
@@ -378,6 +410,12 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
             #[cfg(target_os = "linux")]
+            Self::Engine { source: NoEngine::Remote { .. } } => {
+                "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Engine { .. } => "install it and start its service, or leave `--backend` out".into(),
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::TooManyLayers } => {
                 "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()
             }
@@ -412,6 +450,12 @@ impl Failure {
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
+            #[cfg(target_os = "linux")]
+            Self::Served { address } if address.is_empty() => "end the other one first".into(),
+            #[cfg(target_os = "linux")]
+            Self::Served { address } => format!("it is at {address}, and its token in the file `serve/token` of ringfence's state"),
+            #[cfg(target_os = "linux")]
+            Self::Listen { .. } => "name another with `--port`; without it any free one is taken".into(),
             #[cfg(target_os = "linux")]
             Self::Find { .. } => "`ringfence ps --all` lists them".into(),
             #[cfg(target_os = "linux")]

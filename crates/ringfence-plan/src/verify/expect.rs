@@ -200,7 +200,7 @@ impl Asked<'_, '_> {
             One::List => {
                 self.need(&found.path, Access::Read, What::Names);
                 // A directory above something given is there, and has only that in it.
-                self.is_open |= self.is_above(&found.path);
+                self.is_open |= !self.claims.is_empty() && self.is_mounted_within(&found.path);
             }
             One::See => self.see(&found.path),
             One::Mode => self.need(&found.path, Access::Write, What::Metadata),
@@ -304,6 +304,9 @@ impl Asked<'_, '_> {
             (What::Content, Because::Rule(rule)) => self.taken_away(path, access, rule),
             (_, Because::OnlyReadable(_) | Because::View(_)) => vec![everything_else(access)],
         };
+        // Whether a file is reached under a name that nothing gives depends on its other names.
+        let is_elsewhere = |claim: &Claim| matches!(claim, Claim::NothingElseIsReadable | Claim::NothingElseIsWritable);
+        self.is_open |= self.oracle.linked.contains(path) && claims.iter().any(is_elsewhere);
         self.claims.extend(claims.into_iter().filter(|claim| !self.claims.contains(claim)).collect::<Vec<_>>());
     }
 
@@ -316,18 +319,17 @@ impl Asked<'_, '_> {
     /// Who must refuse what a rule takes away: the rule, if what it takes away exists, or whoever looks at names that do not; and
     /// where nothing gives the path, whoever holds that.
     fn taken_away(&self, path: &AbsPath, access: Access, rule: &Rule) -> Vec<Claim> {
-        let mut above: Vec<AbsPath> = path.ancestors().collect();
-        above.reverse();
-        let first = above.iter().find_map(|dir| match self.oracle.decide(dir, access) {
+        // An exception may lie in between: what counts is what is closed from here up.
+        let closed = path.ancestors().map_while(|dir| match self.oracle.decide(&dir, access) {
             verdict if verdict.is_allowed() => None,
             verdict => match verdict.because {
                 Because::Rule(rule) => Some((dir, rule)),
                 Because::OnlyReadable(_) | Because::View(_) => None,
             },
         });
-        let (first, rule) = first.unwrap_or((path, rule));
+        let (first, rule) = closed.last().unwrap_or((path.clone(), rule));
         let pattern = rule.pattern.to_string();
-        let is_there = self.shape.get(first).is_some() || self.shape.place().is_within(first);
+        let is_there = self.shape.get(&first).is_some() || self.shape.place().is_within(&first);
         let mut claims = vec![match (rule.effect, is_there) {
             (Effect::Protect, true) => Claim::Protected { pattern },
             (Effect::Protect, false) => Claim::ProtectedLater,

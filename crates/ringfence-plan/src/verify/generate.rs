@@ -66,7 +66,8 @@ pub fn generate(
     standing: Standing,
     host: &mut dyn FnMut(&AbsPath) -> PathFact,
 ) -> Trials {
-    let mut making = Making { surface, shape: Shape::new(place.clone()), deeds: Vec::new(), links: 0 };
+    let mut making =
+        Making { surface, shape: Shape::new(place.clone()), deeds: Vec::new(), links: 0, moved: BTreeSet::new() };
     making.given(host);
     making.taken(standing, host);
     making.elsewhere();
@@ -86,6 +87,8 @@ struct Making<'a> {
     shape: Shape,
     deeds: Vec<(Subject, Edge, Deed)>,
     links: usize,
+    /// Directories that were given another name already.
+    moved: BTreeSet<AbsPath>,
 }
 
 /// Names of our own. None of them is in a rule.
@@ -271,7 +274,12 @@ impl Making<'_> {
     /// The directory above gets another name, and so does everything in it.
     fn above(&mut self, subject: Subject, path: &AbsPath) {
         let Some(parent) = path.parent() else { return };
-        if parent != *self.shape.place() && parent.is_within(self.shape.place()) {
+        let is_given = |rule: &Rule| rule.pattern.as_path() == Some(&parent);
+        if parent != *self.shape.place()
+            && parent.is_within(self.shape.place())
+            && !self.surface.allowed_reads().any(is_given)
+            && self.moved.insert(parent.clone())
+        {
             let gone = with_suffix(&parent, b".verify-gone");
             self.push(subject, Edge::Above, Deed::Two(Two::Rename, parent, gone));
         }

@@ -83,7 +83,12 @@ pub fn judge(expected: &Expected, came: Came, said: &Said) -> Judged {
             let reasons: Option<Vec<&str>> = claims.iter().map(|claim| said.why_not(claim)).collect();
             match (reasons, came) {
                 (Some(reasons), _) => {
-                    let claim = claims.first().map(ToString::to_string).unwrap_or_default();
+                    let claim = match claims.first() {
+                        // One note for all of them.
+                        Some(Claim::Denied { .. }) => "deny".to_owned(),
+                        Some(Claim::Protected { .. }) => "protect".to_owned(),
+                        claim => claim.map(ToString::to_string).unwrap_or_default(),
+                    };
                     Judged::NotCarried(format!("{claim}: {}", reasons.first().copied().unwrap_or_default()))
                 }
                 (None, Came::Refused(_)) => Judged::Holds,

@@ -94,6 +94,7 @@ impl World {
                     shape: &shape,
                     deeds: &deeds,
                     outsiders: None,
+                    container: None,
                     user: None,
                     owner,
                 };

@@ -39,7 +39,7 @@ pub(crate) fn world(policy: &str) -> World {
     facts.session = Some(session.dir().clone());
     let surface = surface(policy, &facts);
     let (rung, session_rung) = (Rung::Native, Rung::Native);
-    let within = Within { surface, facts, state, side: Side::Outside, rung, session_rung, user: None };
+    let within = Within { surface, facts, state, side: Side::Outside, rung, session_rung, user: None, container: None };
     World { within, project, _session: session, _place: place }
 }
 

@@ -36,6 +36,10 @@ pub(crate) enum VerifyLayer {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// The same mounts, made by Docker
+    Docker,
+    /// The same mounts, made by Podman
+    Podman,
     /// What an agent's client asks before each tool
     Hook,
 }

@@ -93,6 +93,7 @@ fn planned(resolved: &Resolved, client: Client, state: &AbsPath) -> AgentPlan {
         etc: Etc::Shown,
         user: ClientUser::Ordinary,
         key_end: None,
+        asks: None,
     };
     agent(&resolved.surface, client, &ground)
 }

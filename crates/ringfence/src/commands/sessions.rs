@@ -1,12 +1,15 @@
 //! The commands about sessions: which there are, what happened in them, their end.
 
+mod approve;
 mod audit;
 mod grant;
 mod list;
+mod violations;
 mod words;
 
 use std::process::ExitCode;
 
+use ringfence_session::container::sweep;
 use ringfence_session::desk::{Answer, Connection, Verb};
 use ringfence_session::store::{self, FindError, Found, Live};
 use ringfence_surface::AbsPath;
@@ -17,9 +20,11 @@ use crate::host::{facts, os_path};
 use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
+pub(crate) use approve::{approve, deny};
 pub(crate) use audit::{audit, logs};
-pub(crate) use grant::{grant, revoke};
-pub(crate) use list::{ps, show};
+pub(crate) use grant::{Want, give, grant, revoke};
+pub(crate) use list::{Row, ps, row, rows, show};
+pub(crate) use violations::{Denied, denied, violations};
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
 pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
@@ -90,18 +95,46 @@ pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Stops everything in a session.
+pub(crate) fn pause(args: &OneArgs) -> Result<ExitCode, Failure> {
+    hold(args, Verb::Pause {}, "is paused; `ringfence resume` lets it go on")
+}
+
+/// Lets it go on.
+pub(crate) fn resume(args: &OneArgs) -> Result<ExitCode, Failure> {
+    hold(args, Verb::Resume {}, "goes on")
+}
+
+fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
+    let is_paused = verb == Verb::Pause {};
+    let (_, live) = live(&args.session)?;
+    ask(&live, verb)?;
+    if args.json {
+        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "paused": is_paused }))?;
+    } else {
+        say(&format!("ringfence: session {} {said}", live.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
-    let (mut killed, mut left) = (Vec::new(), Vec::new());
+    let (mut killed, mut left, mut containers) = (Vec::new(), Vec::new(), Vec::new());
     for state in states()? {
         let collected = store::gc(&state);
+        let swept = sweep(&state, |id| store::find(&state, id).is_ok());
+        containers.extend(swept.removed);
+        left.extend(swept.silent.iter().map(|engine| format!("containers of {engine}, which does not answer")));
         killed.extend(collected.killed);
         left.extend(collected.left.iter().map(ToString::to_string));
     }
     if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "collected": killed, "left": left }))?;
+        print_json(
+            &serde_json::json!({ "schema": SCHEMA, "collected": killed, "containers": containers, "left": left }),
+        )?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
+        let lines = lines.chain(containers.iter().map(|id| format!("removed the container of {id}\n")));
         print(&lines.chain(left.iter().map(|path| format!("left {path}\n"))).collect::<String>())?;
     }
     Ok(ExitCode::from(u8::from(!left.is_empty())))

@@ -10,13 +10,14 @@ use std::process::ExitCode;
 
 use ringfence_plan::Rung;
 use ringfence_plan::verify::{Came, Deed, Edge, Moved, Oracle, Said, Standing, Subject, Trial, Trials, generate, hook};
+use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::store::Session;
 use ringfence_session::verify::{NotTried, Outsiders, Tried, Trying};
 use ringfence_surface::{AbsPath, Governance, HostFacts, Look as _, Surface};
 
 use crate::cli::{VerifyArgs, VerifyLayer};
 use crate::error::Failure;
-use crate::host::{Recorder, os_path, user};
+use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out;
 use progress::Progress;
@@ -31,10 +32,12 @@ enum Layer {
     Hook,
 }
 
-const LAYERS: [(VerifyLayer, Layer); 4] = [
+const LAYERS: [(VerifyLayer, Layer); 6] = [
     (VerifyLayer::Native, Layer::Fence(Rung::Native)),
     (VerifyLayer::Bwrap, Layer::Fence(Rung::Bwrap)),
     (VerifyLayer::Landlock, Layer::Fence(Rung::LandlockOnly)),
+    (VerifyLayer::Docker, Layer::Fence(Rung::Docker)),
+    (VerifyLayer::Podman, Layer::Fence(Rung::Podman)),
     (VerifyLayer::Hook, Layer::Hook),
 ];
 
@@ -68,9 +71,6 @@ pub(crate) fn run(args: &VerifyArgs, managed: &Path) -> Result<ExitCode, Failure
         columns.push(match tried {
             Ok(column) => column,
             // Only one that was asked for must be there.
-            Err(NotTried::Prepare(cause)) if cause.is_the_hosts() && args.layers.is_empty() => {
-                Column::missing(layer.word(), &NotTried::Prepare(cause))
-            }
             Err(cause) if cause.is_the_hosts() && args.layers.is_empty() => Column::missing(layer.word(), &cause),
             Err(source) => return Err(Failure::Verify { layer: layer.word(), source }),
         });
@@ -105,6 +105,8 @@ impl Verifying<'_> {
     fn fence(&self, rung: Rung, progress: &Progress) -> Result<Column, NotTried> {
         let ports = self.here.resolved.surface.reach().host_ports.len();
         let mut column = Column::new(rung.word());
+        let engine = rung.engine().map(EngineHere::find).transpose()?;
+        let choice = self.here.resolved.agent.as_ref().map(|choice| &choice.container);
         for standing in [Standing::There, Standing::NotYet] {
             let outsiders = Outsiders::start(ports).map_err(|source| NotTried::Talk { source })?;
             let state = if rung.has_view() { self.state.clone() } else { super::run::reachable(self.state.clone()) };
@@ -112,7 +114,15 @@ impl Verifying<'_> {
             let make =
                 || Session::create_call(&state).map_err(|source| NotTried::Tree { place: state.clone(), source });
             let (session, tree) = (make()?, make()?);
-            let ground = self.ground((session.dir(), tree.dir()), standing, Some(&outsiders));
+            if let Some(engine) = &engine {
+                // What a killed one leaves is found by whoever collects.
+                let noted = note_use(session.state(), engine.facts.engine);
+                noted.map_err(|source| NotTried::Tree { place: state.clone(), source })?;
+            }
+            let mut ground = self.ground((session.dir(), tree.dir()), standing, Some(&outsiders));
+            if engine.is_some() {
+                ground.facts.mounts = mounts();
+            }
             let deeds: Vec<&Deed> = ground.trials.trials.iter().map(|trial| &trial.deed).collect();
             let root = std::fs::metadata(os_path(self.here.resolved.surface.root()));
             let owner = root.ok().map(|root| (root.uid(), root.gid()));
@@ -124,6 +134,7 @@ impl Verifying<'_> {
                 shape: &ground.trials.shape,
                 deeds: &deeds,
                 outsiders: Some(&outsiders),
+                container: engine.as_ref().map(|here| InContainer { here, choice, program: None }),
                 user: self.account,
                 owner: owner.filter(|_| rustix::process::geteuid().is_root()),
             };

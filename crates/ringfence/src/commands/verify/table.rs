@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence_plan::Claim;
 use ringfence_plan::verify::{Came, Expected, Judged, Moved, Said, Subject, Trial, judge};
 use ringfence_surface::{Effect, Rule, Sense, Shown, Source, Surface};
 use serde::Serialize;
@@ -13,6 +14,8 @@ use crate::wire::SCHEMA;
 struct Cell {
     holds: usize,
     does_not: usize,
+    /// How much of what the rule itself says, about what exists, is not carried.
+    lacks: usize,
     /// Why some of it is not carried.
     not_carried: BTreeMap<String, usize>,
 }
@@ -21,17 +24,18 @@ impl Cell {
     fn add(&mut self, other: &Self) {
         self.holds += other.holds;
         self.does_not += other.does_not;
+        self.lacks += other.lacks;
         for (reason, count) in &other.not_carried {
             *self.not_carried.entry(reason.clone()).or_insert(0) += count;
         }
     }
 
     fn word(&self) -> &'static str {
-        match (self.does_not, self.holds, self.not_carried.is_empty()) {
-            (1.., _, _) => "does not",
-            (0, 1.., _) => "holds",
-            (0, 0, false) => "not carried",
-            (0, 0, true) => "-",
+        match (self.does_not, self.lacks, self.holds, self.not_carried.is_empty()) {
+            (1.., ..) => "does not",
+            (0, 1.., ..) | (0, 0, 0, false) => "not carried",
+            (0, 0, 1.., _) => "holds",
+            (0, 0, 0, true) => "-",
         }
     }
 }
@@ -79,7 +83,10 @@ impl Column {
             let cell = self.cells.entry(trial.subject).or_default();
             match judge(&trial.expected, *came, said) {
                 Judged::Holds => cell.holds += 1,
-                Judged::NotCarried(reason) => *cell.not_carried.entry(reason.replace(&place, "")).or_insert(0) += 1,
+                Judged::NotCarried(reason) => {
+                    cell.lacks += usize::from(is_the_rules_own(trial));
+                    *cell.not_carried.entry(reason.replace(&place, "")).or_insert(0) += 1;
+                }
                 Judged::Open => {}
                 Judged::DoesNot => {
                     cell.does_not += 1;
@@ -100,6 +107,13 @@ impl Column {
             }
         }
     }
+}
+
+/// Is it what the rule itself says: that what exists there is not read or written? What a layer lacks of other kinds is told in
+/// its notes.
+fn is_the_rules_own(trial: &Trial) -> bool {
+    let is_own = |claim: &Claim| matches!(claim, Claim::Denied { .. } | Claim::Protected { .. });
+    matches!(&trial.expected, Expected::Refused { claims, .. } if claims.first().is_some_and(is_own))
 }
 
 /// Everything.

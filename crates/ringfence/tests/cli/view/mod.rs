@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod api;
+mod api_fuzz;
+mod approvals;
 mod attacks;
 mod doors;
 mod hook;
@@ -16,7 +19,9 @@ mod rules;
 mod session;
 mod supervisor;
 mod trouble;
+mod violations;
 mod walk;
+mod watch;
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
