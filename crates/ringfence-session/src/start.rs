@@ -1,5 +1,7 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod own;
+
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
@@ -11,7 +13,7 @@ use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
     Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung,
-    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
+    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -44,6 +46,7 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+use own::{own_texts, write_text};
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -214,6 +217,27 @@ pub enum Commits {
 /// # Errors
 /// [`PrepareError`]; nothing was started.
 pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
+    prepare_with(order, look, &mut |_| ())
+}
+
+/// What a fence is about to be made of.
+pub enum Last<'a> {
+    /// Its mounts, with every guard.
+    Mounts(&'a mut Vec<MountOp>),
+    /// Its domain, without what is denied.
+    Landlock(&'a mut LandlockPlan),
+}
+
+/// The same with a last change to what the fence is made of: for tests that break it on purpose, and show what is then let
+/// through.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    order: &Order<'_>,
+    look: &mut dyn Look,
+    change: &mut dyn FnMut(Last<'_>),
+) -> Result<Ready, PrepareError> {
     let Order { surface, facts, plan, rung, session, .. } = *order;
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
@@ -284,6 +308,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    withheld.extend(unseen_exceptions(surface, &walked.findings));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
@@ -293,6 +318,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -345,6 +371,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
+    change(Last::Mounts(&mut mounts));
     let mut texts = Vec::new();
     if rung.has_view() {
         texts = texts::own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
