@@ -1,7 +1,5 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
-mod own;
-
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
@@ -46,7 +44,6 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
-use own::{own_texts, write_text};
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
