@@ -16,6 +16,8 @@ pub mod http;
 mod inject;
 mod kept;
 pub mod known_hosts;
+mod lever;
+mod open;
 mod packets;
 pub mod pool;
 mod proxy;
@@ -29,6 +31,7 @@ mod service;
 pub mod spelling;
 
 pub use inject::Credential;
+pub use lever::{Lever, Outcome};
 pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;

@@ -106,7 +106,7 @@ pub struct Violation {
     /// Where that was written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<String>,
-    /// The process that tried, by its number outside.
+    /// The process that tried, by its number inside.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<u32>,
     /// The program it ran.
