@@ -40,7 +40,6 @@ use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
-use crate::texts;
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
@@ -374,12 +373,12 @@ pub fn prepare_with(
     change(Last::Mounts(&mut mounts));
     let mut texts = Vec::new();
     if rung.has_view() {
-        texts = texts::own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
+        texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
     }
     // A view that somebody else makes takes them from files.
     if rung != Rung::Native {
         for OwnText { path, name, content } in texts.drain(..) {
-            texts::write_text(&session.dir().join(name), &content).map_err(|source| PrepareError::Home { source })?;
+            write_text(&session.dir().join(name), &content).map_err(|source| PrepareError::Home { source })?;
             mounts.push(MountOp::Own { path, name: name.to_owned() });
         }
     }
