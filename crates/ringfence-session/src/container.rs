@@ -12,6 +12,7 @@ mod glue;
 mod image;
 mod loader;
 mod orders;
+mod render;
 mod sweep;
 
 pub use arrive::{COMMAND, run};
@@ -22,4 +23,5 @@ pub use engine::{EngineHere, NoEngine};
 pub(crate) use glue::{counts_alone, operator, sayable, withheld, without_proc};
 pub use image::HOST;
 pub(crate) use orders::Orders;
+pub use render::{Described, Rendered, render, usual, written};
 pub use sweep::{Swept, note_use, sweep};

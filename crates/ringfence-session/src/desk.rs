@@ -3,6 +3,8 @@
 //! It is attended to between everything else that a supervisor does, a little at a time: nobody who talks to it is waited for,
 //! and what may take long is done by another process.
 
+mod approvals;
+mod broker;
 mod calls;
 mod clients;
 mod events;
@@ -22,22 +24,24 @@ use ringfence_surface::policy::Watch;
 use rustix::event::EventfdFlags;
 use rustix::process::WaitOptions;
 
+use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
 use crate::live::LiveView;
 use crate::store::{About, Past, Session};
-use crate::terminal::{Aside, Asked, Lifeline, Screen};
+use crate::terminal::{Aside, Asked, Key, Lifeline, Prompt, Screen};
 use crate::text::{is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
 
 use self::calls::Calls;
-use self::clients::{BELL, CALLS, Clients, Door, Heard, VERDICTS};
-use self::events::Notices;
+use self::clients::{BELL, BROKER, CALLS, Clients, Door, Heard, VERDICTS};
+use self::events::{AGAIN, Notices, SYNC};
 use self::grants::{Grant, Work};
 use self::hold::Held;
 use self::watchdog::Watchdog;
 
+pub(crate) use self::calls::{PAUSE, RESUME};
 pub(crate) use self::hold::PAUSED;
 pub use self::spawn::{Asked as AskedCall, Spawned};
 pub(crate) use self::wire::SOCKET;
@@ -46,12 +50,6 @@ pub use self::wire::{
     Request, VERSION, Verb,
 };
 
-/// What happened is on the disk after this time.
-const SYNC: Duration = Duration::from_secs(1);
-/// When to try again to write down what happened.
-const AGAIN: Duration = Duration::from_millis(250);
-/// More is not kept for later.
-const MOST_PENDING: usize = 10_000;
 /// A session that lasted this long is on the disk before it ends.
 const LONG: Duration = Duration::from_secs(10);
 
@@ -102,6 +100,19 @@ pub struct Desk {
     held: Option<Held>,
     /// Lines for the user.
     notices: Notices,
+    /// What waits for an answer.
+    queue: Queue,
+    /// Where the broker tells what it refused, and hears answers.
+    broker: Option<OwnedFd>,
+}
+
+/// What a supervisor does by itself.
+#[derive(Debug, Clone)]
+pub struct Ways {
+    /// The watches of the policy, each with where it was written.
+    pub watches: Vec<(Watch, String)>,
+    /// How long something that is denied waits for the user's answer; nothing waits where it is none.
+    pub ask: Option<Duration>,
 }
 
 /// Is it attended to?
@@ -120,13 +131,7 @@ impl Desk {
     ///
     /// # Errors
     /// When it cannot be written down: a session of which nothing is known does not run.
-    pub fn open(
-        session: &Session,
-        about: About,
-        receipt: What,
-        control: Control,
-        watches: Vec<(Watch, String)>,
-    ) -> io::Result<Self> {
+    pub fn open(session: &Session, about: About, receipt: What, control: Control, ways: Ways) -> io::Result<Self> {
         let audit = Audit::of(session.state());
         let token = if control == Control::None { String::new() } else { new_token()? };
         about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
@@ -177,10 +182,12 @@ impl Desk {
             inside,
             ended_by: None,
             verdicts,
-            watchdog: Watchdog::new(watches),
+            watchdog: Watchdog::new(ways.watches),
             lifeline: None,
             held: None,
             notices: Notices::new(),
+            queue: Queue::new(ways.ask),
+            broker: None,
         })
     }
 
@@ -220,6 +227,7 @@ impl Desk {
     pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>) {
         self.stopped();
         self.judged();
+        self.broker_said();
         self.passed_over();
         for untold in self.stream.untold() {
             self.note(What::Violation(untold));
@@ -241,35 +249,6 @@ impl Desk {
             self.audit.sync()?;
         }
         if self.pending.is_empty() { Ok(()) } else { Err(io::Error::other("the audit could not be written")) }
-    }
-
-    /// Something happened: it is told at once, and written down with what else happens in this turn.
-    fn note(&mut self, what: What) {
-        let event = Event::now(&self.about.id, what);
-        self.clients.tell(&Answer::Event { happened: Box::new(event.clone()) });
-        if self.pending.len() < MOST_PENDING {
-            self.pending.push(event);
-        } else {
-            self.lost += 1;
-        }
-    }
-
-    fn flush(&mut self, patience: Patience) {
-        if self.pending.is_empty() {
-            return;
-        }
-        if self.lost > 0 && self.pending.len() >= MOST_PENDING {
-            let why = format!("{} more events could not be written", self.lost);
-            self.pending.push(Event::now(&self.about.id, What::Failed { why }));
-        }
-        match self.audit.append(&self.pending, patience) {
-            Ok(()) => {
-                self.pending.clear();
-                (self.again, self.lost) = (None, 0);
-                self.sync = self.sync.or(Some(Instant::now() + SYNC));
-            }
-            Err(_) => self.again = Some(Instant::now() + AGAIN),
-        }
     }
 
     fn answer(&mut self, client: u64, line: &[u8]) {
@@ -295,6 +274,9 @@ impl Desk {
             return self.clients.say(client, refused("inside, only calls can be asked for", None));
         }
         let answer = match request.ask {
+            Verb::Exec { .. } if self.held.is_some() => {
+                refused("the session is paused", Some("`ringfence resume` lets it go on"))
+            }
             Verb::Exec { order } => match self.calls.begin(&self.clients, &self.about.id, &order, door) {
                 Ok(ends) => {
                     let ends = ends.each_ref().map(|end| end.as_fd());
@@ -307,8 +289,11 @@ impl Desk {
                 self.asked = Asked::End;
                 Answer::Done
             }
-            Verb::Pause {} => self.pause("asked for").map_or_else(|why| refused(&why, None), |()| Answer::Done),
-            Verb::Resume {} => self.resume().map_or_else(|why| refused(&why, None), |()| Answer::Done),
+            verb @ (Verb::Pause {}
+            | Verb::Resume {}
+            | Verb::Approvals {}
+            | Verb::Approve { .. }
+            | Verb::Deny { .. }) => self.answer_user(&verb),
             Verb::Subscribe {} => {
                 self.clients.subscribe(client);
                 Answer::Done
@@ -354,19 +339,6 @@ impl Desk {
         };
         self.done.retain(is_there);
     }
-
-    /// Has what was written reach the disk, without waiting for it.
-    fn sync(&mut self) {
-        if self.sync.is_none_or(|sync| Instant::now() < sync) {
-            return;
-        }
-        self.sync = None;
-        let audit = self.audit.clone();
-        // A disk that cannot be synced cannot be helped from here.
-        let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || audit.sync());
-        // What was needed to come as far as this is not needed while nothing happens.
-        let _ = ringfence_sys::memory::let_go_of_program();
-    }
 }
 
 impl Aside for Desk {
@@ -380,7 +352,7 @@ impl Aside for Desk {
         let expires = self.grants.iter().filter(|_| self.work.is_none()).filter_map(|grant| grant.until).min();
         let work = self.work.as_ref().map(|work| work.until);
         let done = (!self.done.is_empty()).then_some(now + Duration::from_millis(20));
-        [waits, expires, work, done, self.again, self.sync, self.count].into_iter().flatten().min()
+        [waits, expires, work, done, self.again, self.sync, self.count, self.queue.next()].into_iter().flatten().min()
     }
 
     fn attend(&mut self) -> Asked {
@@ -388,12 +360,14 @@ impl Aside for Desk {
             match heard {
                 Heard::Own(BELL) => self.stopped(),
                 Heard::Own(VERDICTS) => self.judged(),
+                Heard::Own(BROKER) => self.broker_said(),
                 Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }
         }
         self.look();
         self.collect();
+        self.expire_questions();
         if self.work.is_none() {
             self.expire();
         }
@@ -411,7 +385,19 @@ impl Aside for Desk {
         self.asked
     }
 
+    fn has_notice(&self) -> bool {
+        self.notices.is_there()
+    }
+
     fn notice(&mut self, screen: Screen) -> Option<String> {
         self.notices.next(screen)
+    }
+
+    fn question(&self) -> Option<Prompt> {
+        self.prompt()
+    }
+
+    fn reply(&mut self, id: u64, key: Key) {
+        self.replied(id, key);
     }
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::time::Duration;
 
 use ringfence_plan::{LandlockRule, MountOp, Rights, Rung};
 use ringfence_surface::policy::Mode;
@@ -40,6 +41,9 @@ pub const DENIED: &str = "denied";
 
 /// What takes its place in one step.
 const NEW_DENIED: &str = "denied.new";
+
+/// For how long the hook may wait for the user's answer, in milliseconds, where the user is asked.
+pub const ASK: &str = "ask";
 
 /// Where the hook says what it refused.
 pub const VERDICTS: &str = "verdicts";
@@ -165,6 +169,20 @@ pub(crate) fn mode_of(word: &[u8]) -> Option<Mode> {
 /// When it cannot be written.
 pub(crate) fn keep_mode(session: &AbsPath, word: &str) -> io::Result<()> {
     keep(session, [NEW_MODE, MODE], word.as_bytes())
+}
+
+/// Is the user asked about commands that are held back?
+#[must_use]
+pub fn is_asked(given: &AbsPath) -> bool {
+    os_path(&given.join(ASK)).exists()
+}
+
+/// Says that the user is asked, and for how long somebody may wait.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_ask(session: &AbsPath, wait: Duration) -> io::Result<()> {
+    fs::write(os_path(&dir(session).join(ASK)), wait.as_millis().to_string())
 }
 
 /// Says how often something was denied so far.

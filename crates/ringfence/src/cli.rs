@@ -1,23 +1,31 @@
 //! The command line as typed.
 
 mod sessions;
+mod verify;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
+pub(crate) use sessions::Lasting;
 pub(crate) use sessions::{
-    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs, ViolationsArgs, Wanted,
+    ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs,
+    ViolationsArgs, Wanted,
 };
+pub(crate) use verify::VerifyArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use verify::VerifyLayer;
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
   1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
+       verify: a layer does not do what it claims;
        audit verify: the audit is not whole; gc: something is left
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
@@ -46,6 +54,7 @@ pub(crate) enum Command {
     Init(InitArgs),
     Trust(TrustArgs),
     Doctor(DoctorArgs),
+    Verify(VerifyArgs),
     Render(RenderArgs),
     Statusline(StatuslineArgs),
     Ps(PsArgs),
@@ -61,6 +70,8 @@ pub(crate) enum Command {
     /// Let a paused session go on
     Resume(OneArgs),
     Violations(ViolationsArgs),
+    Approve(ApproveArgs),
+    Deny(DenyArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
@@ -79,6 +90,9 @@ pub(crate) enum Command {
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
+    /// What `verify` starts inside a layer: does what its input says and answers what came of it
+    #[command(hide = true)]
+    TryDeeds,
     /// What runs first in a container
     #[command(hide = true)]
     Arrive(ArriveArgs),
@@ -148,6 +162,11 @@ pub(crate) struct RunArgs {
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
+    /// Ask before something is denied that could be allowed, and wait this long for the answer; silence is a no
+    ///
+    /// Questions are answered on the terminal or with `ringfence approve`.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1m", value_parser = sessions::patience)]
+    pub(crate) ask: Option<Duration>,
     /// When it has ended, write what was denied in it to this file, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
@@ -181,6 +200,7 @@ impl RunArgs {
             calls: false,
             receipt: false,
             report: None,
+            ask: None,
             worktree: WorktreeArgs { worktree: None, keep: false },
             command: command.to_vec(),
         }
@@ -350,6 +370,12 @@ pub(crate) struct RenderArgs {
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
+    /// Print an engine's arguments as JSON, with what was left out
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Describe a container from the operator's mounts alone
+    #[arg(long)]
+    pub(crate) no_surface: bool,
 }
 
 /// What can be printed.
@@ -367,6 +393,10 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+    /// What Docker is started with, one argument to a line
+    Docker,
+    /// What Podman is started with, one argument to a line
+    Podman,
 }
 
 /// Print the session that this runs in as one line, for clients that show one

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 use ringfence_session::alive::NotWithin;
 #[cfg(target_os = "linux")]
-use ringfence_session::container::NoEngine;
+use ringfence_session::container::{NoContainer, NoEngine};
 #[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
@@ -54,6 +54,15 @@ pub(crate) enum Failure {
         name: String,
         /// Those that exist.
         known: Vec<String>,
+    },
+    /// A layer could not be tried.
+    #[cfg(target_os = "linux")]
+    #[error("cannot try {layer}")]
+    Verify {
+        /// Which.
+        layer: &'static str,
+        /// Why.
+        source: ringfence_session::verify::NotTried,
     },
     /// A file could not be read.
     #[error("cannot read {}", Shown(path.as_os_str().as_encoded_bytes()))]
@@ -156,6 +165,20 @@ pub(crate) enum Failure {
     Prepare {
         /// Why.
         source: PrepareError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A container cannot be described.
+    #[error("cannot describe the container")]
+    Container {
+        /// Why.
+        source: NoContainer,
+    },
+    #[cfg(target_os = "linux")]
+    /// An argument cannot stand on a line of its own.
+    #[error("{word:?} holds a new line, and there is one argument to a line")]
+    TwoLines {
+        /// Which.
+        word: String,
     },
     #[cfg(target_os = "linux")]
     /// A container engine cannot be used.
@@ -409,6 +432,8 @@ impl Failure {
             Self::Within { .. } => "name a session that runs: `ringfence ps` lists yours, and inside it is $RINGFENCE_SESSION".into(),
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
+            #[cfg(target_os = "linux")]
+            Self::TwoLines { .. } => "`--json` prints it".into(),
             #[cfg(target_os = "linux")]
             Self::Engine { source: NoEngine::Remote { .. } } => {
                 "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()

@@ -219,6 +219,15 @@ pub(super) fn parts(dir: &AbsPath) -> io::Result<Vec<AbsPath>> {
     Ok(names.into_iter().map(|name| dir.join(&name)).collect())
 }
 
+/// Was a part last written to before this moment? Then it says nothing of what came later. A clock that was set back may keep one
+/// that says nothing, and never leaves one out.
+pub(super) fn is_before(part: &File, since_ms: u64) -> bool {
+    const SLACK: u64 = 2_000;
+    let written = part.metadata().and_then(|metadata| metadata.modified());
+    let written = written.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    written.is_some_and(|at| at.as_millis() + u128::from(SLACK) < u128::from(since_ms))
+}
+
 /// Puts the current part away under the number of its last line, and removes the oldest where there are too many. That one was
 /// removed is said before it is.
 fn put_away(dir: &AbsPath, head: &File, at: Head) -> io::Result<()> {

@@ -74,15 +74,13 @@ pub enum NoContainer {
     /// What the operator adds could not be searched.
     #[error("cannot find what must be guarded in a mount of the operator's")]
     Walk(#[from] WalkError),
-    /// An agent's hooks are ringfence's own, which an image without the host's libraries cannot run.
-    #[error(
-        "with an agent's client ringfence must run in the image by itself, and this ringfence needs the host's libraries"
-    )]
-    NeedsLibraries,
+    /// Without a Surface the host's own programs are not shown.
+    #[error("without a surface an image must be named: `[agent.NAME.container] image`")]
+    NoImage,
 }
 
 impl InContainer<'_> {
-    fn image(&self) -> &str {
+    pub(super) fn image(&self) -> &str {
         self.choice.and_then(|choice| choice.image.as_ref()).map_or(HOST, |image| image.value.as_str())
     }
 

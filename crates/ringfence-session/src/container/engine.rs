@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ringfence_plan::{Engine, EngineFacts, EngineRights, Labels, Limited, Limits, Recursive};
+use ringfence_plan::{Engine, EngineFacts, EngineRights, Labels, Limited, Limits, NewerAddresses, Recursive};
 use ringfence_surface::Shown;
 use serde_json::Value;
 
@@ -139,6 +139,7 @@ impl Asker<'_> {
             rights: if has("rootless") { EngineRights::UserAlone } else { EngineRights::Root },
             limits: Limits { memory: can("MemoryLimit"), pids: can("PidsLimit") },
             labels: if has("selinux") { Labels::Enforced } else { Labels::None },
+            newer: newer(),
         };
         Ok((about["ServerVersion"].as_str().unwrap_or("unknown").to_owned(), facts))
     }
@@ -168,9 +169,15 @@ impl Asker<'_> {
             },
             limits: Limits { memory: can("memory"), pids: can("pids") },
             labels: if host["security"]["selinuxEnabled"] == true { Labels::Enforced } else { Labels::None },
+            newer: newer(),
         };
         Ok((about["version"]["Version"].as_str().unwrap_or("unknown").to_owned(), facts))
     }
+}
+
+fn newer() -> NewerAddresses {
+    let is_there = Path::new("/proc/sys/net/ipv6/conf/lo/disable_ipv6").exists();
+    if is_there { NewerAddresses::Had } else { NewerAddresses::None }
 }
 
 /// `1.44` as two numbers.

@@ -9,6 +9,7 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::approvals::{Approved, Question, Scope};
 use crate::audit::Event;
 use crate::store::About;
 use crate::text::Bytes;
@@ -49,6 +50,20 @@ pub enum Verb {
     Pause {},
     /// It goes on.
     Resume {},
+    /// What waits for an answer, and what was said yes to.
+    Approvals {},
+    /// A yes.
+    Approve {
+        /// To which question.
+        id: u64,
+        /// For how long.
+        scope: Scope,
+    },
+    /// A no, or the end of a yes.
+    Deny {
+        /// To which question.
+        id: u64,
+    },
     /// Everything that happens from now on.
     Subscribe {},
     /// A place.
@@ -289,6 +304,15 @@ pub enum Answer {
         /// Why it is paused, where it is.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         paused: Option<String>,
+    },
+    /// What waits for an answer, and what was said yes to.
+    Approvals {
+        /// Is anybody asked at all?
+        asks: bool,
+        /// What waits, the oldest first.
+        waiting: Vec<Question>,
+        /// What was said yes to, for longer than once.
+        approved: Vec<Approved>,
     },
     /// It was not done.
     Refused {

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
-use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
+use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
@@ -188,6 +189,11 @@ impl Ladder<'_> {
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
+        let ways = Ways { watches, ask: self.args.ask };
+        if let Some(wait) = self.args.ask {
+            let path = os_path(session.dir()).into();
+            given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
+        }
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
@@ -195,7 +201,7 @@ impl Ladder<'_> {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
             let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
-            Desk::open(session, about, receipt, control, watches)
+            Desk::open(session, about, receipt, control, ways)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         let denied = write_down(&ended, desk);
@@ -241,7 +247,13 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None, Vec::new());
+        let desk = Desk::open(
+            session,
+            about,
+            receipt::event(&ready.receipt),
+            Control::None,
+            Ways { watches: Vec::new(), ask: None },
+        );
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
@@ -335,7 +347,7 @@ fn rung_of(backend: Backend) -> Rung {
 }
 
 /// Without a view of its own, a command that root starts for somebody else must be able to go to the session's directory.
-fn reachable(state: AbsPath) -> AbsPath {
+pub(super) fn reachable(state: AbsPath) -> AbsPath {
     let is_open = |dir: AbsPath| {
         let mode = std::fs::metadata(os_path(&dir)).map(|metadata| metadata.permissions().mode());
         mode.is_ok_and(|mode| mode & 0o001 != 0)

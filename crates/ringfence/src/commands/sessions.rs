@@ -1,5 +1,6 @@
 //! The commands about sessions: which there are, what happened in them, their end.
 
+mod approve;
 mod audit;
 mod grant;
 mod list;
@@ -21,6 +22,7 @@ use crate::host::{facts, os_path};
 use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
+pub(crate) use approve::{approve, deny};
 pub(crate) use audit::{audit, logs};
 pub(crate) use grant::{Want, What, give, grant, revoke, surface_of};
 pub(crate) use list::{Row, ps, row, rows, show};

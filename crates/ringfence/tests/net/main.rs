@@ -9,6 +9,7 @@
 mod bypass;
 mod clients;
 mod closed;
+mod containers;
 mod grants;
 mod hostile;
 mod internet;

@@ -65,6 +65,7 @@ pub(super) fn client(args: &RunArgs, here: &Here, session: &Session, rung: Rung)
         etc: if rung.has_view() { Etc::Shown } else { Etc::Host },
         user: if works_as_root(args) { ClientUser::Root } else { ClientUser::Ordinary },
         key_end: key_end.as_deref(),
+        asks: args.ask.map(|wait| wait.as_secs()),
     };
     let plan = agent(&here.resolved.surface, client, &ground);
     said.push(in_words(choice));

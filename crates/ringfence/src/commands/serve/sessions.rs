@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ringfence_plan::claims;
+use ringfence_session::approvals::Scope;
 use ringfence_session::audit::{Audit, Query, Stored, What};
 use ringfence_session::desk::{Answer as Said, Given, Gives, Verb};
 use ringfence_session::given;
@@ -90,7 +91,7 @@ pub(super) fn one(id: &str) -> Result<Answer, Answer> {
     let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
     let (mut events, _) = Audit::of(&state).query(&query).map_err(read)?;
     events.retain(|stored| stored.event.session.as_deref() == Some(id));
-    let mut violations = sessions::denied(&state, Some(id))?;
+    let mut violations = sessions::denied(&state, Some(id), since)?;
     violations.retain(|one| one.session == id);
     let violations = violations.split_off(violations.len().saturating_sub(MOST_VIOLATIONS));
     let whole = Whole {
@@ -227,4 +228,52 @@ pub(super) fn mode(id: &str, asked: NewMode) -> Result<Answer, Answer> {
     };
     sessions::ask(&live(id)?, Verb::Mode { mode: mode.to_owned() })?;
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "mode": mode })))
+}
+
+/// What waits for an answer, and what was said yes to.
+pub(super) fn approvals(id: &str) -> Result<Answer, Answer> {
+    match sessions::ask(&live(id)?, Verb::Approvals {})? {
+        Said::Approvals { asks, waiting, approved } => {
+            let answer = json!({ "schema": SCHEMA, "id": id, "asks": asks, "waiting": waiting, "approved": approved });
+            Ok(Answer::json(200, &answer))
+        }
+        _ => Err(Answer::problem(503, "the supervisor answers something else", None)),
+    }
+}
+
+/// An answer to a question of the session.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum NewAnswer {
+    /// A yes.
+    Approve {
+        /// To which question.
+        question: u64,
+        /// For how long; without it, once.
+        #[serde(default = "once")]
+        scope: Scope,
+    },
+    /// A no, or the end of a yes.
+    Deny {
+        /// To which question.
+        question: u64,
+    },
+}
+
+fn once() -> Scope {
+    Scope::Once {}
+}
+
+pub(super) fn answer(id: &str, said: NewAnswer) -> Result<Answer, Answer> {
+    let (question, approved, verb) = match said {
+        NewAnswer::Approve { question, scope: Scope::For { ms: 0 } } => {
+            let why = format!("`ms` is no time, and question {question} waits");
+            return Err(Answer::problem(400, &why, None));
+        }
+        NewAnswer::Approve { question, scope } => (question, true, Verb::Approve { id: question, scope }),
+        NewAnswer::Deny { question } => (question, false, Verb::Deny { id: question }),
+    };
+    sessions::ask(&live(id)?, verb)?;
+    let answer = json!({ "schema": SCHEMA, "id": id, "question": question, "approved": approved });
+    Ok(Answer::json(200, &answer))
 }

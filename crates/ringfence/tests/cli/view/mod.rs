@@ -4,6 +4,7 @@
 
 mod api;
 mod api_fuzz;
+mod approvals;
 mod attacks;
 mod doors;
 mod given;
@@ -19,7 +20,9 @@ mod rules;
 mod session;
 mod supervisor;
 mod trouble;
+mod violations;
 mod walk;
+mod watch;
 mod worktree;
 
 use std::ffi::OsStr;
