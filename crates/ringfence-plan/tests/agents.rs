@@ -59,7 +59,15 @@ fn resolved(client: Client, more: &str, environment: &[(&str, &str)]) -> Resolve
     };
     let level = Level::Project(Trust::Trusted);
     let agent = Some(client.word().to_owned());
-    let request = Request { persona: None, task: None, agent, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
     resolve(&inputs, &facts, &mut &facts).unwrap_or_else(|said| panic!("{said:?}"))
 }

@@ -176,7 +176,7 @@ impl First<'_> {
             Shape::Native(view) => {
                 self.enter_view(view, ways)?;
                 // Without it nothing can be given later, which whoever asks is told.
-                let _ = LiveView::hand_out(alive, self.identity);
+                let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
             }
             Shape::Walls => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))

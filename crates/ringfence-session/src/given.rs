@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use ringfence_plan::{LandlockRule, MountOp, Rights, Rung};
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Surface};
+use ringfence_surface::{AbsPath, Access, Surface, Way};
+use serde::{Deserialize, Serialize};
 
 use crate::text::Bytes;
 use crate::walk::os_path;
@@ -53,25 +54,63 @@ pub const VERDICTS: &str = "verdicts";
 /// What every session is given.
 pub(crate) const FILES: [&str; 3] = [RECORD, PROGRAM, VERDICTS];
 
-/// The places that were given to a session since it began, the oldest first.
+/// Something that was given to a session since it began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kept {
+    /// A place to read.
+    Read(Bytes),
+    /// A place to read and write.
+    Write(Bytes),
+    /// A host, or a port of the host's own.
+    Reach(String),
+}
+
+/// What was given to a session since it began, the oldest first.
 ///
 /// # Errors
 /// When the list is there and cannot be read.
-pub fn grants(given: &AbsPath) -> io::Result<Vec<AbsPath>> {
+pub fn grants(given: &AbsPath) -> io::Result<Vec<Kept>> {
     let text = match fs::read(os_path(&given.join(GRANTS))) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text?,
     };
-    let paths: Vec<Bytes> = serde_json::from_slice(&text)?;
-    paths.iter().map(|path| path.path().ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// The places among it.
+#[must_use]
+pub fn places(kept: &[Kept]) -> Vec<AbsPath> {
+    let place = |kept: &Kept| match kept {
+        Kept::Read(path) | Kept::Write(path) => path.path(),
+        Kept::Reach(_) => None,
+    };
+    kept.iter().filter_map(place).collect()
+}
+
+/// A Surface with all of it. What was there already changes nothing, and what is denied was not given.
+///
+/// # Errors
+/// When something of it is no path and no host.
+pub(crate) fn with_grants(mut surface: Surface, given: &AbsPath) -> io::Result<Surface> {
+    let wrong = || io::Error::from(io::ErrorKind::InvalidData);
+    for kept in grants(given)? {
+        let more = match kept {
+            Kept::Read(path) => surface.with_read(&path.path().ok_or_else(wrong)?),
+            Kept::Write(path) => surface.with_write(&path.path().ok_or_else(wrong)?),
+            Kept::Reach(host) => surface.with_way(&Way::parse(&host).map_err(|_| wrong())?),
+        };
+        surface = more.unwrap_or(surface);
+    }
+    Ok(surface)
 }
 
 /// Says what is given now, whole or not at all.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn keep_grants(session: &AbsPath, paths: &[Bytes]) -> io::Result<()> {
-    keep(session, [NEW_GRANTS, GRANTS], &serde_json::to_vec(paths)?)
+pub(crate) fn keep_grants(session: &AbsPath, kept: &[Kept]) -> io::Result<()> {
+    keep(session, [NEW_GRANTS, GRANTS], &serde_json::to_vec(kept)?)
 }
 
 /// How much tool calls are held back, where that was changed since the session began.

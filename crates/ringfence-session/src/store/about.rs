@@ -58,6 +58,8 @@ pub enum Grants {
     None,
     /// Places to read.
     Reads,
+    /// Places to read and to write.
+    Writes,
 }
 
 /// How a session ended.

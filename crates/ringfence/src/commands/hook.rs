@@ -212,7 +212,7 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Allowed, Blocked> {
         mode: record.mode,
         rung: record.rung,
         home: &record.home,
-        grants: &given::grants(&arguments.given).unwrap_or_default(),
+        grants: &given::places(&given::grants(&arguments.given).unwrap_or_default()),
         git: git(|name| std::env::var_os(name)),
     };
     let mut look = crate::host::Recorder::new(Vec::new());

@@ -6,7 +6,10 @@ use ringfence_testkit::{Starter, engines};
 
 const REACHED: &[(&str, &str)] = &[
     ("a host that is listed, by its name", "curl -sSf http://site.example.com/hello | grep -q hello"),
-    ("the same by the way of a proxy", "curl -sSf -x socks5h://127.198.0.2:1080 http://site.example.com/hello | grep -q hello"),
+    (
+        "the same by the way of a proxy",
+        "curl -sSf -x socks5h://127.198.0.2:1080 http://site.example.com/hello | grep -q hello",
+    ),
     (
         "a port of the host's that is listed",
         "python3 -c 'import socket; assert b\"secret\" in socket.create_connection((\"localhost\", 5432), 2).recv(99)'",
