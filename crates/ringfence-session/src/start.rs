@@ -295,6 +295,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
