@@ -6,6 +6,7 @@ pub(crate) mod broker;
 pub(crate) mod calls;
 mod clock;
 mod files;
+mod grants;
 mod ground;
 mod hook;
 mod many;
@@ -56,6 +57,8 @@ pub(crate) enum Part {
     Within,
     /// Calls that the broker carries out.
     Broker,
+    /// What is given to a session that runs.
+    Grants,
 }
 
 impl Part {
@@ -72,6 +75,7 @@ impl Part {
             Self::Calls,
             Self::Within,
             Self::Broker,
+            Self::Grants,
         ];
         all.into_iter().find(|part| part.name() == name)
     }
@@ -88,6 +92,7 @@ impl Part {
             Self::Calls => "calls",
             Self::Within => "within",
             Self::Broker => "broker",
+            Self::Grants => "grants",
         }
     }
 }
@@ -160,7 +165,8 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     if parts.has(Part::Many) {
         many::rules(ground, rules, &mut bars)?;
         many::memory(ground, &mut bars)?;
-        many::at_once(ground, &mut bars)?;
+        many::at_once(ground, effort, &mut bars)?;
+        many::ended(ground, rules, &mut bars)?;
     }
     if parts.has(Part::Work) {
         work::run(ground, effort, &mut bars)?;
@@ -176,6 +182,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Broker) {
         broker::run(ground, effort, &mut bars)?;
+    }
+    if parts.has(Part::Grants) {
+        grants::run(ground, effort, &mut bars)?;
     }
     bars.judge()
 }

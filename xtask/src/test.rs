@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::clients;
+use crate::engines::{self, Engines};
+use crate::fuzzer;
 use crate::packages;
 use crate::say;
 use crate::steps::{Failure, Outcome, Step, cargo, has_subcommand, must_succeed, run_all};
@@ -21,6 +23,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         Step { name: "fuzz targets", work: Box::new(|| fuzz_targets(root)) },
         Step { name: "other systems", work: Box::new(|| other_systems(root)) },
         Step { name: "clients", work: Box::new(|| clients::install_missing(root)) },
+        Step { name: "fuzzer of the API", work: Box::new(|| fuzzer::install_missing(root)) },
         Step { name: "tests", work: Box::new(|| tests(root)) },
         Step {
             name: "doc tests",
@@ -104,7 +107,16 @@ fn tests(root: &Path) -> Result<Outcome, Failure> {
     } else {
         &["test", "--workspace", "--lib", "--bins", "--tests"]
     };
-    must_succeed(&mut cargo(root, arguments))
+    let engines = Engines::start(root)?;
+    let mut command = cargo(root, arguments);
+    if let Ok(engines) = &engines {
+        command.env(engines::VARIABLE, engines.dir());
+    }
+    let outcome = must_succeed(&mut command)?;
+    Ok(match engines {
+        Ok(_) => outcome,
+        Err(why) => Outcome::NotRun(why),
+    })
 }
 
 fn dependencies(root: &Path) -> Result<Outcome, Failure> {

@@ -4,19 +4,22 @@
 //! "writes end here" well, and "but not this file" not at all. It looks at opens, creations, renames and removals; a change of
 //! mode, owner, times or attributes passes it by. What it cannot say is returned as [`Shortfall`]s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Effect, Governance, Pattern, Role, Rule, Sense, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, Governance, Pattern, Role, Rule, Sense, Surface};
 
 use crate::claim::{Claim, LayerName, Shortfall};
 
 /// What the wall stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ground {
-    /// A view of mounts: only what the Surface names exists. Reads are admitted everywhere, so that a read-only mount that is
-    /// added later is readable too; writes only in the writable roots.
+    /// A view of mounts that we make: only what the Surface names exists. Reading is left to it, and only changes are
+    /// restricted: see [`Files::Changes`].
     View,
+    /// The same made by bubblewrap, where what else comes in is not in our hands. Reads are admitted everywhere, so that a
+    /// read-only mount is readable too; writes only in the writable roots.
+    ForeignView,
     /// A view in which other sandboxes may be started. A domain that handles any right on files forbids every later mount,
     /// so this one handles none and holds the scopes only.
     NestedView,
@@ -60,6 +63,10 @@ pub enum Scope {
 pub enum Files {
     /// Whatever no rule gives is refused.
     Restricted,
+    /// Of what no rule gives, changes are refused: opening for writing, making, removing, renaming. Reading, executing and
+    /// emptying a file by its path are left to the view. A domain that handles any of these three walks up to the root at each
+    /// open, also for emptying alone, which every open asks about; that makes reading many files a tenth slower.
+    Changes,
     /// Files are left to the other layers.
     Open,
 }
@@ -102,14 +109,25 @@ pub struct Fares {
 const DEVICES: &[&[u8]] =
     &[b"/dev/full", b"/dev/null", b"/dev/ptmx", b"/dev/random", b"/dev/tty", b"/dev/urandom", b"/dev/zero"];
 
+/// What is withheld where nothing but Landlock and a filter stands.
+pub const UNIX_SOCKETS: &str = "unix sockets";
+
 /// The domain for a Surface.
 pub fn landlock(surface: &Surface, ground: Ground) -> LandlockPlan {
-    let (rules, withheld) = match ground {
+    let (rules, mut withheld) = match ground {
         Ground::NestedView => (Vec::new(), Vec::new()),
-        Ground::View | Ground::Host => rules(surface, ground),
+        Ground::View | Ground::ForeignView | Ground::Host => rules(surface, ground),
     };
+    if ground == Ground::Host {
+        let reason = "without namespaces none is told from a socket of the host's, so none can be made";
+        withheld.push(Withheld { pattern: UNIX_SOCKETS.to_owned(), source: "seccomp".to_owned(), reason });
+    }
     LandlockPlan {
-        files: if ground == Ground::NestedView { Files::Open } else { Files::Restricted },
+        files: match ground {
+            Ground::View => Files::Changes,
+            Ground::NestedView => Files::Open,
+            Ground::ForeignView | Ground::Host => Files::Restricted,
+        },
         rules,
         scopes: vec![Scope::Signal, Scope::AbstractUnixSocket],
         withheld,
@@ -121,7 +139,7 @@ pub fn fares(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> Fares {
     let mut fares = Fares { carried: Vec::new(), shortfalls: Vec::new() };
     // A self-governing session asks nothing of the operating system.
     if *surface.governance() == Governance::Fenced {
-        whole_claims(surface, ground, &mut fares);
+        whole_claims(surface, ground, plan, &mut fares);
         path_claims(surface, ground, plan, &mut fares);
     }
     fares
@@ -130,12 +148,19 @@ pub fn fares(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> Fares {
 fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>) {
     let mut rights: BTreeMap<AbsPath, Rights> = BTreeMap::new();
     let mut withheld = Vec::new();
-    if ground == Ground::View || surface.view() == View::Host {
+    if ground != Ground::Host || surface.view() == View::Host {
         rights.insert(AbsPath::root(), Rights::Read);
     }
     for rule in surface.allowed_reads() {
         match one_rule(rule, ground) {
+            // What one rule gives another may take away as a whole, and nothing below would look at it again.
+            Ok((path, _)) if !surface.decide(path, Access::Read).is_allowed() => {
+                let reason = "another rule denies it";
+                withheld.push(Withheld { pattern: rule.pattern.to_string(), source: rule.source.to_string(), reason });
+            }
             Ok((path, given)) => {
+                let is_frozen = given == Rights::All && !surface.decide(path, Access::Write).is_allowed();
+                let given = if is_frozen { Rights::Read } else { given };
                 let held = rights.entry(path.clone()).or_insert(given);
                 *held = (*held).max(given);
             }
@@ -144,7 +169,22 @@ fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>
             }
         }
     }
-    let needed = rights.iter().filter(|(path, given)| !is_implied(path, **given, &rights));
+    // What an exception leaves inside something that is taken away as a whole is given by itself.
+    let is_exception = |rule: &&Rule| rule.sense == Sense::Exception && rule.source.is_written();
+    let mut left: BTreeSet<&AbsPath> = BTreeSet::new();
+    for path in surface.rules().iter().filter(is_exception).filter_map(|rule| rule.pattern.as_path()) {
+        let may = |access| surface.decide(path, access).is_allowed();
+        let given = match (may(Access::Write), may(Access::Read)) {
+            (true, _) => Rights::All,
+            (false, true) => Rights::Read,
+            (false, false) => continue,
+        };
+        let held = rights.entry(path.clone()).or_insert(given);
+        *held = (*held).max(given);
+        left.insert(path);
+    }
+    // What lies between an exception and what would imply it is left out later.
+    let needed = rights.iter().filter(|(path, given)| left.contains(path) || !is_implied(path, **given, &rights));
     (needed.map(|(path, given)| LandlockRule { path: path.clone(), rights: *given }).collect(), withheld)
 }
 
@@ -169,9 +209,10 @@ fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>)
 }
 
 const LEFT_TO_THE_VIEW: &str = "files are left to the view, since other sandboxes may be started inside";
+const EMPTIED: &str = "emptying a file by its path is left to the view, since asking about it makes every open slower";
 
 /// The claims that speak of everything.
-fn whole_claims(surface: &Surface, ground: Ground, fares: &mut Fares) {
+fn whole_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &mut Fares) {
     let mut judge = |claim, short: Option<&str>| match short {
         Some(reason) => fares.shortfalls.push(shortfall(claim, reason)),
         None => fares.carried.push(claim),
@@ -179,16 +220,18 @@ fn whole_claims(surface: &Surface, ground: Ground, fares: &mut Fares) {
     if surface.view() == View::Surface {
         let in_the_view = "reads are admitted everywhere in the view: the view says what there is";
         let (read, seen) = match ground {
-            Ground::View => (Some(in_the_view), in_the_view),
+            Ground::View | Ground::ForeignView => (Some(in_the_view), in_the_view),
             Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
             Ground::Host => (None, "names, sizes, links and processes can be seen everywhere"),
         };
         judge(Claim::NothingElseIsReadable, read);
         judge(Claim::NothingElseIsSeen, Some(seen));
     }
-    let (written, metadata) = match ground {
-        Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
-        Ground::View | Ground::Host => (None, "mode, owner, times and attributes can be changed anywhere"),
+    let anywhere = "mode, owner, times and attributes can be changed anywhere";
+    let (written, metadata) = match plan.files {
+        Files::Open => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
+        Files::Changes => (Some(EMPTIED), anywhere),
+        Files::Restricted => (None, anywhere),
     };
     judge(Claim::NothingElseIsWritable, written);
     judge(Claim::MetadataStays, Some(metadata));
@@ -212,10 +255,11 @@ fn path_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &m
         };
         match (plan.files, touched) {
             (Files::Open, _) => fares.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
-            (Files::Restricted, true) => {
+            (Files::Restricted | Files::Changes, true) => {
                 let reason = "rights add up from the directories above and cannot be taken away below";
                 fares.shortfalls.push(shortfall(claim, reason));
             }
+            (Files::Changes, false) => fares.shortfalls.push(shortfall(claim, EMPTIED)),
             (Files::Restricted, false) => fares.carried.push(claim),
         }
     }
@@ -266,7 +310,15 @@ mod tests {
             session: None,
         };
         let level = Level::Project(Trust::Trusted);
-        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let request = Request {
+            persona: None,
+            task: None,
+            agent: None,
+            references: Vec::new(),
+            writes: Vec::new(),
+            env: Vec::new(),
+            worktree: None,
+        };
         let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
         resolve(&inputs, &facts, &mut &facts).unwrap().surface
     }
@@ -294,7 +346,9 @@ mod tests {
     #[test]
     fn under_a_view() {
         let plan = landlock(&surface(POLICY), Ground::View);
-        assert_eq!(plan.files, Files::Restricted);
+        assert_eq!(plan.files, Files::Changes);
+        let foreign = landlock(&surface(POLICY), Ground::ForeignView);
+        assert_eq!((foreign.files, &foreign.rules), (Files::Restricted, &plan.rules));
         assert_eq!(plan.scopes, [Scope::Signal, Scope::AbstractUnixSocket]);
         assert_eq!(plan.rules.first().map(|rule| (rule.path.clone(), rule.rights)), Some((abs("/"), Rights::Read)));
         assert!(plan.rules.iter().skip(1).all(|rule| rule.rights != Rights::Read), "{:?}", plan.rules);
@@ -331,7 +385,7 @@ mod tests {
             assert_eq!(rights(&plan, path), expected, "{path}");
         }
         let withheld: Vec<&str> = plan.withheld.iter().map(|one| one.pattern.as_str()).collect();
-        assert_eq!(withheld, ["/dev/pts", "/dev/shm", "/tmp", "/var/tmp"]);
+        assert_eq!(withheld, ["/dev/pts", "/dev/shm", "/tmp", "/var/tmp", UNIX_SOCKETS]);
         let host = landlock(&surface("[files]\nview = \"host\"\n"), Ground::Host);
         assert_eq!(rights(&host, "/"), Some(Rights::Read));
     }
@@ -343,6 +397,23 @@ mod tests {
             plan.withheld.iter().map(|one| (one.pattern.as_str(), one.source.as_str())).collect();
         assert_eq!(withheld, [("/home/u/proj/src/*.rs", "/home/u/proj/ringfence.toml:3:10")]);
         assert_eq!(rights(&plan, "/home/u/proj/src"), None);
+    }
+
+    /// A deny beats a grant of the same place, and so does a protect.
+    #[test]
+    fn what_is_given_and_taken_away_is_not_given() {
+        let policy = "[files]\nwrite = [\".\", \"/srv/a\", \"/srv/b/c\", \"/srv/d\"]\nread = [\"/srv/e\"]\n\
+                      deny = [\"/srv/a\", \"/srv/b\", \"/srv/e\"]\nprotect = [\"/srv/d\"]\n";
+        for ground in [Ground::View, Ground::Host] {
+            let plan = landlock(&surface(policy), ground);
+            assert_eq!(rights(&plan, "/srv/a"), None);
+            assert_eq!(rights(&plan, "/srv/b/c"), None);
+            assert_eq!(rights(&plan, "/srv/e"), None);
+            assert_ne!(rights(&plan, "/srv/d"), Some(Rights::All));
+            let plan = landlock(&surface("[files]\nwrite = [\".\"]\nprotect = [\".\", \"!notes\"]\n"), ground);
+            assert_ne!(rights(&plan, "/home/u/proj"), Some(Rights::All));
+            assert_eq!(rights(&plan, "/home/u/proj/notes"), Some(Rights::All));
+        }
     }
 
     /// A domain with rights on files forbids every later mount.
@@ -360,13 +431,16 @@ mod tests {
     fn what_it_cannot_say_is_said() {
         let view = judged(POLICY, Ground::View);
         assert!(short(&view, "nothing else is readable").is_some());
-        assert!(carries(&view, "nothing else is writable"));
+        assert!(short(&view, "nothing else is writable").is_some_and(|why| why.contains("emptying")));
         assert!(short(&view, "no metadata elsewhere can be changed").is_some_and(|why| why.contains("mode, owner")));
         assert!(short(&view, "no network").is_some_and(|why| why.contains("unix sockets by path")));
         assert!(short(&view, "deny /srv/keys").is_some());
         assert!(short(&view, "protect /home/u/proj/infra").is_some());
         assert!(short(&view, "protect **/.envrc").is_some());
-        assert!(carries(&view, "protect /srv/www"));
+        assert!(short(&view, "protect /srv/www").is_some_and(|why| why.contains("emptying")));
+        let foreign = judged(POLICY, Ground::ForeignView);
+        assert!(carries(&foreign, "nothing else is writable") && carries(&foreign, "protect /srv/www"));
+        assert!(short(&foreign, "nothing else is readable").is_some());
         let host = judged(POLICY, Ground::Host);
         assert!(carries(&host, "nothing else is readable") && carries(&host, "nothing else is writable"));
         assert!(short(&host, "nothing else can be seen").is_some_and(|why| why.contains("names, sizes")));

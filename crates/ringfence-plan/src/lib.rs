@@ -11,6 +11,7 @@ mod agent;
 mod bwrap;
 mod claim;
 mod complement;
+mod container;
 mod env;
 mod guards;
 pub mod hook;
@@ -21,6 +22,7 @@ mod preamble;
 mod receipt;
 mod rung;
 mod seccomp;
+pub mod verify;
 
 use ringfence_surface::{HostFacts, Surface};
 
@@ -30,9 +32,16 @@ pub use agent::{
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
+pub use container::{
+    Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, ENGINES_OWN, Engine, EngineFacts, EngineRights,
+    First, LABEL, Labels, Limited, Limits, Material, NewerAddresses, OperatorMount, Programs, Recursive, WhyDropped,
+    compose, container,
+};
 pub use env::env;
-pub use guards::{Findings, guarded};
-pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
+pub use guards::{Findings, guarded, unseen_exceptions};
+pub use landlock::{
+    Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
+};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
@@ -57,7 +66,8 @@ pub struct Plan {
 pub fn compile(surface: &Surface, facts: &HostFacts, rung: Rung) -> Plan {
     let (mounts, skipped) = mounts::compile(surface, facts);
     let (ground, fence) = match rung {
-        Rung::Native | Rung::Bwrap => (Ground::View, Fence::Namespaces),
+        Rung::Native => (Ground::View, Fence::Namespaces),
+        Rung::Bwrap | Rung::Docker | Rung::Podman => (Ground::ForeignView, Fence::Namespaces),
         Rung::LandlockOnly => (Ground::Host, Fence::LandlockOnly),
     };
     Plan { mounts, skipped, landlock: landlock(surface, ground), syscalls: syscalls(fence) }

@@ -84,7 +84,11 @@ pub enum Lines {
 pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Receipt {
     // Mounts guard every path that exists, so only Landlock alone must look at each.
     let looks_at_paths = wanted == Lines::All || !standing.rung.has_view();
-    let ground = if standing.rung.has_view() { Ground::View } else { Ground::Host };
+    let ground = match standing.rung {
+        Rung::Native => Ground::View,
+        Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
+        Rung::LandlockOnly => Ground::Host,
+    };
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
     let mut judge = |claim: Claim| {
@@ -153,6 +157,7 @@ fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
         surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
     };
     let (denies, protects) = (has(&[Effect::Deny, Effect::Escape]), has(&[Effect::Protect]));
+    claims.extend(denies.then_some(Claim::DeniedNames));
     claims.extend(denies.then_some(Claim::DeniedLater));
     claims.extend(protects.then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
@@ -200,6 +205,12 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         Claim::DeniedLater if standing.broker.is_ok() => {
             short(LayerName::Mounts, "none can be made inside; what somebody else makes later is readable")
         }
+        Claim::DeniedNames if is_view => Kept::By(vec![LayerName::Mounts]),
+        Claim::DeniedNames => {
+            let reason =
+                "the directories above what is denied can be listed, and Landlock says that of everything below them";
+            short(LayerName::Landlock, reason)
+        }
         Claim::DeniedLater => {
             short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
         }
@@ -217,9 +228,10 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
         Claim::NoHostSockets => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Seccomp }]),
-        Claim::NoLaterSockets if is_view => {
-            short(LayerName::Mounts, "what is hidden is what exists at the start; a socket made later can be reached")
-        }
+        Claim::NoLaterSockets if is_view => short(
+            LayerName::Mounts,
+            "what is hidden is what exists at the start; a socket made later can be reached, with what it hands over",
+        ),
         Claim::NoLaterSockets => Kept::By(vec![LayerName::Seccomp]),
         Claim::OutsidersOutOfReach => {
             let walls = [(is_view, LayerName::Processes), (standing.keeps_signals, LayerName::Landlock)];

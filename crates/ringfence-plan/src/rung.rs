@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::container::Engine;
+
 /// One way to build the fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rung {
@@ -11,6 +13,10 @@ pub enum Rung {
     Bwrap,
     /// Landlock and seccomp on the host's own files, where no namespaces are to be had.
     LandlockOnly,
+    /// The same mounts made by Docker, with Landlock and seccomp of our own in the container.
+    Docker,
+    /// The same by Podman.
+    Podman,
 }
 
 impl Rung {
@@ -23,6 +29,8 @@ impl Rung {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::LandlockOnly => "landlock",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
         }
     }
 
@@ -31,12 +39,27 @@ impl Rung {
         self != Self::LandlockOnly
     }
 
+    /// Which container engine makes it, if one does?
+    pub fn engine(self) -> Option<Engine> {
+        match self {
+            Self::Docker => Some(Engine::Docker),
+            Self::Podman => Some(Engine::Podman),
+            Self::Native | Self::Bwrap | Self::LandlockOnly => None,
+        }
+    }
+
+    /// Is there a network of its own, with a way out through the supervisor?
+    pub fn has_way_out(self) -> bool {
+        matches!(self, Self::Native | Self::Docker | Self::Podman)
+    }
+
     /// The next one down.
     pub fn next(self) -> Option<Self> {
         match self {
             Self::Native => Some(Self::Bwrap),
             Self::Bwrap => Some(Self::LandlockOnly),
-            Self::LandlockOnly => None,
+            // Whoever asks for a container wants that and nothing else.
+            Self::LandlockOnly | Self::Docker | Self::Podman => None,
         }
     }
 }

@@ -77,6 +77,7 @@ fn run() -> io::Result<u8> {
         user: None,
         lines: Lines::Short,
         occasion: Occasion::Session,
+        container: None,
         variables: &[],
         // What it would refuse by name is not what these walls are about.
         broker: BrokerChoice::Off,
@@ -142,7 +143,15 @@ fn surface(project: &AbsPath, facts: &HostFacts, look: &mut dyn Look) -> io::Res
     let text =
         PolicyText::new(path.as_bytes(), fs::read(os_path(&path))?).map_err(|e| io::Error::other(format!("{e:?}")))?;
     let file = PolicyFile::parse(&text).map_err(|e| io::Error::other(format!("{e:?}")))?;
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let layer = Layer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
     let resolved = resolve(&Inputs { layers: vec![layer], request }, facts, look);
     Ok(resolved.map_err(|e| io::Error::other(format!("{e:?}")))?.surface)

@@ -8,6 +8,7 @@
 //! that were not synced yet. Nothing here is secret from, or safe from, the user whose audit it is: somebody with the user's
 //! rights could write the whole chain anew. Whoever wants to notice that keeps a number and its hash elsewhere.
 
+mod follow;
 mod log;
 mod read;
 mod verify;
@@ -19,8 +20,11 @@ use ringfence_surface::AbsPath;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::approvals::Question;
 use crate::text::{Bytes, hex};
+use crate::violations::Counted;
 
+pub use follow::{Follow, From};
 pub use read::{Query, Stored};
 pub use verify::{Known, Report};
 
@@ -82,15 +86,8 @@ pub enum What {
     },
     /// Its supervisor was killed; noticed by somebody else.
     Killed,
-    /// Something was stopped on its way out.
-    Violation {
-        /// What was tried.
-        tried: String,
-        /// Why it was stopped.
-        why: String,
-        /// How often, so far.
-        times: u64,
-    },
+    /// Something was denied.
+    Violation(Counted),
     /// A tool call was judged.
     Verdict {
         /// Which tool.
@@ -102,6 +99,9 @@ pub enum What {
         /// On what, where it is one thing.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         path: Option<Bytes>,
+        /// What would allow it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        remedy: Option<String>,
     },
     /// A place was given to a running session.
     Grant {
@@ -140,6 +140,37 @@ pub enum What {
         /// Which.
         mode: String,
     },
+    /// There was more of something than a watch of the policy allows.
+    Watch {
+        /// The watch, in words.
+        watch: String,
+        /// Where it was written.
+        source: String,
+        /// How much it was.
+        count: u64,
+        /// What was done.
+        done: String,
+    },
+    /// Something waits for an answer.
+    Asked(Question),
+    /// It was answered.
+    Answered {
+        /// Which question.
+        id: u64,
+        /// What was asked for, in words.
+        asked: String,
+        /// Was it a yes?
+        allowed: bool,
+        /// For how long, or why not.
+        how: String,
+    },
+    /// Everything in the session was stopped.
+    Pause {
+        /// Why.
+        why: String,
+    },
+    /// It goes on.
+    Resume,
     /// Something was asked for and not given.
     GrantRefused {
         /// What.
@@ -231,6 +262,14 @@ impl Audit {
     /// When it cannot be read.
     pub fn query(&self, query: &Query) -> io::Result<(Vec<Stored>, usize)> {
         read::query(&self.dir, query)
+    }
+
+    /// What happens while it is written.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn follow(&self, start: From) -> io::Result<Follow> {
+        Follow::from(&self.dir, start)
     }
 }
 

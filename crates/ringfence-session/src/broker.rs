@@ -199,13 +199,10 @@ impl<'s> Broker<'s> {
             Ok(Reply::Continue) => Answer::Continue,
             Err(errno) => Answer::Error(errno),
             Ok(Reply::Descriptor(fd, on_exec)) => {
-                match notify::answer_with(self.listener.as_fd(), call.id, fd.as_fd(), on_exec) {
-                    Ok(()) => {
-                        std::mem::forget(pending);
-                        return;
-                    }
-                    Err(errno) => Answer::Error(errno),
-                }
+                let added = notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
+                // Ours is closed before the caller goes on.
+                drop(fd);
+                added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))
             }
         };
     }

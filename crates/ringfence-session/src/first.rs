@@ -20,6 +20,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use crate::arguments::Arguments;
 use crate::broker::Broker;
 use crate::descendants;
+use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
@@ -78,7 +79,7 @@ impl First<'_> {
         others.into_iter().flatten().for_each(process::close);
         if let Err(failed) = self
             .take_streams()
-            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref()], seat))
+            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), None], seat))
         {
             return report(&errors, failed);
         }
@@ -88,7 +89,11 @@ impl First<'_> {
         // The view's own cannot be written.
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
-        if let Err(failed) = self.enter(&alive, ways.as_ref()) {
+        // Making the view leaves descriptors open.
+        let entered = self.enter(&alive, ways.as_ref()).and_then(|()| {
+            self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), proc.as_ref()], seat)
+        });
+        if let Err(failed) = entered {
             return report(&errors, failed);
         }
         let made;
@@ -117,12 +122,17 @@ impl First<'_> {
         };
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls => {
+            // The first process of a container is another.
+            Shape::Native(_) | Shape::Walls | Shape::Container(_) => {
                 let handover = handover.as_ref().map(|(_, inside)| inside);
                 self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd), handover)
             }
         };
-        let payload = match process::fork_in_copy(|| report(&errors, program())) {
+        let main = || report(&errors, program());
+        // In our own memory where that is possible: copying it takes longer than all that is left to do.
+        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc;
+        let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
+        let payload = match payload {
             Ok(pid) => pid,
             Err(error) => return report(&errors, failed(FORK, &error)),
         };
@@ -165,11 +175,11 @@ impl First<'_> {
 
     /// Whoever starts several at once has ends of the others' pipes, and this copy of them would keep those from ever being
     /// closed. Bubblewrap is handed some of them.
-    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 2], seat: Seat<'_>) -> Result<(), Failed> {
+    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 3], seat: Seat<'_>) -> Result<(), Failed> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls => None,
+            Shape::Walls | Shape::Container(_) => None,
         };
         let seat = match seat {
             Seat::None => None,
@@ -177,9 +187,9 @@ impl First<'_> {
         };
         let lock = self.lock.as_raw_fd();
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
-        let [ways, broker] = more.map(|end| one(end.map(OwnedFd::as_raw_fd)));
+        let [ways, broker, proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors, alive, signal, lock, one(view), one(seat), ways, broker];
+        let mut keep = [errors, alive, signal, lock, one(view), one(seat), ways, broker, proc];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
@@ -198,13 +208,13 @@ impl First<'_> {
             Shape::Native(view) => {
                 self.enter_view(view, ways)?;
                 // Without it nothing can be given later, which whoever asks is told.
-                let _ = LiveView::hand_out(alive, self.identity);
+                let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
             }
             Shape::Walls => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
             }
-            Shape::Bwrap(_) => {}
+            Shape::Bwrap(_) | Shape::Container(_) => {}
         }
         let quiet = DumpableBehavior::NotDumpable;
         rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
@@ -249,8 +259,13 @@ fn is_closed(end: &OwnedFd) -> bool {
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 
-const FORWARDED: [Signal; 7] =
+pub(crate) const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
+
+/// Waits for the payload as the first process of a fence does in which nothing is brokered. Allocates nothing.
+pub(crate) fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
+    Watch { payload, signals, alive, ways }.wait(None)
+}
 
 /// What the first process does when all is made.
 struct Watch<'w> {
@@ -267,6 +282,7 @@ impl Watch<'_> {
         let Self { payload, signals, alive, ways } = *self;
         // Asking for nothing makes an empty slot.
         let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
+        let mut hold = Hold::new();
         loop {
             loop {
                 match rustix::process::wait(WaitOptions::NOHANG) {
@@ -288,11 +304,12 @@ impl Watch<'_> {
                 PollFd::new(ways, wanted),
                 PollFd::new(calls, waiting),
             ];
-            let _ = rustix::event::poll(&mut fds, None);
+            let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
             let [_, over, asked, called] = fds.each_ref().map(PollFd::revents);
-            if !over.is_empty() {
+            if !over.is_empty() && hold.hear(alive) == Word::End {
                 return (125, 0);
             }
+            hold.again();
             if asked.contains(PollFlags::IN) {
                 // It fails when the supervisor has gone, which the other pipe tells.
                 let _ = ways::answer(ways);
@@ -304,8 +321,10 @@ impl Watch<'_> {
                 if signal != Signal::CHILD {
                     // The payload leads a group of its own; what has ended needs no signal.
                     let _ = rustix::process::kill_process_group(payload, signal);
-                    // One that is stopped would not hear of it.
-                    let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                    // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
+                    if !hold.is_held() {
+                        let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                    }
                 }
             }
         }

@@ -73,7 +73,6 @@ const ID_VALID: u64 = 0x4008_2102;
 const ADDFD: u64 = 0x4018_2103;
 const SET_FLAGS: u64 = 0x4008_2104;
 const RESPONSE_CONTINUE: u32 = 1;
-const ADDFD_SEND: u32 = 2;
 const SYNC_WAKE_UP: u64 = 1;
 
 const _: () = assert!(size_of::<Received>() == 0x50 && size_of::<Response>() == 0x18 && size_of::<AddFd>() == 0x18);
@@ -122,15 +121,22 @@ pub enum OnExec {
     Keep,
 }
 
-/// Puts a descriptor into the caller's table, and answers the call with its number, in one step.
+/// Puts a descriptor into the caller's table, and returns its number there. The caller goes on to wait, so that whoever has opened
+/// the file can close it first: a file that is still open for writing somewhere cannot be executed.
 ///
 /// # Errors
-/// ENOENT when the caller waits no longer; EMFILE when its table is full: it still waits then.
-pub fn answer_with(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>, on_exec: OnExec) -> rustix::io::Result<()> {
+/// ENOENT when the caller waits no longer; EMFILE when its table is full.
+pub fn add_descriptor(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    fd: BorrowedFd<'_>,
+    on_exec: OnExec,
+) -> rustix::io::Result<i32> {
     let to_flags = if on_exec == OnExec::Close { libc::O_CLOEXEC.unsigned_abs() } else { 0 };
-    let add = AddFd { id, flags: ADDFD_SEND, from: fd.as_raw_fd().unsigned_abs(), to: 0, to_flags };
+    let add = AddFd { id, flags: 0, from: fd.as_raw_fd().unsigned_abs(), to: 0, to_flags };
     // SAFETY: the kernel reads one `struct seccomp_notif_addfd` from there, and takes a reference of its own to the file.
-    check(unsafe { libc::ioctl(listener.as_raw_fd(), ADDFD as _, &raw const add) })
+    let number = unsafe { libc::ioctl(listener.as_raw_fd(), ADDFD as _, &raw const add) };
+    if number >= 0 { Ok(number) } else { Err(last()) }
 }
 
 /// Has whoever waits for an answer, or for a call, run on the processor of whoever has it: both take turns anyway.

@@ -1,6 +1,6 @@
 //! Names that do not exist yet, by every way to make one.
 
-use crate::desk::{Desk, each, shown};
+use crate::desk::{each_user, shown};
 
 /// Each is a sentence and a script that must fail.
 const ATTACKS: &[(&str, &str)] = &[
@@ -69,7 +69,7 @@ const FORBIDDEN: &str = "find . \\( -name .envrc -o -name .npmrc -o -name workfl
 
 #[test]
 fn k8_names_that_do_not_exist_yet_cannot_be_made() {
-    each(|desk| {
+    each_user(|desk| {
         // One session for all: each in a directory of its own, so that none stands in the way of another.
         let mut script = String::from("failed=0\n");
         for (number, (sentence, attack)) in ATTACKS.iter().enumerate() {
@@ -91,24 +91,26 @@ fn k8_names_that_do_not_exist_yet_cannot_be_made() {
 /// Each attack is one: without the broker it succeeds.
 #[test]
 fn k8_without_the_broker_they_can_be_made() {
-    let desk = Desk::of_the_caller();
-    let mut script = String::from("set +e\n");
-    for (number, (sentence, attack)) in ATTACKS.iter().enumerate() {
-        script += &format!(
-            "mkdir -p w{number} && cd w{number} && (set -e; {attack}) >/dev/null 2>&1 || echo 'fails: {sentence}'; cd ..\n"
-        );
-    }
-    let mut command = desk.outside(desk.world.binary().to_str().unwrap());
-    let output = command.args(["run", "--no-broker", "--", "bash", "-c", &script]).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    // The first process is out of reach by itself.
-    let fails: Vec<&str> = said.lines().filter(|line| !line.contains("the first process")).collect();
-    assert!(fails.is_empty(), "{fails:?}");
+    each_user(|desk| {
+        let mut script = String::from("set +e\n");
+        for (number, (sentence, attack)) in ATTACKS.iter().enumerate() {
+            script += &format!(
+                "mkdir -p w{number} && cd w{number} && (set -e; {attack}) >/dev/null 2>&1 || echo 'fails: {sentence}'; cd ..\n"
+            );
+        }
+        let mut command = desk.outside(desk.world.binary().to_str().unwrap());
+        let output = command.args(["run", "--no-broker", "--", "bash", "-c", &script]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        // The first process is out of reach by itself; where root's project is worked on by another, openat2 is not there.
+        let is_known = |line: &&str| line.contains("the first process") || line.contains("by openat2");
+        let fails: Vec<&str> = said.lines().filter(|line| !is_known(line)).collect();
+        assert!(fails.is_empty(), "{fails:?}");
+    });
 }
 
 #[test]
 fn k8_what_is_nobodys_project_is_open() {
-    each(|desk| {
+    each_user(|desk| {
         desk.works(&[
             ("dependencies bring their settings", "mkdir -p node_modules/p/.vscode && echo x > node_modules/p/.npmrc"),
             ("so do temporary files", "mkdir -p /tmp/p/.git/hooks && echo x > /tmp/p/.envrc"),
@@ -124,7 +126,7 @@ fn k8_what_is_nobodys_project_is_open() {
 
 #[test]
 fn k8_repositories_are_made_inside() {
-    each(|desk| {
+    each_user(|desk| {
         desk.works(&[
             (
                 "one is made, with the settings that git gives it",

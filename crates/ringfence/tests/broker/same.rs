@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::desk::{Desk, each, shown};
+use crate::desk::{Desk, each_user, shown};
 
 /// Longer than the table takes on a busy machine; only a failure waits for it.
 const PATIENCE: &str = "280";
@@ -16,7 +16,7 @@ fn run(desk: &Desk, options: &[&str], words: &[&str]) -> Output {
 /// Some four hundred cases over every call that is brokered: what each returns, and what is on the disk afterwards.
 #[test]
 fn k8_file_calls_are_those_of_the_kernel() {
-    each(|desk| {
+    each_user(|desk| {
         desk.write("posix.py", include_str!("posix.py"));
         let top = desk.project("tree").to_str().unwrap().to_owned();
         let [without, with] = [["--no-broker"].as_slice(), &[]].map(|options| {
@@ -40,7 +40,7 @@ fn k8_file_calls_are_those_of_the_kernel() {
 /// Memory, links and directories change while calls about them are carried out.
 #[test]
 fn k8_nothing_lands_on_a_protected_name_in_a_race() {
-    each(|desk| {
+    each_user(|desk| {
         desk.write("races.py", include_str!("races.py"));
         let output = run(&desk, &[], &["/usr/bin/python3", "races.py", "100000", "25"]);
         let said = shown(&output);
@@ -54,16 +54,17 @@ fn k8_nothing_lands_on_a_protected_name_in_a_race() {
 /// The race is one: without the broker something lands.
 #[test]
 fn k8_the_race_can_be_won_without_the_broker() {
-    let desk = Desk::of_the_caller();
-    desk.write("races.py", include_str!("races.py"));
-    let output = run(&desk, &["--no-broker"], &["/usr/bin/python3", "races.py", "100000", "25"]);
-    assert!(shown(&output).contains("LANDED"), "{}", shown(&output));
+    each_user(|desk| {
+        desk.write("races.py", include_str!("races.py"));
+        let output = run(&desk, &["--no-broker"], &["/usr/bin/python3", "races.py", "100000", "25"]);
+        assert!(shown(&output).contains("LANDED"), "{}", shown(&output));
+    });
 }
 
 /// Whoever has given up rights inside does not get them back by way of the broker, and neither do its children.
 #[test]
 fn k10_rights_that_were_given_up_stay_so() {
-    each(|desk| {
+    each_user(|desk| {
         desk.write("landlock.py", include_str!("landlock.py"));
         let output = run(&desk, &[], &["/usr/bin/python3", "landlock.py"]);
         let said = shown(&output);

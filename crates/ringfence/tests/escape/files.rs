@@ -28,6 +28,16 @@ fn m8_landlock() {
     TOPIC.in_a_fence(Backend::Landlock);
 }
 
+#[test]
+fn docker() {
+    TOPIC.in_a_fence(Backend::Docker);
+}
+
+#[test]
+fn podman() {
+    TOPIC.in_a_fence(Backend::Podman);
+}
+
 const FILE: &[Thing] = &[File("out/file", SECRET)];
 const MINE: &[Thing] = &[File("out/file", SECRET), File("here/mine/file", "mine\n")];
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use ringfence_testkit::{Starter, engines};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
@@ -30,16 +31,43 @@ pub(crate) enum Backend {
     Native,
     Bwrap,
     Landlock,
+    Docker,
+    Podman,
 }
 
 impl Backend {
-    pub(crate) const ALL: [Self; 3] = [Self::Native, Self::Bwrap, Self::Landlock];
+    pub(crate) const ALL: [Self; 5] = [Self::Native, Self::Bwrap, Self::Landlock, Self::Docker, Self::Podman];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::Landlock => "landlock",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+
+    /// Is it made by a container engine?
+    pub(crate) fn is_engine(self) -> bool {
+        matches!(self, Self::Docker | Self::Podman)
+    }
+
+    /// Can it be had here? Without engines it is left out and said; in CI that fails.
+    pub(crate) fn is_here(self) -> bool {
+        if self.is_engine() && engines(Starter::Root).is_none() {
+            report_skip(&format!("{}: no engines were started; `cargo xtask test` starts them", self.word()));
+            return false;
+        }
+        true
+    }
+
+    /// Who starts it in a test for one topic. Docker does the same for everybody who may ask it; Podman has root's rights, or
+    /// those of the user who starts it.
+    fn starters(self) -> &'static [Who] {
+        match self {
+            Self::Docker => &[Who::Owner],
+            _ => Who::everybody(),
         }
     }
 }
@@ -66,6 +94,16 @@ macro_rules! tests {
         #[test]
         fn landlock() {
             $topic.in_a_fence(crate::suite::Backend::Landlock);
+        }
+
+        #[test]
+        fn docker() {
+            $topic.in_a_fence(crate::suite::Backend::Docker);
+        }
+
+        #[test]
+        fn podman() {
+            $topic.in_a_fence(crate::suite::Backend::Podman);
         }
     };
 }
@@ -102,7 +140,10 @@ impl Topic {
     /// Each attack succeeds exactly if the receipt says that the claim is not held.
     pub(crate) fn in_a_fence(&self, backend: Backend) {
         let mut wrong = Vec::new();
-        for who in Who::everybody() {
+        if !backend.is_here() {
+            return;
+        }
+        for who in backend.starters() {
             let ground = Ground::new(self.rows);
             let numbers = ground.numbers();
             if numbers.len() < self.rows.len() {
@@ -190,8 +231,14 @@ pub(crate) fn fence_with(ground: &Ground, backend: Backend, who: Who, policy: &[
     let binary = ground.world.binary().to_str().unwrap();
     let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], policy, &["--"]].concat();
     let words = words.into_iter().map(str::to_owned);
-    let user = if who == Who::Root { Vec::new() } else { setpriv() };
-    user.into_iter().chain(words).collect()
+    let (user, starter) = match who {
+        Who::Root => (Vec::new(), Starter::Root),
+        Who::Owner => (setpriv(), Starter::Ordinary),
+    };
+    let found = if backend.is_engine() { engines(starter) } else { None };
+    let found = found.map(|found| found.into_iter().map(|(name, value)| format!("{name}={value}")));
+    let found = found.into_iter().flat_map(|found| ["/usr/bin/env".to_owned()].into_iter().chain(found));
+    user.into_iter().chain(found).chain(words).collect()
 }
 
 /// How a batch ended.
@@ -356,7 +403,9 @@ pub(crate) fn output(ground: &Ground, command: &[String], more: &[&str]) -> Outp
 
 /// Runs a test for every way to build a fence, started by everybody.
 pub(crate) fn every_fence(test: impl Fn(Backend, Who)) {
-    for backend in Backend::ALL {
-        Who::everybody().iter().for_each(|who| test(backend, *who));
+    for backend in Backend::ALL.into_iter().filter(|backend| backend.is_here()) {
+        // For each topic it is the other.
+        let whole: &[Who] = if backend == Backend::Docker && is_root() { &[Who::Root] } else { Who::everybody() };
+        whole.iter().for_each(|who| test(backend, *who));
     }
 }

@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod api;
+mod api_fuzz;
+mod approvals;
 mod attacks;
 mod doors;
+mod given;
 mod hook;
 mod host;
 mod inject;
@@ -16,7 +20,10 @@ mod rules;
 mod session;
 mod supervisor;
 mod trouble;
+mod violations;
 mod walk;
+mod watch;
+mod worktree;
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
