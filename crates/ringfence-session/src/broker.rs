@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread::{Builder, Scope};
 
-use ringfence_plan::{Rung, SyscallAction, SyscallRule};
+use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule};
 use ringfence_surface::Surface;
 use ringfence_sys::notify::{self, Answer, Notification};
 use ringfence_sys::process::{self, Namespaces};
@@ -38,7 +38,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::WaitOptions;
 
-use crate::start::{BrokerChoice, Order};
+use crate::launch::Brokered;
+use crate::start::Order;
 
 use self::caller::Caller;
 use self::domain::Domains;
@@ -53,6 +54,20 @@ const MOST_THREADS: usize = 128;
 /// So many are kept when there is nothing to do.
 const KEPT: usize = 2;
 const STACK: usize = 256 << 10;
+
+/// Are calls that change files carried out by name, at the moment they are made?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokerChoice {
+    /// Where that can be had.
+    On,
+    /// Not here: the mounts guard what exists, and nothing guards names that appear later.
+    Off,
+}
+
+/// What the filter of a fence gets besides, where calls are brokered in it.
+pub(crate) fn rules(listens: Result<(), &'static str>) -> (Brokered, &'static [SyscallRule]) {
+    if listens.is_ok() { (Brokered::Yes, BROKERED) } else { (Brokered::No, &[]) }
+}
 
 /// Can calls be brokered in what is about to be started? If not, why.
 pub(crate) fn is_to_be_had(order: &Order<'_>) -> Result<(), &'static str> {

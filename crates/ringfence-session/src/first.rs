@@ -124,6 +124,10 @@ impl First<'_> {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
             // The first process of a container is another.
             Shape::Native(_) | Shape::Walls | Shape::Container(_) => {
+                if matches!(self.shape, Shape::Walls) {
+                    // The broker of the fence that this one may be in looks at what its rights are to be.
+                    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable);
+                }
                 let handover = handover.as_ref().map(|(_, inside)| inside);
                 self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd), handover)
             }

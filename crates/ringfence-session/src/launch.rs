@@ -31,7 +31,9 @@ use crate::container::{Contained, finding};
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
+use crate::script::Base;
 use crate::steps::{ARRIVED, CHECK, EXEC, LANDLOCK, next_report, words};
+use crate::store::Grants;
 use crate::terminal::{Aside, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
@@ -493,6 +495,15 @@ impl Drop for Unreaped {
         self.lifeline.cut();
         // There is nobody to tell.
         let _ = self.reap();
+    }
+}
+
+/// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
+/// that may be read is there. Landlock admits reads everywhere in the view, and writes only where the start did.
+pub(crate) fn grants(shape: &Shape) -> Grants {
+    match shape {
+        Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Container(_) => Grants::None,
     }
 }
 

@@ -12,8 +12,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    BROKERED, Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt,
-    Rights, Rung, SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
+    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung,
+    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -23,6 +23,7 @@ use rustix::fs::AtFlags;
 
 use crate::agent::{self, Furnished, Furnishing};
 use crate::broker;
+pub use crate::broker::BrokerChoice;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
 use crate::container::{self, Contained, InContainer, NoContainer};
@@ -31,12 +32,12 @@ use crate::environment::{self, Own};
 use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
-use crate::launch::{self, Brokered, Identity, Network, Prepared, Shape};
+use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, Base, ScriptError};
+use crate::script::{self, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
@@ -168,15 +169,6 @@ pub struct Order<'a> {
     pub container: Option<InContainer<'a>>,
     /// Whether calls that change files are to be brokered, where that can be had.
     pub broker: BrokerChoice,
-}
-
-/// Are calls that change files carried out by name, at the moment they are made?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BrokerChoice {
-    /// Where that can be had.
-    On,
-    /// Not here: the mounts guard what exists, and nothing guards names that appear later.
-    Off,
 }
 
 /// What is started.
@@ -340,10 +332,7 @@ pub fn prepare_with(
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
     let listens = broker::is_to_be_had(order);
-    let (brokered, notified): (Brokered, &[SyscallRule]) = match listens {
-        Ok(()) => (Brokered::Yes, BROKERED),
-        Err(_) => (Brokered::No, &[]),
-    };
+    let (brokered, notified) = broker::rules(listens);
     let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
@@ -430,7 +419,7 @@ pub fn prepare_with(
             Shape::Container(Box::new(Contained::new(&wanted)?))
         }
     };
-    let grants = grants(&shape);
+    let grants = launch::grants(&shape);
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
@@ -447,15 +436,6 @@ pub fn prepare_with(
     let unwritable = idmap.err();
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
     Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
-}
-
-/// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
-/// that may be read is there. Landlock admits reads everywhere in the view, and writes only where the start did.
-fn grants(shape: &Shape) -> Grants {
-    match shape {
-        Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
-        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Container(_) => Grants::None,
-    }
 }
 
 /// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
