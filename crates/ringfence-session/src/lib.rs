@@ -56,6 +56,7 @@ pub mod store;
 pub mod terminal;
 pub mod text;
 pub mod verdicts;
+pub mod verify;
 mod view;
 pub mod violations;
 mod visible;

@@ -346,7 +346,7 @@ impl Layout<'_> {
     fn identify(&self, path: &AbsPath) -> Result<(Id, FileType), ScriptError> {
         let look = |errno: rustix::io::Errno| ScriptError::Look { path: path.clone(), source: errno.into() };
         // Links on the way are followed here and nowhere else: what they lead to is not what is opened when it is mounted.
-        let status = rustix::fs::statat(&self.top, &relative(path), AtFlags::SYMLINK_NOFOLLOW).map_err(look)?;
+        let status = rustix::fs::statat(&self.top, relative(path), AtFlags::SYMLINK_NOFOLLOW).map_err(look)?;
         let id = self.walked.seen.get(path).copied().unwrap_or_else(|| Id::of(&status));
         Ok((id, FileType::from_raw_mode(status.st_mode)))
     }

@@ -1,6 +1,7 @@
 //! The command line as typed.
 
 mod sessions;
+mod verify;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,16 @@ pub(crate) use sessions::{
     ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs,
     ViolationsArgs, Wanted,
 };
+pub(crate) use verify::VerifyArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use verify::VerifyLayer;
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
   1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
+       verify: a layer does not do what it claims;
        audit verify: the audit is not whole; gc: something is left
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
@@ -49,6 +54,7 @@ pub(crate) enum Command {
     Init(InitArgs),
     Trust(TrustArgs),
     Doctor(DoctorArgs),
+    Verify(VerifyArgs),
     Render(RenderArgs),
     Statusline(StatuslineArgs),
     Ps(PsArgs),
@@ -84,6 +90,9 @@ pub(crate) enum Command {
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
+    /// What `verify` starts inside a layer: does what its input says and answers what came of it
+    #[command(hide = true)]
+    TryDeeds,
     /// What runs first in a container
     #[command(hide = true)]
     Arrive(ArriveArgs),

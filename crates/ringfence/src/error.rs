@@ -55,6 +55,15 @@ pub(crate) enum Failure {
         /// Those that exist.
         known: Vec<String>,
     },
+    /// A layer could not be tried.
+    #[cfg(target_os = "linux")]
+    #[error("cannot try {layer}")]
+    Verify {
+        /// Which.
+        layer: &'static str,
+        /// Why.
+        source: ringfence_session::verify::NotTried,
+    },
     /// A file could not be read.
     #[error("cannot read {}", Shown(path.as_os_str().as_encoded_bytes()))]
     Read {

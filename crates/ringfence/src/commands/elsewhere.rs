@@ -33,6 +33,21 @@ pub(crate) mod container {
     }
 }
 
+/// `ringfence verify`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod verify {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::VerifyArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &VerifyArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let VerifyArgs { policy: _, layers: _, user: _, all: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence exec`.
 pub(crate) mod exec {
     use std::process::ExitCode;

@@ -347,7 +347,7 @@ fn rung_of(backend: Backend) -> Rung {
 }
 
 /// Without a view of its own, a command that root starts for somebody else must be able to go to the session's directory.
-fn reachable(state: AbsPath) -> AbsPath {
+pub(super) fn reachable(state: AbsPath) -> AbsPath {
     let is_open = |dir: AbsPath| {
         let mode = std::fs::metadata(os_path(&dir)).map(|metadata| metadata.permissions().mode());
         mode.is_ok_and(|mode| mode & 0o001 != 0)

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -129,12 +128,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}");
         std::thread::yield_now();
     }
-}
-
-/// What a supervisor asks of whoever talks to it.
-fn token_of(dir: &Path) -> String {
-    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
-    kept["token"].as_str().unwrap().to_owned()
 }
 
 /// K11: the supervisor starts what it is asked for, in a fence that is tighter, and hands out its streams.
