@@ -18,6 +18,7 @@ mod inject;
 mod kept;
 pub mod known_hosts;
 mod lever;
+mod names;
 mod open;
 mod packets;
 pub mod pool;
