@@ -317,6 +317,7 @@ pub fn prepare_with(
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
