@@ -88,6 +88,12 @@ fn inside(ground: &Ground, options: &[&str], order: &str, input: &str) -> Output
     command.output().unwrap()
 }
 
+/// What a supervisor asks of whoever talks to it.
+fn token_of(dir: &std::path::Path) -> String {
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
+    kept["token"].as_str().unwrap().to_owned()
+}
+
 fn open(session: &Session<'_>) -> Connection {
     Connection::open(&AbsPath::lexical(session.dir().as_os_str().as_bytes()).unwrap()).unwrap()
 }
