@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asks;
 mod cursor;
 mod dial;
 pub mod dns;
@@ -30,6 +31,7 @@ mod rules;
 mod service;
 pub mod spelling;
 
+pub use asks::Asks;
 pub use inject::Credential;
 pub use lever::{Lever, Outcome};
 pub use refusals::{Fresh, Refusal, Refusals};

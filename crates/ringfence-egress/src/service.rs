@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinHandle as Task, LocalSet};
 use tokio::time::{Duration, sleep, timeout};
 
+use crate::asks::Asks;
 use crate::dial::{self, NoConnection};
 use crate::dns::{self, Kind, Question};
 use crate::gate::Gate;
@@ -63,6 +64,7 @@ pub struct Egress {
     thread: Option<JoinHandle<()>>,
     refusals: Refusals,
     lever: Lever,
+    asks: Asks,
 }
 
 impl Egress {
@@ -75,24 +77,32 @@ impl Egress {
         let (stop, stopped) = oneshot::channel();
         let noted = refusals.clone();
         let (lever, orders) = lever::pair();
+        let asks = Asks::default();
+        let asked = asks.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
                 tokio::select! {
-                    () = serve(inside, rules, resolver, noted, orders) => {}
+                    () = serve(inside, rules, resolver, (noted, asked), orders) => {}
                     _ = stopped => {}
                 }
             });
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, lever })
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, lever, asks })
     }
 
     /// What was stopped so far.
     #[must_use]
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    /// Names that wait until somebody has decided about them.
+    #[must_use]
+    pub fn asks(&self) -> &Asks {
+        &self.asks
     }
 
     /// What changes it while it runs.
@@ -119,6 +129,7 @@ pub(crate) struct Shared {
     addresses: Addresses,
     resolver: Arc<dyn Resolver>,
     pub(crate) refusals: Refusals,
+    asks: Asks,
     pub(crate) state: RefCell<State>,
     /// How many names may have listeners.
     pub(crate) most_names: usize,
@@ -153,7 +164,7 @@ async fn serve(
     inside: Inside,
     rules: Rules,
     resolver: Arc<dyn Resolver>,
-    refusals: Refusals,
+    (refusals, asks): (Refusals, Asks),
     orders: mpsc::UnboundedReceiver<Order>,
 ) {
     let room = Room::take();
@@ -164,6 +175,7 @@ async fn serve(
         addresses: inside.addresses,
         resolver,
         refusals,
+        asks,
         state: RefCell::new(state),
         most_names: room.names,
         connections: Arc::new(Semaphore::new(room.connections)),
@@ -244,6 +256,17 @@ impl Shared {
             self.state.borrow_mut().ready.entry(name.to_owned()).or_default().insert(port, made);
         }
         self.state.borrow_mut().ready.entry(name.to_owned()).or_default();
+    }
+
+    /// May somebody still allow this name, whom one could ask?
+    fn is_askable(&self, question: &Question) -> bool {
+        let is_local = question.name == "localhost" || question.name.ends_with(".localhost");
+        // Of a name without a dot nobody can say whom it means.
+        let is_host = question.name.contains('.') && HostTarget::new(&question.name, 443).is_ok();
+        matches!(question.kind, Kind::A | Kind::Aaaa)
+            && is_host
+            && !is_local
+            && self.rules.borrow().ports_of(&question.name).is_empty()
     }
 
     /// Answers a question about a name.
@@ -341,7 +364,7 @@ impl Shared {
 }
 
 async fn answer_datagrams(shared: Rc<Shared>, socket: OwnedFd) {
-    let Ok(socket) = UdpSocket::from_std(socket.into()) else { return };
+    let Ok(socket) = UdpSocket::from_std(socket.into()).map(Rc::new) else { return };
     let mut buffer = [0; 4096];
     loop {
         if socket.readable().await.is_err() {
@@ -351,6 +374,15 @@ async fn answer_datagrams(shared: Rc<Shared>, socket: OwnedFd) {
         // One that cannot be read is not answered.
         let Ok(datagram) = socket.try_io(Interest::READABLE, receive) else { continue };
         let reply = match dns::parse_query(&buffer[..datagram.length]) {
+            Ok(question) if shared.asks.is_on() && shared.is_askable(&question) => {
+                let (shared, socket) = (Rc::clone(&shared), Rc::clone(&socket));
+                // Others are answered meanwhile.
+                tokio::task::spawn_local(async move {
+                    shared.asks.wait(&question.name).await;
+                    let _ = ringfence_sys::net::answer(socket.as_fd(), &shared.answer(&question), datagram);
+                });
+                continue;
+            }
             Ok(question) => Some(shared.answer(&question)),
             Err(bad) => bad.reply,
         };
@@ -380,7 +412,12 @@ async fn answer_stream(shared: &Rc<Shared>, mut stream: TcpStream) -> io::Result
         let mut query = vec![0; usize::from(stream.read_u16().await?)];
         stream.read_exact(&mut query).await?;
         let reply = match dns::parse_query(&query) {
-            Ok(question) => Some(shared.answer(&question)),
+            Ok(question) => {
+                if shared.asks.is_on() && shared.is_askable(&question) {
+                    shared.asks.wait(&question.name).await;
+                }
+                Some(shared.answer(&question))
+            }
             Err(bad) => bad.reply,
         };
         let Some(reply) = reply else { return Ok(()) };

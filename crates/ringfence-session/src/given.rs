@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::time::Duration;
 
 use ringfence_plan::{LandlockRule, MountOp, Rights, Rung};
@@ -23,9 +23,6 @@ pub const RECORD: &str = "record";
 
 /// What was given to the session while it runs, beside its record.
 pub const GRANTS: &str = "grants";
-
-/// What takes its place in one step.
-pub(crate) const NEW_GRANTS: &str = "grants.new";
 
 /// How much tool calls are held back, where it was changed since.
 pub const MODE: &str = "mode";
@@ -71,11 +68,20 @@ pub enum Kept {
 /// # Errors
 /// When the list is there and cannot be read.
 pub fn grants(given: &AbsPath) -> io::Result<Vec<Kept>> {
-    let text = match fs::read(os_path(&given.join(GRANTS))) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text?,
-    };
-    Ok(serde_json::from_slice(&text)?)
+    let path = given.join(GRANTS);
+    for _ in 0..MOST_TRIES {
+        let text = match fs::read(os_path(&path)) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text?,
+        };
+        let (check, list) = text.split_at(text.len().min(CHECK));
+        if check == self::check(list.trim_ascii_end()) {
+            return Ok(serde_json::from_slice(list)?);
+        }
+        // It is being written.
+        std::thread::yield_now();
+    }
+    Err(io::ErrorKind::InvalidData.into())
 }
 
 /// The places among it.
@@ -105,12 +111,35 @@ pub(crate) fn with_grants(mut surface: Surface, given: &AbsPath) -> io::Result<S
     Ok(surface)
 }
 
-/// Says what is given now, whole or not at all.
+/// Says what is given now. A new file in the place of the old one would be whole or not at all, and take longer than all the rest of
+/// a grant: so it is written in its place, in one call, and whoever reads it checks that it is whole.
 ///
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn keep_grants(session: &AbsPath, kept: &[Kept]) -> io::Result<()> {
-    keep(session, [NEW_GRANTS, GRANTS], &serde_json::to_vec(kept)?)
+    let list = serde_json::to_vec(kept)?;
+    let mut text = check(&list).to_vec();
+    text.extend(list);
+    let path = dir(session).join(GRANTS);
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(os_path(&path))?;
+    // What it said before is covered: blanks at the end mean nothing.
+    let before = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+    text.resize(text.len().max(before), b' ');
+    file.write_all_at(&text, 0)
+}
+
+/// How long what stands before the list is.
+const CHECK: usize = 17;
+/// How often a list is read that is being written.
+const MOST_TRIES: u32 = 1_000;
+
+/// Tells a list that is whole from one that is being written: some digits of its hash, and a blank.
+fn check(list: &[u8]) -> [u8; CHECK] {
+    use sha2::Digest as _;
+    let mut check = [b' '; CHECK];
+    let digits = crate::text::hex(&sha2::Sha256::digest(list)[..CHECK / 2]);
+    check[..CHECK - 1].copy_from_slice(digits.as_bytes());
+    check
 }
 
 /// How much tool calls are held back, where that was changed since the session began.
@@ -210,4 +239,34 @@ pub(crate) fn program(surface: &Surface, rung: Rung, session: &AbsPath) -> io::R
     // Something to mount over.
     fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(os_path(&path))?;
     Ok(Reached::Mounted(MountOp::Program { path, source }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K13: whoever reads what is given while it changes finds one list or another, never a part of one.
+    #[test]
+    fn k13_what_is_given_is_read_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let session = AbsPath::lexical(place.path().as_os_str().as_bytes()).unwrap();
+        fs::create_dir(os_path(&dir(&session))).unwrap();
+        assert_eq!(grants(&dir(&session)).unwrap(), Vec::new());
+        let list = |count: usize| -> Vec<Kept> {
+            (0..count).map(|number| Kept::Reach(format!("host-{number}-{count}.example.com"))).collect()
+        };
+        keep_grants(&session, &list(3)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..400).for_each(|round| keep_grants(&session, &list(round % 300)).unwrap()));
+            for _ in 0..400 {
+                let found = grants(&dir(&session)).unwrap();
+                assert_eq!(found, list(found.len()));
+            }
+        });
+        keep_grants(&session, &[]).unwrap();
+        assert_eq!(grants(&dir(&session)).unwrap(), Vec::new());
+        // What somebody else put there is none.
+        fs::write(os_path(&dir(&session).join(GRANTS)), "[]").unwrap();
+        assert!(grants(&dir(&session)).is_err());
+    }
 }

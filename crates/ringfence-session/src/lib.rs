@@ -55,7 +55,6 @@ mod steps;
 pub mod store;
 pub mod terminal;
 pub mod text;
-mod texts;
 pub mod verdicts;
 pub mod verify;
 mod view;

@@ -1,5 +1,7 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod own;
+
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
@@ -33,17 +35,17 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, Base, OwnText, ScriptError};
+use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
-use crate::texts;
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+use own::{own_texts, write_texts};
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -315,6 +317,7 @@ pub fn prepare_with(
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
@@ -371,14 +374,11 @@ pub fn prepare_with(
     change(Last::Mounts(&mut mounts));
     let mut texts = Vec::new();
     if rung.has_view() {
-        texts = texts::own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
+        texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
     }
     // A view that somebody else makes takes them from files.
     if rung != Rung::Native {
-        for OwnText { path, name, content } in texts.drain(..) {
-            texts::write_text(&session.dir().join(name), &content).map_err(|source| PrepareError::Home { source })?;
-            mounts.push(MountOp::Own { path, name: name.to_owned() });
-        }
+        mounts.extend(write_texts(session.dir(), texts.drain(..)).map_err(|source| PrepareError::Home { source })?);
     }
     if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
         mounts = agent::with_room(mounts, &client.shown, look);
@@ -585,7 +585,6 @@ pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: I
     let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
         if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {
-            // It was made with the session, and is the caller's.
             continue;
         }
         let failed = |source| PrepareError::Directory { path: path.clone(), source };

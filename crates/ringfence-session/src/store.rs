@@ -135,7 +135,7 @@ impl Drop for Session {
         about::remove(&self.dir);
         // Most leave nothing behind; then no directory needs to be listed.
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
-        for name in given::FILES.into_iter().chain([given::GRANTS, given::NEW_GRANTS]) {
+        for name in given::FILES.into_iter().chain([given::GRANTS]) {
             let _ = rustix::fs::unlink(given::dir(&self.dir).join(name).as_bytes());
         }
         if !INNER.iter().all(|inner| is_empty(&self.dir.join(inner))) || !is_empty(&self.dir) {

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use ringfence_egress::Outcome;
 use ringfence_plan::Found;
+use ringfence_surface::policy::Counted;
 use ringfence_surface::{AbsPath, Way};
 use rustix::process::Signal;
 
 use crate::audit::What;
+use crate::broker::wire::Told;
 use crate::given::{self, Kept};
 use crate::late;
 use crate::live::{Change, LiveError, LiveView, Place, Right};
@@ -144,18 +146,18 @@ impl Desk {
     ) -> Result<(), Refused> {
         let is_changeable = match access {
             Gives::Read => self.about.grants != Grants::None,
-            Gives::Write => self.about.grants == Grants::Writes,
+            // Landlock's rules cannot be added to. Writes elsewhere are those that the broker carries out.
+            Gives::Write => self.about.grants != Grants::None && self.broker.is_some(),
         };
         if self.view.is_none() || !is_changeable {
+            if access == Gives::Write && self.about.grants != Grants::None {
+                let why = "no place can be made writable while this session runs: Landlock admits writes only where the start \
+                           did, and no broker carries them out";
+                let hint = "end it and name the place in `[files] write`, or give it to read";
+                return Err((why.to_owned(), Some(hint.to_owned())));
+            }
             let hint = "end the session, and name the place in the policy or with `--ref`".to_owned();
-            let why = match (access, self.about.grants) {
-                (Gives::Write, Grants::Reads) => {
-                    "no place can be made writable in this session: Landlock admits writes \
-                     only where the start did, and nobody carries them out for it"
-                        .to_owned()
-                }
-                _ => format!("the view of a session on the rung {} cannot be changed", self.about.rung),
-            };
+            let why = format!("the view of a session on the rung {} cannot be changed", self.about.rung);
             return Err((why, Some(hint)));
         }
         if path.is_root() {
@@ -250,7 +252,11 @@ impl Desk {
     fn revoke(&mut self, client: Option<u64>, is_it: impl Fn(&Thing) -> bool, why: &'static str) -> Result<(), ()> {
         let what = self.grants.iter().rev().map(|grant| &grant.what).find(|what| is_it(what)).cloned().ok_or(())?;
         let maker = match &what {
-            Thing::Place(path, _) => {
+            Thing::Place(path, gives) => {
+                if *gives == Gives::Write {
+                    // Before it is gone nothing more is written; what is open stays open.
+                    self.tell_broker(&Told::Revoke { path: path.clone() });
+                }
                 self.view.as_ref().ok_or_else(gone).and_then(|view| view.detach(path)).map(Maker::Process)
             }
             Thing::Way(way) => {
@@ -295,7 +301,11 @@ impl Desk {
         }
         let answer = match (result, work.doing) {
             (Ok(_), Doing::Give(grant)) => {
+                if let Thing::Place(path, Gives::Write) = &grant.what {
+                    self.tell_broker(&Told::Grant { path: path.clone() });
+                }
                 self.note(grant.event());
+                self.watch(Counted::Granted, 1);
                 self.grants.push(grant);
                 self.say_grants(Answer::Done)
             }

@@ -56,10 +56,8 @@ pub struct About {
 pub enum Grants {
     /// Nothing: its fence is not one that can be changed.
     None,
-    /// Places to read.
+    /// Places to read, and to write where a broker carries writes out.
     Reads,
-    /// Places to read and to write.
-    Writes,
 }
 
 /// How a session ended.

@@ -154,7 +154,7 @@ pub(crate) mod sessions {
         Err(Failure::NotLinux)
     }
 
-    pub(crate) fn approve(args: &ApproveArgs) -> Result<ExitCode, Failure> {
+    pub(crate) fn approve(args: &ApproveArgs, _managed: &Path) -> Result<ExitCode, Failure> {
         let ApproveArgs { which: _, lasting: Lasting { once: _, command: _, session: _, for_ms: _ }, json: _ } = args;
         Err(Failure::NotLinux)
     }

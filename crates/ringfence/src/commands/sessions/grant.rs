@@ -94,14 +94,10 @@ fn give_place(
     for_ms: Option<u64>,
     managed: &Path,
 ) -> Result<Granted, Failure> {
-    match (live.about.as_ref().map(|about| about.grants), access) {
-        (Ok(Grants::None), _) => {
-            let why = "the view of this session cannot be changed".to_owned();
-            let hint = "end it, and name the place in the policy or with `--ref`".to_owned();
-            return Err(Failure::Refused { why, hint: Some(hint) });
-        }
-        (Ok(Grants::Reads), Gives::Write) => return Err(no_writes(live)),
-        _ => {}
+    if live.about.as_ref().is_ok_and(|about| about.grants == Grants::None) {
+        let why = "the view of this session cannot be changed".to_owned();
+        let hint = "end it, and name the place in the policy or with `--ref`".to_owned();
+        return Err(Failure::Refused { why, hint: Some(hint) });
     }
     let mut loader = Loader::new(managed)?;
     let path = loader.absolute(Path::new(OsStr::from_bytes(wanted)))?;
@@ -164,15 +160,6 @@ fn record(live: &Live) -> Result<Record, Failure> {
 
 fn kept(live: &Live) -> Vec<Kept> {
     given::grants(&given::dir(&live.dir)).unwrap_or_default()
-}
-
-/// Landlock's rules cannot be added to, and they say where writes end.
-fn no_writes(live: &Live) -> Failure {
-    Failure::Refused {
-        why: "no place can be made writable while this session runs: Landlock admits writes only where the start did"
-            .into(),
-        hint: Some(format!("end session {} and name the place in `[files] write`, or give it to read", live.id)),
-    }
 }
 
 /// The administrator's file and the user's own, as they are now, must let it be named.

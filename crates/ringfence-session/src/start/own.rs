@@ -1,19 +1,18 @@
-//! Files of the system that a session has its own of: who is where, and who is who.
-//!
-//! They are only laid out here. The view makes them of nothing; bubblewrap mounts them from the session's directory.
+//! Files of the system that a session has its own of.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 
 use ringfence_egress::pool::Addresses;
+use ringfence_plan::MountOp;
 use ringfence_surface::{AbsPath, Access, HostTarget, Look, PathFact, Surface};
 
+use super::Order;
 use crate::account;
 use crate::environment;
 use crate::launch::Identity;
 use crate::script::OwnText;
-use crate::start::Order;
 use crate::walk::os_path;
 
 /// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
@@ -36,7 +35,7 @@ fn own_name(surface: &Surface) -> String {
 }
 
 /// Files of the system that the session has its own of.
-pub(crate) fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<OwnText>> {
+pub(super) fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<OwnText>> {
     let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
     let mut texts = Vec::new();
     let hosts = AbsPath::root().join("etc/hosts");
@@ -60,8 +59,13 @@ pub(crate) fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Lo
     Ok(texts)
 }
 
-/// One of them, as a file that others mount.
-pub(crate) fn write_text(file: &AbsPath, content: &[u8]) -> io::Result<()> {
-    fs::write(os_path(file), content)?;
-    fs::set_permissions(os_path(file), fs::Permissions::from_mode(0o644))
+/// As files of the session, for a view that somebody else makes.
+pub(super) fn write_texts(session: &AbsPath, texts: impl Iterator<Item = OwnText>) -> io::Result<Vec<MountOp>> {
+    let write = |OwnText { path, name, content }| {
+        let file = session.join(name);
+        fs::write(os_path(&file), content)?;
+        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
+        Ok(MountOp::Own { path, name: name.to_owned() })
+    };
+    texts.map(write).collect()
 }
