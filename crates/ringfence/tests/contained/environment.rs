@@ -38,8 +38,8 @@ fn within(ground: &Ground) -> (Within, Session) {
         task: None,
         agent: None,
         references: Vec::new(),
-        writes: Vec::new(),
         env: Vec::new(),
+        writes: Vec::new(),
         worktree: None,
     };
     let level = Level::Project(Trust::Trusted);
