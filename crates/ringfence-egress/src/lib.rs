@@ -30,6 +30,7 @@ mod resolver;
 mod room;
 mod rules;
 mod service;
+mod sockets;
 pub mod spelling;
 
 pub use asks::Asks;
