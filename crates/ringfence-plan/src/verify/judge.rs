@@ -112,8 +112,8 @@ mod tests {
         };
         let refused = |claims: &[Claim]| Expected::Refused { claims: claims.to_vec(), unless: Vec::new() };
         let denied = Claim::Denied { pattern: "x".to_owned() };
-        assert_eq!(judge(&refused(&[denied.clone()]), Came::Done, &said), Judged::DoesNot);
-        assert_eq!(judge(&refused(&[denied.clone()]), Came::Refused(13), &said), Judged::Holds);
+        assert_eq!(judge(&refused(std::slice::from_ref(&denied)), Came::Done, &said), Judged::DoesNot);
+        assert_eq!(judge(&refused(std::slice::from_ref(&denied)), Came::Refused(13), &said), Judged::Holds);
         assert!(matches!(judge(&refused(&[Claim::DeniedLater]), Came::Done, &said), Judged::NotCarried(_)));
         // One that is held must refuse, whatever the other says of itself.
         assert_eq!(judge(&refused(&[Claim::DeniedLater, denied]), Came::Done, &said), Judged::DoesNot);
