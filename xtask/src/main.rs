@@ -8,6 +8,7 @@ mod agree;
 mod bench;
 mod clients;
 mod dist;
+mod engines;
 mod fuzzer;
 mod packages;
 mod say;
@@ -26,7 +27,8 @@ usage: cargo xtask COMMAND
   tidy             check the rules of this repository
   bench [--quick] [--only PART]
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
-                   bar; the parts are decide, files, start, net, many, work, calls, within
+                   bar; the parts are decide, files, start, net, many, work, hook, calls,
+                   within, grants
   agree [POLICIES [SEED]]
                    try policies, trees and deeds by chance in every layer, and compare with `decide`
   dist             build the program as one file that needs no library of the host";

@@ -33,6 +33,17 @@ pub struct EngineFacts {
     pub limits: Limits,
     /// Whether the host labels its files, which keeps a container from them.
     pub labels: Labels,
+    /// Whether the kernel has the newer kind of addresses.
+    pub newer: NewerAddresses,
+}
+
+/// Does the kernel have IPv6?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewerAddresses {
+    /// Yes.
+    Had,
+    /// No, or it is switched off.
+    None,
 }
 
 /// A container engine.

@@ -34,8 +34,8 @@ pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
 pub use container::{
     Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, ENGINES_OWN, Engine, EngineFacts, EngineRights,
-    First, LABEL, Labels, Limited, Limits, Material, OperatorMount, Programs, Recursive, WhyDropped, compose,
-    container,
+    First, LABEL, Labels, Limited, Limits, Material, NewerAddresses, OperatorMount, Programs, Recursive, WhyDropped,
+    compose, container,
 };
 pub use env::env;
 pub use guards::{Findings, guarded, unseen_exceptions};

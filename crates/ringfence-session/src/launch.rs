@@ -5,6 +5,9 @@
 //! there; it ends with the supervisor. Without namespaces it is the one that orphans fall to, and ends them itself. Bubblewrap
 //! has such a process of its own; ours then only passes signals on.
 
+mod contained;
+mod screen;
+
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -13,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_egress::pool::Addresses;
-use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
-use ringfence_surface::{AbsPath, Shown};
+use ringfence_egress::{Egress, Inside, Listen, Refusal, Rules, System};
+use ringfence_surface::AbsPath;
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
 use rustix::io::Errno;
@@ -24,16 +27,16 @@ use crate::alive::Watched;
 use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
-use crate::container::{Contained, Orders, finding, hand_over};
+use crate::container::{Contained, finding};
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
 use crate::steps::{ARRIVED, CHECK, EXEC, LANDLOCK, next_report, words};
-use crate::terminal::{
-    self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
-};
+use crate::terminal::{Aside, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
+use contained::said;
+use screen::Screen;
 
 /// Who runs the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,7 +250,7 @@ impl Prepared {
             let view = running.unreaped.lifeline.receive_view();
             // Only the first process of a namespace can stop everything in it.
             let lifeline = is_native.then(|| running.lifeline());
-            desk.take(view, running.egress.as_ref().map(Egress::refusals), lifeline).map_err(before("eventfd"))?;
+            desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
@@ -261,7 +264,10 @@ impl Prepared {
         }
         .map_err(before("waiting"))?;
         let (struck, why) = (clock.struck(), clock.why());
-        let ended = running.wait()?;
+        let mut ended = running.wait()?;
+        if let Some(later) = desk.as_ref().and_then(Desk::refusals) {
+            ended.refusals = later;
+        }
         // One that was ended tells nothing of itself.
         let code = if struck == Struck::Told { KILLED } else { ended.code };
         let session_over = watched.is_some_and(|watch| watch.is_over());
@@ -334,54 +340,6 @@ impl Prepared {
         let program = self.program_name;
         Ok(Begun { unreaped, errors: errors_read, made, program, group: self.group, ways, outwards, called: None })
     }
-
-    /// Has an engine make the new process, and hands it what others inherit.
-    fn begin_contained(
-        self,
-        seat: Seat<'_>,
-        streams: Option<[OwnedFd; 3]>,
-        (alive, alive_write): (OwnedFd, OwnedFd),
-    ) -> Result<Begun<Control>, StartError> {
-        let Shape::Container(contained) = &self.shape else { return Err(StartError::Bubblewrap) };
-        let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
-        rustix::io::ioctl_fionbio(&signal_read, true).map_err(|errno| before("ioctl(FIONBIO)")(errno.into()))?;
-        let (errors_read, errors) = self.reports;
-        let (outwards, control, ways) = match self.network {
-            Some(Network { rules, addresses, sockets, channel: (outside, inside) }) => {
-                (Some((rules, addresses, sockets)), Some(outside), Some(inside))
-            }
-            None => (None, None, None),
-        };
-        let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
-        let streams = streams.map_or_else(own_streams, Ok).map_err(before("dup of a standard descriptor"))?;
-        let child = contained.start().map_err(|source| StartError::Clone { source })?;
-        let lifeline = Lifeline::new(alive_write);
-        let unreaped = Unreaped { child, lifeline, code: None, signal: signal_read };
-        let called = contained.called(&unreaped.child).map_err(before("waiting for the container"))?;
-        let Some(called) = called else {
-            // It may still be about to: whoever calls then finds nobody and ends.
-            let _ = rustix::process::pidfd_send_signal(&unreaped.child.pidfd, rustix::process::Signal::KILL);
-            return Err(StartError::Engine { engine: contained.engine, said: said(contained) });
-        };
-        let (seat, seats) = match seat {
-            Seat::ToBeMade(inside, seats) => (Some(inside), Some(seats)),
-            Seat::None | Seat::Made(..) => (None, None),
-        };
-        let orders = Orders {
-            checks: &contained.checks,
-            user: contained.user,
-            programs: contained.programs,
-            seats,
-            listeners: control.is_some().then_some(listeners.as_slice()),
-            payload: &self.payload,
-        };
-        let ends = Ends { errors, alive, ways, signal };
-        hand_over(&called, &orders, ends, (self.lock, streams, seat)).map_err(before("calling the container"))?;
-        let ways = control.map(|control| Control { control, listeners });
-        let (made, program) = ((self.shape, self.payload), self.program_name);
-        let called = Some(called);
-        Ok(Begun { unreaped, errors: errors_read, made, program, group: self.group, ways, outwards, called })
-    }
 }
 
 /// What failed before there was a new process.
@@ -397,10 +355,13 @@ struct Begun<W> {
     program: String,
     group: Option<Group>,
     ways: Option<W>,
-    outwards: Option<(Rules, Addresses, Vec<(UnixListener, AbsPath)>)>,
+    outwards: Option<Outwards>,
     /// The first process of a container, where it is one.
     called: Option<OwnedFd>,
 }
+
+/// Who may be reached, which addresses lead to us, and sockets with a path.
+type Outwards = (Rules, Addresses, Vec<(UnixListener, AbsPath)>);
 
 /// Where the sockets of the way out will come from.
 struct Control {
@@ -423,7 +384,8 @@ impl Begun<io::Result<Ways>> {
         started(&errors, &made.0, program, called.as_ref())?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, addresses, sockets))) => {
-                Some(ways.and_then(|ways| way_out(ways, rules, addresses, sockets)).map_err(before("the way out"))?)
+                let opened = ways.and_then(|ways| first_way_out(ways, rules, addresses, sockets));
+                Some(opened.map_err(before("the way out"))?)
             }
             _ => None,
         };
@@ -494,82 +456,34 @@ impl Drop for Unreaped {
     }
 }
 
-/// What the payload will have for a terminal.
-enum Screen {
-    /// None.
-    None,
-    /// One of the host's.
-    Made(Terminal),
-    /// One that is made inside, where it has a name.
-    Inside { wanted: Wanted, ends: terminal::Ends },
-}
-
-impl Screen {
-    fn find(shape: &Shape, identity: Identity, standard: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
-        let [stdin, stdout, stderr] = standard;
-        if matches!(shape, Shape::Native(_) | Shape::Container(_)) {
-            let Some(wanted) = Wanted::find(stdin, stdout, stderr)? else { return Ok(Self::None) };
-            return Ok(Self::Inside { wanted, ends: terminal::Ends::new()? });
-        }
-        let Some(terminal) = Terminal::open(stdin, stdout, stderr)? else { return Ok(Self::None) };
-        if let Identity::Other { uid, .. } = identity {
-            // One who does not own it could use the descriptors but not open `/dev/stdin` again.
-            rustix::fs::fchown(terminal.slave(), Some(rustix::process::Uid::from_raw(uid)), None)?;
-        }
-        Ok(Self::Made(terminal))
-    }
-
-    fn seat(&self) -> Seat<'_> {
-        match self {
-            Self::None => Seat::None,
-            Self::Made(terminal) => Seat::Made(terminal.slave(), terminal.seats()),
-            Self::Inside { wanted, ends } => Seat::ToBeMade(ends.inside.as_fd(), wanted.seats()),
-        }
-    }
-
-    /// Our end, which the new process must not keep open.
-    fn outside(&self) -> Option<i32> {
-        match self {
-            Self::Inside { ends, .. } => Some(ends.outside.as_raw_fd()),
-            Self::None | Self::Made(_) => None,
-        }
-    }
-
-    /// Takes what the new process has made; nothing when it ended before.
-    fn ready(self) -> io::Result<Option<Terminal>> {
-        let (wanted, outside) = match self {
-            Self::None => return Ok(None),
-            Self::Made(terminal) => return Ok(Some(terminal)),
-            Self::Inside { wanted, ends: terminal::Ends { outside, inside } } => {
-                drop(inside);
-                (wanted, outside)
-            }
-        };
-        let Some(master) = terminal::ask_for_master(&outside)? else { return Ok(None) };
-        let terminal = wanted.on(master)?;
-        rustix::io::write(&outside, b"g")?;
-        Ok(Some(terminal))
-    }
-}
-
-/// Starts to carry what goes out.
-fn way_out(
-    ways: Ways,
+/// Starts to carry what goes out. The first process makes further listeners.
+fn first_way_out(
+    mut ways: Ways,
     rules: Rules,
     addresses: Addresses,
     sockets: Vec<(UnixListener, AbsPath)>,
 ) -> io::Result<Egress> {
-    let control = ways.control;
+    let control = ways.control.take().ok_or(io::ErrorKind::NotConnected)?;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
         ways::receive_listener(control.as_fd())
     };
+    way_out(ways, Box::new(listen), rules, (addresses, sockets))
+}
+
+/// Starts to carry what goes out.
+pub(crate) fn way_out(
+    ways: Ways,
+    listen: Listen,
+    rules: Rules,
+    (addresses, sockets): (Addresses, Vec<(UnixListener, AbsPath)>),
+) -> io::Result<Egress> {
     let inside = Inside {
         addresses,
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         arrivals: ways.arrivals,
         first: ways.first.into_iter().collect(),
-        listen: Box::new(listen),
+        listen,
         sockets,
     };
     Egress::start(inside, rules, Arc::new(System::new()))
@@ -617,26 +531,6 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String, called: Option<&Own
         Shape::Container(contained) => Err(StartError::Engine { engine: contained.engine, said: said(contained) }),
         _ => Err(StartError::Bubblewrap),
     }
-}
-
-/// What an engine said, in one line.
-fn said(contained: &Contained) -> String {
-    let said = contained.said();
-    let lines = said.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let lines: Vec<String> = lines.map(|line| Shown(line.trim_ascii()).to_string()).collect();
-    if lines.is_empty() { "it says nothing".to_owned() } else { lines.join("; ") }
-}
-
-/// The caller's own three; nothing to read and nowhere to write for one that is closed.
-fn own_streams() -> io::Result<[OwnedFd; 3]> {
-    let one = |number: i32| match rustix::io::fcntl_dupfd_cloexec(process::standard(number), 3) {
-        Err(Errno::BADF) => {
-            let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
-            rustix::fs::open(c"/dev/null", flags, rustix::fs::Mode::empty())
-        }
-        other => other,
-    };
-    Ok([one(0)?, one(1)?, one(2)?])
 }
 
 /// The end of the first process.

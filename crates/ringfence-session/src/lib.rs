@@ -35,6 +35,7 @@ mod identity;
 mod idmap;
 pub mod inside;
 pub mod jail;
+mod late;
 pub mod launch;
 mod links;
 mod live;
@@ -62,5 +63,6 @@ mod visible;
 pub mod walk;
 mod wall;
 pub mod ways;
+pub mod worktree;
 
 pub use environment::names_socket;

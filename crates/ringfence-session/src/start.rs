@@ -1,11 +1,13 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod own;
+
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
@@ -14,12 +16,11 @@ use ringfence_plan::{
     SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::AtFlags;
 
-use crate::account;
 use crate::agent::{self, Furnished, Furnishing};
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
@@ -34,7 +35,7 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, Base, OwnText, ScriptError};
+use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
@@ -44,6 +45,7 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+use own::{own_texts, write_texts};
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -315,6 +317,7 @@ pub fn prepare_with(
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
@@ -375,10 +378,7 @@ pub fn prepare_with(
     }
     // A view that somebody else makes takes them from files.
     if rung != Rung::Native {
-        for OwnText { path, name, content } in texts.drain(..) {
-            write_text(&session.dir().join(name), &content).map_err(|source| PrepareError::Home { source })?;
-            mounts.push(MountOp::Own { path, name: name.to_owned() });
-        }
+        mounts.extend(write_texts(session.dir(), texts.drain(..)).map_err(|source| PrepareError::Home { source })?);
     }
     if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
         mounts = agent::with_room(mounts, &client.shown, look);
@@ -533,56 +533,6 @@ fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (Landl
     (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
 }
 
-/// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
-/// for, and the host's file is read outside.
-const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
-
-/// The machine's own name, which many programs look up without meaning to reach anybody. A host that the policy names is asked
-/// for like any other.
-fn own_name(surface: &Surface) -> String {
-    let system = rustix::system::uname();
-    let Some(target) = system.nodename().to_str().ok().and_then(|name| HostTarget::new(name, 1).ok()) else {
-        return String::new();
-    };
-    let is_listed = surface.reach().hosts.iter().any(|entry| entry.value.matches_host(&target));
-    match (target.name(), target.name().split_once('.')) {
-        _ if is_listed || target.address().is_some() => String::new(),
-        (name, Some((short, _))) => format!("127.0.1.1 {name} {short}\n"),
-        (name, None) => format!("127.0.1.1 {name}\n"),
-    }
-}
-
-/// Files of the system that the session has its own of.
-fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<OwnText>> {
-    let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
-    let mut texts = Vec::new();
-    let hosts = AbsPath::root().join("etc/hosts");
-    if look.path(&hosts) == PathFact::File {
-        let content = [HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat();
-        texts.push(OwnText { path: hosts, name: "hosts", content });
-    }
-    if order.rung.engine().is_some() {
-        let resolver = AbsPath::root().join("etc/resolv.conf");
-        let content = format!("nameserver {}\n", Addresses::Loopback.resolver()).into_bytes();
-        texts.push(OwnText { path: resolver, name: "resolv.conf", content });
-    }
-    let accounts = account::list();
-    let is_shown = order.surface.decide(&accounts, Access::Read).is_allowed();
-    if is_shown && look.path(&accounts) == PathFact::File {
-        let home = environment::home(order.session.dir(), look);
-        if let Some(content) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
-            texts.push(OwnText { path: accounts, name: "passwd", content });
-        }
-    }
-    Ok(texts)
-}
-
-/// Bubblewrap mounts a file of the session.
-fn write_text(file: &AbsPath, content: &[u8]) -> io::Result<()> {
-    fs::write(os_path(file), content)?;
-    fs::set_permissions(os_path(file), fs::Permissions::from_mode(0o644))
-}
-
 /// Whether anything is reached, and by which rules.
 fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
@@ -635,7 +585,6 @@ pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: I
     let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
         if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {
-            // It was made with the session, and is the caller's.
             continue;
         }
         let failed = |source| PrepareError::Directory { path: path.clone(), source };

@@ -14,7 +14,7 @@ pub(crate) use sessions::AuditCommand;
 pub(crate) use sessions::Lasting;
 pub(crate) use sessions::{
     ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs,
-    ViolationsArgs,
+    ViolationsArgs, Wanted,
 };
 pub(crate) use verify::VerifyArgs;
 #[cfg(target_os = "linux")]
@@ -113,6 +113,9 @@ pub(crate) struct PolicyArgs {
     /// Make this readable for this run, by naming it
     #[arg(long = "ref", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) references: Vec<OsString>,
+    /// What is asked for to be written, which no option names.
+    #[arg(skip)]
+    pub(crate) writes: Vec<OsString>,
     /// Pass this environment variable on
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) env: Vec<String>,
@@ -129,6 +132,7 @@ impl PolicyArgs {
             persona: None,
             task: None,
             references: Vec::new(),
+            writes: Vec::new(),
             env: Vec::new(),
             agent: None,
         }
@@ -166,9 +170,22 @@ pub(crate) struct RunArgs {
     /// When it has ended, write what was denied in it to this file, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) worktree: WorktreeArgs,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A work tree for the session.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeArgs {
+    /// Work in a new work tree of this git repository, on the branch ringfence/NAME; it is removed at the end if nothing was changed
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    pub(crate) worktree: Option<Option<String>>,
+    /// Keep the work tree in any case
+    #[arg(long, requires = "worktree")]
+    pub(crate) keep: bool,
 }
 
 impl RunArgs {
@@ -184,6 +201,7 @@ impl RunArgs {
             receipt: false,
             report: None,
             ask: None,
+            worktree: WorktreeArgs { worktree: None, keep: false },
             command: command.to_vec(),
         }
     }
@@ -287,6 +305,9 @@ pub(crate) enum Backend {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// In a session that runs, with what was given to it since
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["policy", "persona", "task", "references", "env", "agent"])]
+    pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) question: Question,
     /// Answer as JSON
@@ -349,6 +370,12 @@ pub(crate) struct RenderArgs {
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
+    /// Print an engine's arguments as JSON, with what was left out
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Describe a container from the operator's mounts alone
+    #[arg(long)]
+    pub(crate) no_surface: bool,
 }
 
 /// What can be printed.
@@ -366,6 +393,10 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+    /// What Docker is started with, one argument to a line
+    Docker,
+    /// What Podman is started with, one argument to a line
+    Podman,
 }
 
 /// Print the session that this runs in as one line, for clients that show one

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 use ringfence_session::alive::NotWithin;
 #[cfg(target_os = "linux")]
-use ringfence_session::container::NoEngine;
+use ringfence_session::container::{NoContainer, NoEngine};
 #[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
@@ -22,6 +22,8 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
+#[cfg(target_os = "linux")]
+use ringfence_session::worktree::WorktreeError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 #[cfg(target_os = "linux")]
@@ -165,6 +167,20 @@ pub(crate) enum Failure {
         source: PrepareError,
     },
     #[cfg(target_os = "linux")]
+    /// A container cannot be described.
+    #[error("cannot describe the container")]
+    Container {
+        /// Why.
+        source: NoContainer,
+    },
+    #[cfg(target_os = "linux")]
+    /// An argument cannot stand on a line of its own.
+    #[error("{word:?} holds a new line, and there is one argument to a line")]
+    TwoLines {
+        /// Which.
+        word: String,
+    },
+    #[cfg(target_os = "linux")]
     /// A container engine cannot be used.
     #[error("cannot use the container engine")]
     Engine {
@@ -295,6 +311,13 @@ pub(crate) enum Failure {
         source: GiveError,
     },
     #[cfg(target_os = "linux")]
+    /// There is no work tree for the session.
+    #[error("cannot make a work tree")]
+    Worktree {
+        /// Why.
+        source: WorktreeError,
+    },
+    #[cfg(target_os = "linux")]
     /// Another server is there already.
     #[error("the sessions are served already")]
     Served {
@@ -410,6 +433,8 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
             #[cfg(target_os = "linux")]
+            Self::TwoLines { .. } => "`--json` prints it".into(),
+            #[cfg(target_os = "linux")]
             Self::Engine { source: NoEngine::Remote { .. } } => {
                 "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
             }
@@ -468,6 +493,20 @@ impl Failure {
             Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
                 "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::Worktree { source } => match source {
+                WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
+                WorktreeError::NoRepository { .. } => {
+                    "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()
+                }
+                WorktreeError::NoCommits { .. } => "make a first commit".into(),
+                WorktreeError::Branch { branch } => {
+                    format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
+                }
+                WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
+                WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
+                WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
+            },
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
             #[cfg(target_os = "linux")]

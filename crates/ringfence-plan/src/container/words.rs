@@ -2,7 +2,10 @@
 
 use ringfence_surface::AbsPath;
 
-use super::{Bound, ContainerError, ContainerOrder, Engine, EngineRights, First, Labels, Limited, Material, Recursive};
+use super::{
+    Bound, ContainerError, ContainerOrder, Engine, EngineRights, First, Labels, Limited, Material, NewerAddresses,
+    Recursive,
+};
 use crate::mounts::MountAccess;
 
 /// What is found by it belongs to a session of ringfence's.
@@ -28,6 +31,10 @@ pub(super) fn words(order: &ContainerOrder<'_>, bound: &[Bound]) -> Result<Vec<V
         words.all(&["--security-opt", "seccomp=unconfined"]);
         // Names are asked for at port 53 of the container's own loopback.
         words.all(&["--sysctl", "net.ipv4.ip_unprivileged_port_start=0"]);
+        if (facts.engine, facts.newer) == (Engine::Docker, NewerAddresses::Had) {
+            // It switches them off, and programs find `localhost` by both kinds.
+            words.all(&["--sysctl", "net.ipv6.conf.lo.disable_ipv6=0"]);
+        }
     }
     let (uid, gid) = order.user;
     match facts.rights {

@@ -143,7 +143,15 @@ impl World {
         let path = self.place.join("project/ringfence.toml");
         let text = PolicyText::new(path.as_bytes(), case.policy().into_bytes()).ok()?;
         let file = PolicyFile::parse(&text).ok()?;
-        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let request = Request {
+            persona: None,
+            task: None,
+            agent: None,
+            references: Vec::new(),
+            env: Vec::new(),
+            writes: Vec::new(),
+            worktree: None,
+        };
         let layer = PolicyLayer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
         let mut look = Both { shape, host: Live::new() };
         Some(resolve(&Inputs { layers: vec![layer], request }, facts, &mut look).ok()?.surface)

@@ -23,14 +23,14 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-use rustix::process::DumpableBehavior;
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
 
 use super::check;
 use super::orders::{Arrived, Orders};
 use crate::environment;
 use crate::first::{Ends, FORWARDED, wait_for};
 use crate::payload::{Payload, SeatAt};
-use crate::steps::{ARRIVED, CAPABILITIES, CHECK, FORK, INSIDE, STANDARD, TERMINAL, WAYS, failed, report};
+use crate::steps::{ARRIVED, CAPABILITIES, CHECK, FORK, INSIDE, LIMITS, STANDARD, TERMINAL, WAYS, failed, report};
 use crate::terminal;
 use crate::view::Failed;
 use crate::ways;
@@ -148,7 +148,7 @@ fn prepare(orders: OwnedFd, called: &OwnedFd, ends: &Ends, streams: &[OwnedFd; 3
     let mut bytes = Vec::new();
     std::fs::File::from(orders).read_to_end(&mut bytes).map_err(|e| failed(INSIDE, &e))?;
     let arrived = Arrived::read(&bytes).ok_or(Failed { step: INSIDE, errno: Errno::INVAL })?;
-    let Arrived { checks, user, programs, seats, listeners, mut payload } = arrived;
+    let Arrived { checks, user, programs, seats, listeners, mask, limits, mut payload } = arrived;
     if let Some(why) = check::differs(&checks, user).map_err(|e| failed(CHECK, &e))? {
         // Whoever has gone needs no reason.
         let _ = rustix::net::send(called, why.as_bytes(), SendFlags::NOSIGNAL);
@@ -156,6 +156,10 @@ fn prepare(orders: OwnedFd, called: &OwnedFd, ends: &Ends, streams: &[OwnedFd; 3
     }
     if programs == Programs::Image {
         payload.program = with_image(payload.program.words(), &payload.workdir);
+    }
+    rustix::process::umask(Mode::from_raw_mode(mask));
+    for (resource, asked) in limits {
+        lower(resource, asked).map_err(|errno| Failed { step: LIMITS, errno })?;
     }
     let quiet = DumpableBehavior::NotDumpable;
     rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
@@ -168,6 +172,15 @@ fn prepare(orders: OwnedFd, called: &OwnedFd, ends: &Ends, streams: &[OwnedFd; 3
         process::put_at(stream.as_fd(), number).map_err(|e| failed(STANDARD, &e))?;
     }
     Ok(Prepared { _engines: engines, payload, seats })
+}
+
+/// No more than is asked for, and no more than there is.
+fn lower(resource: Resource, asked: Rlimit) -> rustix::io::Result<()> {
+    let has = rustix::process::getrlimit(resource);
+    let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+    let maximum = least(has.maximum, asked.maximum);
+    let current = least(maximum, asked.current);
+    rustix::process::setrlimit(resource, Rlimit { current, maximum })
 }
 
 fn open_ways(ways: &OwnedFd, listeners: &[SocketAddr]) -> io::Result<()> {

@@ -92,7 +92,7 @@ fn unasked_mount(mountinfo: &[u8], checks: &[Check]) -> Option<String> {
             path.as_bytes().strip_prefix(own.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         });
         let can_be_written = options.split(|byte| *byte == b',').any(|option| option == b"rw");
-        match innermost.map(|check| (&check.path == &path, check.expected)) {
+        match innermost.map(|check| (check.path == path, check.expected)) {
             None if is_engines || ENGINES_FILES.contains(&path.as_bytes()) => {}
             None => return Some(format!("{path} is mounted, which nobody asked for")),
             Some((false, Expected::Host { access: MountAccess::ReadOnly, .. }))
@@ -107,7 +107,7 @@ fn unasked_mount(mountinfo: &[u8], checks: &[Check]) -> Option<String> {
 }
 
 /// As the kernel writes paths: blanks and the like by their number.
-fn unescaped(path: &[u8]) -> Vec<u8> {
+pub(super) fn unescaped(path: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((first, more)) = rest.split_first() {

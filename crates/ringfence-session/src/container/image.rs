@@ -86,6 +86,11 @@ fn header(name: &[u8], mode: u32, kind: u8, target: &[u8]) -> Option<[u8; 512]> 
     Some(block)
 }
 
+/// What the image of a view is called.
+pub(super) fn image_name(mounts: &[MountOp]) -> String {
+    Image::of(mounts).name
+}
+
 /// Makes the image of a view, unless the engine has it, and says its name.
 pub(super) fn host_image(here: &EngineHere, mounts: &[MountOp]) -> Result<String, NoContainer> {
     let image = Image::of(mounts);
@@ -94,7 +99,7 @@ pub(super) fn host_image(here: &EngineHere, mounts: &[MountOp]) -> Result<String
     }
     let failed = |said: &[u8]| NoContainer::Image { said: Shown(said.trim_ascii()).to_string() };
     let mut import = Command::new(&here.program);
-    import.arg("import");
+    import.arg("import").envs(here.variables.iter().cloned());
     if here.facts.engine == Engine::Podman {
         import.arg("--quiet");
     }

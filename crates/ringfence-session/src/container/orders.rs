@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use ringfence_plan::{MountAccess, Programs};
 use ringfence_surface::AbsPath;
 use ringfence_sys::pty::{Seat, Seats};
+use rustix::process::{Resource, Rlimit};
 
 use super::check::{Check, Expected};
 use crate::bytes::{Reader, Writer};
@@ -31,6 +32,9 @@ pub(super) struct Arrived {
     pub(super) programs: Programs,
     pub(super) seats: Option<Seats>,
     pub(super) listeners: Option<Vec<SocketAddr>>,
+    /// The caller's mask of new files, and limits.
+    pub(super) mask: u32,
+    pub(super) limits: Vec<(Resource, Rlimit)>,
     pub(super) payload: Payload,
 }
 
@@ -60,6 +64,15 @@ impl Orders<'_> {
         for address in self.listeners.into_iter().flatten() {
             out.bytes(address.to_string().as_bytes());
         }
+        // The mask of new files can only be read by changing it.
+        let mask = rustix::process::umask(rustix::fs::Mode::empty());
+        rustix::process::umask(mask);
+        out.number(u64::from(mask.as_raw_mode()));
+        for resource in LIMITS {
+            let limit = rustix::process::getrlimit(resource);
+            out.number(limit.current.map_or(0, |most| most.saturating_add(1)));
+            out.number(limit.maximum.map_or(0, |most| most.saturating_add(1)));
+        }
         out.bytes(&inside::orders(self.payload));
         out.finish()
     }
@@ -76,9 +89,22 @@ impl Arrived {
             0 => None,
             count => Some((1..count).map(|_| address(&mut input)).collect::<Option<Vec<_>>>()?),
         };
+        let mask = u32::try_from(input.number()?).ok()?;
+        let limits = LIMITS
+            .map(|resource| Some((resource, Rlimit { current: limit(&mut input)?, maximum: limit(&mut input)? })));
+        let limits = limits.into_iter().collect::<Option<Vec<_>>>()?;
         let payload = inside::read(input.bytes()?)?;
-        input.is_done().then_some(Self { checks, user, programs, seats, listeners, payload })
+        input.is_done().then_some(Self { checks, user, programs, seats, listeners, mask, limits, payload })
     }
+}
+
+/// Limits that go along: what the caller has less of, the container has no more of.
+const LIMITS: [Resource; 7] =
+    [Resource::As, Resource::Core, Resource::Cpu, Resource::Data, Resource::Fsize, Resource::Nofile, Resource::Stack];
+
+/// A limit; nothing for none.
+fn limit(input: &mut Reader<'_>) -> Option<Option<u64>> {
+    Some(input.number()?.checked_sub(1))
 }
 
 fn check(input: &mut Reader<'_>) -> Option<Check> {

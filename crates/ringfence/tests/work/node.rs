@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, each};
+use crate::desk::{Desk, Fence, each_with};
 use crate::served::Served;
 
 /// A package that a registry serves.
@@ -35,7 +35,7 @@ fn dependency(desk: &Desk, served: &Served) {
 
 #[test]
 fn packages_are_made_installed_and_run() {
-    each(|desk| {
+    each_with(Fence::PodmanOfUser, |desk| {
         let served = Served::start();
         dependency(&desk, &served);
         desk.write_home(".npmrc", &format!("registry={}/\nfund=false\n//127.0.0.1/:_authToken=SECRET\n", served.url()));

@@ -1,6 +1,6 @@
 //! Python: environments, packages without an index, tests.
 
-use crate::desk::each;
+use crate::desk::{Fence, each_with};
 
 /// A wheel is a zip archive with three files that describe it.
 const WHEEL: &str = r#"
@@ -15,7 +15,7 @@ with zipfile.ZipFile("tiny-1.0-py3-none-any.whl", "w") as wheel:
 
 #[test]
 fn environments_packages_and_tests() {
-    each(|desk| {
+    each_with(Fence::Docker, |desk| {
         desk.write("requirements.txt", "");
         desk.write("wheel.py", WHEEL);
         desk.write(
