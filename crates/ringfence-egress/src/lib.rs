@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asks;
 mod cursor;
 mod dial;
 pub mod dns;
@@ -16,6 +17,8 @@ pub mod http;
 mod inject;
 mod kept;
 pub mod known_hosts;
+mod lever;
+mod open;
 mod packets;
 pub mod pool;
 mod proxy;
@@ -28,7 +31,9 @@ mod rules;
 mod service;
 pub mod spelling;
 
+pub use asks::Asks;
 pub use inject::Credential;
+pub use lever::{Lever, Outcome};
 pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;

@@ -115,6 +115,13 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Every name that has an address.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(AsRef::as_ref)
+    }
+}
+
 /// The addresses of an index; none beyond the pool's end.
 fn synthetic(addresses: Addresses, index: u32, is_new: bool) -> Option<Synthetic> {
     let offset = offset_of(index);

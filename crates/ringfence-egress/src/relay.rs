@@ -110,8 +110,14 @@ pub(crate) enum Ended {
 }
 
 /// Carries bytes until both directions have ended. What `inside` says goes through the gate, if there is one; `first` was read
-/// from it already.
-pub(crate) async fn relay(inside: &Stream, outside: &Stream, gate: Option<Gate>, first: &[u8]) -> Ended {
+/// from it already. It ends at once, both ways, with `cut`.
+pub(crate) async fn relay(
+    inside: &Stream,
+    outside: &Stream,
+    gate: Option<Gate>,
+    first: &[u8],
+    cut: impl Future<Output = ()>,
+) -> Ended {
     let moved = RefCell::new(Moved { at: Instant::now(), ended: 0 });
     let out = async {
         let begun = match gate {
@@ -142,6 +148,11 @@ pub(crate) async fn relay(inside: &Stream, outside: &Stream, gate: Option<Gate>,
             }
         },
         () = idle(&moved) => Ended::Done,
+        () = cut => {
+            inside.reset();
+            outside.reset();
+            Ended::Done
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod preamble;
 mod receipt;
 mod rung;
 mod seccomp;
+pub mod verify;
 
 use ringfence_surface::{HostFacts, Surface};
 
@@ -37,8 +38,10 @@ pub use container::{
     compose, container,
 };
 pub use env::env;
-pub use guards::{Findings, guarded};
-pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
+pub use guards::{Findings, guarded, unseen_exceptions};
+pub use landlock::{
+    Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
+};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};

@@ -174,8 +174,15 @@ fn resolved(case: &Case, facts: &HostFacts) -> Resolved {
     let text = PolicyText::new(path.as_bytes(), policy.into_bytes()).expect("test data is right");
     let file = PolicyFile::parse(&text).unwrap_or_else(|said| panic!("{}: {said:?}", case.name));
     let level = Level::Project(Trust::Trusted);
-    let request =
-        Request { persona: None, task: None, agent: Some("a".into()), references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: Some("a".into()),
+        references: Vec::new(),
+        env: Vec::new(),
+        writes: Vec::new(),
+        worktree: None,
+    };
     let layers = vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }];
     let inputs = Inputs { layers, request };
     resolve(&inputs, facts, &mut &*facts).unwrap_or_else(|said| panic!("{}: {said:?}", case.name))

@@ -4,9 +4,11 @@
 //! and what may take long is done by another process.
 
 mod approvals;
+mod broker;
 mod calls;
 mod clients;
 mod events;
+mod grants;
 mod hold;
 mod spawn;
 mod watchdog;
@@ -16,41 +18,40 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use ringfence_egress::Refusals;
-use ringfence_plan::Found;
+use ringfence_egress::{Asks, Egress, Lever, Refusal, Refusals};
 use ringfence_surface::AbsPath;
 use ringfence_surface::policy::Watch;
 use rustix::event::EventfdFlags;
-use rustix::process::{Signal, WaitOptions};
+use rustix::process::WaitOptions;
 
 use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
-use crate::live::{Change, LiveError, LiveView, Place};
-use crate::store::{About, Grants, Past, Session};
+use crate::live::LiveView;
+use crate::store::{About, Past, Session};
 use crate::terminal::{Aside, Asked, Key, Lifeline, Prompt, Screen};
-use crate::text::{Bytes, is_same, new_token, now_ms};
+use crate::text::{is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
 
 use self::calls::Calls;
-use self::clients::{BELL, BROKER, CALLS, CHANGE, Clients, Door, Heard, VERDICTS};
+use self::clients::{BELL, BROKER, CALLS, Clients, Door, Heard, VERDICTS};
 use self::events::{AGAIN, Notices, SYNC};
+use self::grants::{Grant, Work};
 use self::hold::Held;
 use self::watchdog::Watchdog;
 
+pub(crate) use self::calls::{PAUSE, RESUME};
 pub(crate) use self::hold::PAUSED;
 pub use self::spawn::{Asked as AskedCall, Spawned};
 pub(crate) use self::wire::SOCKET;
 pub use self::wire::{
-    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Masked, Reply, Request,
-    VERSION, Verb,
+    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Gives, Masked, Reply,
+    Request, VERSION, Verb,
 };
 
-/// A change that takes longer is given up.
-const MOST_CHANGE: Duration = Duration::from_secs(5);
-/// More places at once are not given.
-const MOST_GRANTS: usize = 1_000;
+/// A question about a name waits no longer than this: programs do not wait for ever for an address.
+const MOST_NAME: Duration = Duration::from_secs(30);
 /// A session that lasted this long is on the disk before it ends.
 const LONG: Duration = Duration::from_secs(10);
 
@@ -74,7 +75,12 @@ pub struct Desk {
     stream: Stream,
     /// When the number of it is next written where a client may show it.
     count: Option<Instant>,
+    /// The right to change the view and the network.
     view: Option<LiveView>,
+    /// Changes the way out, where there is one.
+    lever: Option<Lever>,
+    /// A way out that was opened later.
+    late: Option<Egress>,
     grants: Vec<Grant>,
     /// How many grants there were: each has a number of its own.
     numbered: u64,
@@ -100,29 +106,8 @@ pub struct Desk {
     queue: Queue,
     /// Where the broker tells what it refused, and hears answers.
     broker: Option<OwnedFd>,
-}
-
-#[derive(Debug)]
-struct Grant {
-    given: Given,
-    path: AbsPath,
-    until: Option<Instant>,
-}
-
-/// A change that is under way.
-#[derive(Debug)]
-struct Work {
-    change: Change,
-    until: Instant,
-    /// Who waits for it.
-    client: Option<u64>,
-    what: Doing,
-}
-
-#[derive(Debug)]
-enum Doing {
-    Attach(Grant),
-    Detach { path: AbsPath, why: &'static str },
+    /// Names that wait on the way out.
+    names: Option<Asks>,
 }
 
 /// What a supervisor does by itself.
@@ -190,6 +175,8 @@ impl Desk {
             stream: Stream::new(),
             count: None,
             view: None,
+            lever: None,
+            late: None,
             grants: Vec::new(),
             numbered: 0,
             work: None,
@@ -205,6 +192,7 @@ impl Desk {
             notices: Notices::new(),
             queue: Queue::new(ways.ask),
             broker: None,
+            names: None,
         })
     }
 
@@ -212,20 +200,30 @@ impl Desk {
     pub(crate) fn take(
         &mut self,
         view: Option<LiveView>,
-        refusals: Option<&Refusals>,
+        way: Option<&Egress>,
         lifeline: Option<Lifeline>,
     ) -> io::Result<()> {
-        self.lifeline = lifeline;
-        self.view = view.filter(|_| self.about.grants != Grants::None);
-        if let Some(refusals) = refusals {
-            let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            self.clients.watch(bell.as_fd(), BELL)?;
-            refusals.ring(rustix::io::fcntl_dupfd_cloexec(&bell, 3)?);
-            (self.bell, self.refusals) = (Some(bell), Some(refusals.clone()));
-            // What came before the bell was hung up.
-            self.stopped();
+        (self.view, self.lifeline) = (view, lifeline);
+        way.map_or(Ok(()), |way| self.take_way(way))
+    }
+
+    fn take_way(&mut self, way: &Egress) -> io::Result<()> {
+        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        self.clients.watch(bell.as_fd(), BELL)?;
+        way.refusals().ring(rustix::io::fcntl_dupfd_cloexec(&bell, 3)?);
+        (self.bell, self.refusals, self.lever) = (Some(bell), Some(way.refusals().clone()), Some(way.lever().clone()));
+        if let (Some(wait), Some(bell)) = (self.queue.wait(), &self.bell) {
+            way.asks().begin(wait.min(MOST_NAME), rustix::io::fcntl_dupfd_cloexec(bell, 3)?);
+            self.names = Some(way.asks().clone());
         }
+        // What came before the bell was hung up.
+        self.stopped();
         Ok(())
+    }
+
+    /// What was stopped on a way out that was opened later.
+    pub(crate) fn refusals(&self) -> Option<(Vec<(Refusal, u64)>, u64)> {
+        Some(self.late.as_ref()?.refusals().all())
     }
 
     /// Writes down that it did not start.
@@ -238,6 +236,7 @@ impl Desk {
     pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>) {
         self.stopped();
         self.judged();
+        self.broker_said();
         self.passed_over();
         for untold in self.stream.untold() {
             self.note(What::Violation(untold));
@@ -249,7 +248,7 @@ impl Desk {
     fn write_end(&mut self, code: u8) -> io::Result<()> {
         let stopped = self.stream.kinds();
         if let Some(work) = self.work.take() {
-            self.give_up(&work);
+            work.give_up();
         }
         self.note(What::End { code, stopped });
         self.flush(Patience::Start);
@@ -284,7 +283,9 @@ impl Desk {
             return self.clients.say(client, refused("inside, only calls can be asked for", None));
         }
         let answer = match request.ask {
-            Verb::Exec { .. } if self.held.is_some() => refused("the session is paused", None),
+            Verb::Exec { .. } if self.held.is_some() => {
+                refused("the session is paused", Some("`ringfence resume` lets it go on"))
+            }
             Verb::Exec { order } => match self.calls.begin(&self.clients, &self.about.id, &order, door) {
                 Ok(ends) => {
                     let ends = ends.each_ref().map(|end| end.as_fd());
@@ -306,22 +307,14 @@ impl Desk {
                 self.clients.subscribe(client);
                 Answer::Done
             }
-            Verb::Grant { path, device, inode, for_ms, masked } => {
-                let asked = path.shown();
-                match self.grant(client, &path, (device, inode), for_ms, &masked) {
+            Verb::Grant { .. } | Verb::GrantHost { .. } | Verb::Revoke { .. } | Verb::RevokeHost { .. } => {
+                match self.change(client, request.ask) {
                     Ok(()) => return,
-                    Err((why, hint)) => {
-                        self.note(What::GrantRefused { asked, why: why.clone() });
-                        Answer::Refused { why, hint }
-                    }
+                    Err((why, hint)) => Answer::Refused { why, hint },
                 }
             }
             Verb::Mode { mode } => match self.change_mode(mode) {
                 Ok(()) => Answer::Done,
-                Err(why) => refused(&why, None),
-            },
-            Verb::Revoke { path } => match self.revoke(Some(client), &path, "asked for") {
-                Ok(()) => return,
                 Err(why) => refused(&why, None),
             },
         };
@@ -331,122 +324,10 @@ impl Desk {
     fn status(&self) -> Answer {
         Answer::Status {
             session: Box::new(self.about.clone()),
-            grants: self.grants.iter().map(|grant| grant.given.clone()).collect(),
+            grants: self.given(),
             stopped: usize::try_from(self.stream.kinds()).unwrap_or(usize::MAX),
             denied: self.stream.denied(),
             paused: self.held.as_ref().map(|held| held.why.clone()),
-        }
-    }
-
-    /// Begins to give a place.
-    fn grant(
-        &mut self,
-        client: u64,
-        path: &Bytes,
-        id: (u64, u64),
-        for_ms: Option<u64>,
-        masked: &[Masked],
-    ) -> Result<(), (String, Option<String>)> {
-        let plain = |why: &str| (why.to_owned(), None);
-        let Some(view) = &self.view else {
-            let hint = "end the session, and name the place in the policy or with `--ref`";
-            return Err((
-                format!("the view of a session on the rung {} cannot be changed", self.about.rung),
-                Some(hint.into()),
-            ));
-        };
-        let path = path.path().ok_or_else(|| plain("not a path"))?;
-        if path.is_root() {
-            return Err(plain("the whole host is not given"));
-        }
-        if self.grants.len() >= MOST_GRANTS {
-            return Err(plain("too many places were given already"));
-        }
-        if let Some(grant) = self.grants.iter_mut().find(|grant| grant.path == path) {
-            // The same place again: only its time changes.
-            (grant.until, grant.given.until_ms) = end_of(for_ms);
-            let what = grant_event(&grant.given);
-            self.note(what);
-            self.clients.say(client, Answer::Done);
-            return Ok(());
-        }
-        let overlaps = |grant: &&Grant| grant.path.is_within(&path) || path.is_within(&grant.path);
-        if let Some(grant) = self.grants.iter().find(overlaps) {
-            let why = format!("{} was given, and one of the two lies in the other", grant.path);
-            return Err((why, Some(format!("`ringfence revoke {} {}` first", self.about.id, grant.path))));
-        }
-        let kind = |masked: &Masked| if masked.directory { Found::Directory } else { Found::File };
-        let masked: Option<Vec<(AbsPath, Found)>> =
-            masked.iter().map(|masked| Some((masked.path.path()?, kind(masked)))).collect();
-        let place = Place { path: path.clone(), id, masked: masked.ok_or_else(|| plain("not a path"))? };
-        let change = view.attach(&place).map_err(|cause| (cause.to_string(), None))?;
-        let (until, until_ms) = end_of(for_ms);
-        self.numbered += 1;
-        let (n, since_ms) = (self.numbered, now_ms());
-        let given = Given { n, path: Bytes::new(path.as_bytes()), access: "read".into(), since_ms, until_ms };
-        self.begin(change, Some(client), Doing::Attach(Grant { given, path, until }));
-        Ok(())
-    }
-
-    /// Begins to take a place away.
-    fn revoke(&mut self, client: Option<u64>, path: &Bytes, why: &'static str) -> Result<(), String> {
-        let path = path.path().ok_or("not a path")?;
-        if !self.grants.iter().any(|grant| grant.path == path) {
-            return Err(format!("{path} was not given to this session while it ran"));
-        }
-        let view = self.view.as_ref().ok_or("the view cannot be changed")?;
-        let change = view.detach(&path).map_err(|cause| cause.to_string())?;
-        self.begin(change, client, Doing::Detach { path, why });
-        Ok(())
-    }
-
-    fn begin(&mut self, change: Change, client: Option<u64>, what: Doing) {
-        // Where it cannot be watched it is looked at when its time is up.
-        let _ = self.clients.watch(change.report.as_fd(), CHANGE);
-        self.work = Some(Work { change, until: Instant::now() + MOST_CHANGE, client, what });
-    }
-
-    /// Looks whether the change that is under way is done.
-    fn look(&mut self) {
-        let Some(work) = self.work.take() else { return };
-        let result = match work.change.result() {
-            Some(result) => result.map_err(|error| told(&error)),
-            None if Instant::now() < work.until => {
-                self.work = Some(work);
-                return;
-            }
-            None => {
-                self.give_up(&work);
-                Err("it took too long".to_owned())
-            }
-        };
-        self.clients.forget(work.change.report.as_fd());
-        self.done.push(work.change.child.pid);
-        let answer = match (result, work.what) {
-            (Ok(()), Doing::Attach(grant)) => {
-                self.note(grant_event(&grant.given));
-                self.grants.push(grant);
-                self.say_grants()
-            }
-            (Ok(()), Doing::Detach { path, why }) => {
-                self.grants.retain(|grant| grant.path != path);
-                self.note(What::Revoke { path: Bytes::new(path.as_bytes()), why: why.to_owned() });
-                self.say_grants()
-            }
-            (Err(why), Doing::Attach(grant)) => {
-                self.note(What::GrantRefused { asked: grant.path.to_string(), why: why.clone() });
-                Answer::Refused { why, hint: None }
-            }
-            (Err(why), Doing::Detach { path, .. }) => {
-                // It is tried again: what was given for a time does not stay for ever.
-                if let Some(grant) = self.grants.iter_mut().find(|grant| grant.path == path && grant.until.is_some()) {
-                    grant.until = Some(Instant::now() + AGAIN);
-                }
-                Answer::Refused { why, hint: None }
-            }
-        };
-        if let Some(client) = work.client {
-            self.clients.say(client, answer);
         }
     }
 
@@ -459,34 +340,6 @@ impl Desk {
         given::keep_mode(&self.dir, &mode).map_err(|cause| format!("it cannot be written down: {cause}"))?;
         self.note(What::Mode { mode });
         Ok(())
-    }
-
-    /// Whoever decides by the session's record sees it from now on.
-    fn say_grants(&self) -> Answer {
-        let paths: Vec<Bytes> = self.grants.iter().map(|grant| grant.given.path.clone()).collect();
-        match given::keep_grants(&self.dir, &paths) {
-            Ok(()) => Answer::Done,
-            Err(cause) => {
-                let why = format!("it is done, and could not be written into the session's record: {cause}");
-                Answer::Refused { why, hint: None }
-            }
-        }
-    }
-
-    fn give_up(&self, work: &Work) {
-        // It has ended, where this fails.
-        let _ = rustix::process::pidfd_send_signal(&work.change.child.pidfd, Signal::KILL);
-    }
-
-    /// Takes away what was given for a time that is over.
-    fn expire(&mut self) {
-        let now = Instant::now();
-        let over = self.grants.iter_mut().find(|grant| grant.until.is_some_and(|until| until <= now));
-        let Some(grant) = over else { return };
-        let path = grant.given.path.clone();
-        // Looked at again soon, whatever comes of it.
-        grant.until = Some(now + AGAIN);
-        let _ = self.revoke(None, &path, "its time is over");
     }
 
     fn collect(&mut self) {
@@ -514,7 +367,10 @@ impl Aside for Desk {
     fn attend(&mut self) -> Asked {
         for heard in self.clients.turn() {
             match heard {
-                Heard::Own(BELL) => self.stopped(),
+                Heard::Own(BELL) => {
+                    self.stopped();
+                    self.names_ask();
+                }
                 Heard::Own(VERDICTS) => self.judged(),
                 Heard::Own(BROKER) => self.broker_said(),
                 Heard::Own(CALLS) => self.calls.collect(&self.clients),
@@ -541,6 +397,10 @@ impl Aside for Desk {
         self.asked
     }
 
+    fn has_notice(&self) -> bool {
+        self.notices.is_there()
+    }
+
     fn notice(&mut self, screen: Screen) -> Option<String> {
         self.notices.next(screen)
     }
@@ -551,22 +411,5 @@ impl Aside for Desk {
 
     fn reply(&mut self, id: u64, key: Key) {
         self.replied(id, key);
-    }
-}
-
-fn grant_event(given: &Given) -> What {
-    What::Grant { path: given.path.clone(), access: given.access.clone(), until_ms: given.until_ms }
-}
-
-fn end_of(for_ms: Option<u64>) -> (Option<Instant>, Option<u64>) {
-    let Some(for_ms) = for_ms else { return (None, None) };
-    (Instant::now().checked_add(Duration::from_millis(for_ms)), Some(now_ms().saturating_add(for_ms)))
-}
-
-/// An error with its cause in one line.
-fn told(error: &LiveError) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
     }
 }

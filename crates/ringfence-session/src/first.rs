@@ -69,7 +69,7 @@ impl First<'_> {
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
         if let Err(failed) =
-            self.take_streams().and_then(|()| self.let_go([&errors, &alive, &signal], ways.as_ref(), seat))
+            self.take_streams().and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), None], seat))
         {
             return report(&errors, failed);
         }
@@ -79,7 +79,11 @@ impl First<'_> {
         // The view's own cannot be written.
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
-        if let Err(failed) = self.enter(&alive, ways.as_ref()) {
+        // Making the view leaves descriptors open.
+        let entered = self
+            .enter(&alive, ways.as_ref())
+            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), proc.as_ref()], seat));
+        if let Err(failed) = entered {
             return report(&errors, failed);
         }
         let made;
@@ -139,7 +143,7 @@ impl First<'_> {
 
     /// Whoever starts several at once has ends of the others' pipes, and this copy of them would keep those from ever being
     /// closed. Bubblewrap is handed some of them.
-    fn let_go(&self, ends: [&OwnedFd; 3], ways: Option<&OwnedFd>, seat: Seat<'_>) -> Result<(), Failed> {
+    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 2], seat: Seat<'_>) -> Result<(), Failed> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
@@ -151,9 +155,9 @@ impl First<'_> {
         };
         let lock = self.lock.as_raw_fd();
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
-        let ways = ways.map(OwnedFd::as_raw_fd);
+        let [ways, proc] = more.map(|fd| fd.map(OwnedFd::as_raw_fd));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors, alive, signal, lock, one(view), one(seat), one(ways)];
+        let mut keep = [errors, alive, signal, lock, one(view), one(seat), one(ways), one(proc)];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
@@ -172,7 +176,7 @@ impl First<'_> {
             Shape::Native(view) => {
                 self.enter_view(view, ways)?;
                 // Without it nothing can be given later, which whoever asks is told.
-                let _ = LiveView::hand_out(alive, self.identity);
+                let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
             }
             Shape::Walls => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))

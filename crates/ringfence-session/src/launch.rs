@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_egress::pool::Addresses;
-use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
+use ringfence_egress::{Egress, Inside, Listen, Refusal, Rules, System};
 use ringfence_surface::AbsPath;
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
@@ -250,7 +250,7 @@ impl Prepared {
             let view = running.unreaped.lifeline.receive_view();
             // Only the first process of a namespace can stop everything in it.
             let lifeline = is_native.then(|| running.lifeline());
-            desk.take(view, running.egress.as_ref().map(Egress::refusals), lifeline).map_err(before("eventfd"))?;
+            desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
@@ -264,7 +264,10 @@ impl Prepared {
         }
         .map_err(before("waiting"))?;
         let (struck, why) = (clock.struck(), clock.why());
-        let ended = running.wait()?;
+        let mut ended = running.wait()?;
+        if let Some(later) = desk.as_ref().and_then(Desk::refusals) {
+            ended.refusals = later;
+        }
         // One that was ended tells nothing of itself.
         let code = if struck == Struck::Told { KILLED } else { ended.code };
         let session_over = watched.is_some_and(|watch| watch.is_over());
@@ -381,7 +384,8 @@ impl Begun<io::Result<Ways>> {
         started(&errors, &made.0, program, called.as_ref())?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, addresses, sockets))) => {
-                Some(ways.and_then(|ways| way_out(ways, rules, addresses, sockets)).map_err(before("the way out"))?)
+                let opened = ways.and_then(|ways| first_way_out(ways, rules, addresses, sockets));
+                Some(opened.map_err(before("the way out"))?)
             }
             _ => None,
         };
@@ -452,24 +456,34 @@ impl Drop for Unreaped {
     }
 }
 
-/// Starts to carry what goes out.
-fn way_out(
-    ways: Ways,
+/// Starts to carry what goes out. The first process makes further listeners.
+fn first_way_out(
+    mut ways: Ways,
     rules: Rules,
     addresses: Addresses,
     sockets: Vec<(UnixListener, AbsPath)>,
 ) -> io::Result<Egress> {
-    let control = ways.control;
+    let control = ways.control.take().ok_or(io::ErrorKind::NotConnected)?;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
         ways::receive_listener(control.as_fd())
     };
+    way_out(ways, Box::new(listen), rules, (addresses, sockets))
+}
+
+/// Starts to carry what goes out.
+pub(crate) fn way_out(
+    ways: Ways,
+    listen: Listen,
+    rules: Rules,
+    (addresses, sockets): (Addresses, Vec<(UnixListener, AbsPath)>),
+) -> io::Result<Egress> {
     let inside = Inside {
         addresses,
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         arrivals: ways.arrivals,
         first: ways.first.into_iter().collect(),
-        listen: Box::new(listen),
+        listen,
         sockets,
     };
     Egress::start(inside, rules, Arc::new(System::new()))

@@ -6,10 +6,10 @@ use std::ffi::{CStr, CString};
 use ringfence_plan::{Found, MountAccess, MountOp};
 use ringfence_surface::{AbsPath, Look, PathFact, Role, Shown};
 use ringfence_sys::mount::MountAttr;
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType};
 use rustix::mount::MountFlags;
 
-use crate::place::{Id, open_place, open_root, relative};
+use crate::place::{Id, open_root, relative};
 use crate::walk::Walked;
 
 /// One step. Paths are below the new root.
@@ -136,7 +136,7 @@ pub(crate) struct OwnText {
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// Something that is to be shown cannot be looked at.
-    #[error("openat2({path}, O_PATH|O_NOFOLLOW, RESOLVE_NO_SYMLINKS)")]
+    #[error("fstatat({path}, AT_SYMLINK_NOFOLLOW)")]
     Look {
         /// Which.
         path: AbsPath,
@@ -345,7 +345,8 @@ impl Layout<'_> {
     /// What stands at a place of the host: what the walk saw there, or else what stands there now.
     fn identify(&self, path: &AbsPath) -> Result<(Id, FileType), ScriptError> {
         let look = |errno: rustix::io::Errno| ScriptError::Look { path: path.clone(), source: errno.into() };
-        let status = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat).map_err(look)?;
+        // Links on the way are followed here and nowhere else: what they lead to is not what is opened when it is mounted.
+        let status = rustix::fs::statat(&self.top, relative(path), AtFlags::SYMLINK_NOFOLLOW).map_err(look)?;
         let id = self.walked.seen.get(path).copied().unwrap_or_else(|| Id::of(&status));
         Ok((id, FileType::from_raw_mode(status.st_mode)))
     }

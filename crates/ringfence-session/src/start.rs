@@ -13,7 +13,7 @@ use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
     Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung,
-    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
+    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -35,7 +35,7 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, Base, OwnText, ScriptError};
+use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
@@ -45,7 +45,7 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
-use own::{own_texts, write_text};
+use own::{own_texts, write_texts};
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -216,6 +216,27 @@ pub enum Commits {
 /// # Errors
 /// [`PrepareError`]; nothing was started.
 pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
+    prepare_with(order, look, &mut |_| ())
+}
+
+/// What a fence is about to be made of.
+pub enum Last<'a> {
+    /// Its mounts, with every guard.
+    Mounts(&'a mut Vec<MountOp>),
+    /// Its domain, without what is denied.
+    Landlock(&'a mut LandlockPlan),
+}
+
+/// The same with a last change to what the fence is made of: for tests that break it on purpose, and show what is then let
+/// through.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    order: &Order<'_>,
+    look: &mut dyn Look,
+    change: &mut dyn FnMut(Last<'_>),
+) -> Result<Ready, PrepareError> {
     let Order { surface, facts, plan, rung, session, .. } = *order;
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
@@ -286,6 +307,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         Rung::LandlockOnly => without_denied(plan, &mut walked, session),
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    withheld.extend(unseen_exceptions(surface, &walked.findings));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
@@ -296,6 +318,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
     landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
+    change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {
         return Err(PrepareError::NoLandlock);
@@ -348,16 +371,14 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
+    change(Last::Mounts(&mut mounts));
     let mut texts = Vec::new();
     if rung.has_view() {
         texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
     }
     // A view that somebody else makes takes them from files.
     if rung != Rung::Native {
-        for OwnText { path, name, content } in texts.drain(..) {
-            write_text(&session.dir().join(name), &content).map_err(|source| PrepareError::Home { source })?;
-            mounts.push(MountOp::Own { path, name: name.to_owned() });
-        }
+        mounts.extend(write_texts(session.dir(), texts.drain(..)).map_err(|source| PrepareError::Home { source })?);
     }
     if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
         mounts = agent::with_room(mounts, &client.shown, look);
@@ -564,7 +585,6 @@ pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: I
     let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
         if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {
-            // It was made with the session, and is the caller's.
             continue;
         }
         let failed = |source| PrepareError::Directory { path: path.clone(), source };

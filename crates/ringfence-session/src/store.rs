@@ -23,6 +23,7 @@ use crate::given;
 use crate::remove::{remove_tree, remove_until};
 use crate::text::now_ms;
 use crate::walk::os_path;
+use crate::worktree;
 
 pub use about::{About, Grants, Past, SCHEMA, past};
 pub use list::{FindError, Found, Live, find, find_any, sessions};
@@ -134,7 +135,7 @@ impl Drop for Session {
         about::remove(&self.dir);
         // Most leave nothing behind; then no directory needs to be listed.
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
-        for name in given::FILES.into_iter().chain([given::GRANTS, given::NEW_GRANTS]) {
+        for name in given::FILES.into_iter().chain([given::GRANTS]) {
             let _ = rustix::fs::unlink(given::dir(&self.dir).join(name).as_bytes());
         }
         if !INNER.iter().all(|inner| is_empty(&self.dir.join(inner))) || !is_empty(&self.dir) {
@@ -215,6 +216,7 @@ fn collect(state: &AbsPath, sessions: &AbsPath, time: Duration) -> Collected {
             if let Some(id) = note_killed(state, &dir) {
                 collected.killed.push(id);
             }
+            worktree::set_aside(state, &dir);
             if remove_until(os_path(&dir), until).is_err() && os_path(&dir).exists() {
                 collected.left.push(dir);
             }

@@ -51,6 +51,26 @@ struct Ends<'e> {
     root: BorrowedFd<'e>,
     /// One unreadable file and one unreadable directory.
     masks: BorrowedFd<'e>,
+    /// What becomes of descriptors that were used.
+    used: Used,
+}
+
+/// What becomes of descriptors that were used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Used {
+    /// They stay open until whoever enters the view closes all that it does not know, in one call.
+    Stay,
+    /// They are closed one by one: so many might be too many.
+    Close,
+}
+
+impl Used {
+    /// For so many steps: each leaves three, and some are open already.
+    fn by(steps: usize) -> Self {
+        const MOST: u64 = 1_024;
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(MOST).min(MOST);
+        if steps as u64 * 3 + 100 <= limit { Self::Stay } else { Self::Close }
+    }
 }
 
 impl View {
@@ -80,7 +100,7 @@ impl View {
     }
 
     /// Makes the view and moves into it. Runs in the new process, in its own mount namespace, with the rights over it.
-    /// Allocates nothing.
+    /// Leaves descriptors open, which the caller closes with all others that it does not know. Allocates nothing.
     pub(crate) fn enter(&self) -> Result<(), Failed> {
         // What is made here has the rights that it is given, whatever the caller's files get.
         let caller = rustix::process::umask(Mode::empty());
@@ -105,7 +125,8 @@ impl View {
         // Both are mounted on the host's root, where no path leads: lookups begin below them, and no clone takes them along.
         let masks = make_masks(host.as_fd(), &self.script.texts).map_err(at(MASKS))?;
         attach(&root, host.as_fd()).map_err(at(NEW_ROOT))?;
-        let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd() };
+        let used = Used::by(self.script.steps.len());
+        let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd(), used };
         for (number, step) in (0..).zip(&self.script.steps) {
             self.make(step, &ends).map_err(at(number))?;
         }
@@ -138,9 +159,10 @@ impl View {
                     mount_idmap(tree.as_fd(), namespace.as_fd()).map_err(|e| errno(&e))?;
                 }
                 set(&tree, *attributes, Reach::Recursive)?;
+                ends.is_used(place);
                 match open_target(to, ends) {
                     Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
-                    target => attach(&tree, target?.as_fd()),
+                    target => ends.attach(tree, target?),
                 }
             }
             Step::Pin { to } => mask(Found::Directory, to, ends),
@@ -153,7 +175,7 @@ impl View {
                 let place = open_target(to, ends)?;
                 let tree = clone_tree(place.as_fd())?;
                 set(&tree, *attributes, Reach::Recursive)?;
-                attach(&tree, place.as_fd())
+                ends.attach(tree, place)
             }
             Step::Mount { kind, to, flags, data } => {
                 let target = open_target(to, ends)?;
@@ -161,6 +183,21 @@ impl View {
                 mount(*kind, c".", *kind, *flags, *data)
             }
             Step::Seal { path } => set(&open_place(ends.root, path)?, MountAttr::FROZEN, Reach::One),
+        }
+    }
+}
+
+impl Ends<'_> {
+    fn attach(&self, tree: OwnedFd, target: OwnedFd) -> rustix::io::Result<()> {
+        let attached = attach(&tree, target.as_fd());
+        self.is_used(tree);
+        self.is_used(target);
+        attached
+    }
+
+    fn is_used(&self, descriptor: OwnedFd) {
+        if self.used == Used::Stay {
+            std::mem::forget(descriptor);
         }
     }
 }
@@ -241,7 +278,7 @@ fn mask(kind: Found, to: &Target, ends: &Ends<'_>) -> rustix::io::Result<()> {
 fn attach_of_masks(name: &CStr, to: &Target, ends: &Ends<'_>) -> rustix::io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let target = open_target(to, ends)?;
-    attach(&open_tree(ends.masks, name, flags)?, target.as_fd())
+    ends.attach(open_tree(ends.masks, name, flags)?, target)
 }
 
 /// Everything that is mounted at a place and below it: in a user namespace the mounts of the host hang together, and one of

@@ -21,8 +21,8 @@ use rustix::net::{
 /// The sockets of a namespace, outside of it.
 #[derive(Debug)]
 pub struct Ways {
-    /// Asks the first process for listeners.
-    pub control: OwnedFd,
+    /// Asks the first process for listeners, where there is one that makes them.
+    pub control: Option<OwnedFd>,
     /// Where names are asked for, of each family that the kernel has.
     pub dns: Vec<Dns>,
     /// See which destinations are tried, each one protocol of one family.
@@ -105,7 +105,8 @@ pub(crate) fn answer(control: &OwnedFd) -> io::Result<()> {
     hand_out(control, decode(&request[..received]).ok_or(io::ErrorKind::InvalidData.into()).and_then(net::listener))
 }
 
-fn hand_out(control: &OwnedFd, listener: io::Result<OwnedFd>) -> io::Result<()> {
+/// Hands a listener out, or says that there is none. Allocates nothing.
+pub(crate) fn hand_out(control: &OwnedFd, listener: io::Result<OwnedFd>) -> io::Result<()> {
     match listener {
         Ok(listener) => send(control, &[1], &[listener.as_fd()]),
         Err(_) => send(control, &[0], &[]),
@@ -159,7 +160,7 @@ impl Ways {
         let arrivals = (4..MOST_SOCKETS).filter_map(&mut next).collect();
         let first = first.iter().map(|address| Ok((*address, receive_listener(control.as_fd())?)));
         let first = first.collect::<io::Result<_>>()?;
-        Ok(Self { control, dns, arrivals, first })
+        Ok(Self { control: Some(control), dns, arrivals, first })
     }
 }
 

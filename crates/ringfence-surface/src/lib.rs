@@ -36,14 +36,14 @@ pub use agent::{AgentChoice, Client, ContainerChoice, ContainerMountChoice, Prov
 pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
-pub use given::NotGiven;
+pub use given::{NotGiven, Way};
 pub use glob::{Glob, GlobError, GlobToken};
 pub use host::{HostError, HostPattern, HostTarget};
 pub use path::{AbsPath, PATH_MAX, PathError, Shown};
 pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
 pub use relative::{GlobFault, GlobListError, Literal, Progress, RelativeGlob, WritableGlobs};
 pub use report::{Dropped, Omission};
-pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, resolve};
+pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, Worktree, pool_of, resolve};
 pub use source::Source;
 pub use surface::{Caps, Effect, Governance, Injection, Parts, Reach, Role, RootName, Rule, Sense, Sourced, Surface};
 pub use template::{PATH_VARIABLES, SOCKET_VARIABLES, TemplateError, TemplateKind};

@@ -1,6 +1,7 @@
 //! The command line as typed.
 
 mod sessions;
+mod verify;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,18 @@ pub(crate) use sessions::AuditCommand;
 pub(crate) use sessions::Lasting;
 pub(crate) use sessions::{
     ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs,
-    ViolationsArgs,
+    ViolationsArgs, Wanted,
 };
+pub(crate) use verify::VerifyArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use verify::VerifyLayer;
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
   1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
+       verify: a layer does not do what it claims;
        audit verify: the audit is not whole; gc: something is left
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
@@ -49,6 +54,7 @@ pub(crate) enum Command {
     Init(InitArgs),
     Trust(TrustArgs),
     Doctor(DoctorArgs),
+    Verify(VerifyArgs),
     Render(RenderArgs),
     Statusline(StatuslineArgs),
     Ps(PsArgs),
@@ -84,6 +90,9 @@ pub(crate) enum Command {
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
+    /// What `verify` starts inside a layer: does what its input says and answers what came of it
+    #[command(hide = true)]
+    TryDeeds,
     /// What runs first in a container
     #[command(hide = true)]
     Arrive(ArriveArgs),
@@ -104,6 +113,9 @@ pub(crate) struct PolicyArgs {
     /// Make this readable for this run, by naming it
     #[arg(long = "ref", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) references: Vec<OsString>,
+    /// What is asked for to be written, which no option names.
+    #[arg(skip)]
+    pub(crate) writes: Vec<OsString>,
     /// Pass this environment variable on
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) env: Vec<String>,
@@ -120,6 +132,7 @@ impl PolicyArgs {
             persona: None,
             task: None,
             references: Vec::new(),
+            writes: Vec::new(),
             env: Vec::new(),
             agent: None,
         }
@@ -157,9 +170,22 @@ pub(crate) struct RunArgs {
     /// When it has ended, write what was denied in it to this file, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) worktree: WorktreeArgs,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A work tree for the session.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeArgs {
+    /// Work in a new work tree of this git repository, on the branch ringfence/NAME; it is removed at the end if nothing was changed
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    pub(crate) worktree: Option<Option<String>>,
+    /// Keep the work tree in any case
+    #[arg(long, requires = "worktree")]
+    pub(crate) keep: bool,
 }
 
 impl RunArgs {
@@ -175,6 +201,7 @@ impl RunArgs {
             receipt: false,
             report: None,
             ask: None,
+            worktree: WorktreeArgs { worktree: None, keep: false },
             command: command.to_vec(),
         }
     }
@@ -278,6 +305,9 @@ pub(crate) enum Backend {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// In a session that runs, with what was given to it since
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["policy", "persona", "task", "references", "env", "agent"])]
+    pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) question: Question,
     /// Answer as JSON

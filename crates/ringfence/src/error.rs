@@ -22,6 +22,8 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
+#[cfg(target_os = "linux")]
+use ringfence_session::worktree::WorktreeError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 #[cfg(target_os = "linux")]
@@ -52,6 +54,15 @@ pub(crate) enum Failure {
         name: String,
         /// Those that exist.
         known: Vec<String>,
+    },
+    /// A layer could not be tried.
+    #[cfg(target_os = "linux")]
+    #[error("cannot try {layer}")]
+    Verify {
+        /// Which.
+        layer: &'static str,
+        /// Why.
+        source: ringfence_session::verify::NotTried,
     },
     /// A file could not be read.
     #[error("cannot read {}", Shown(path.as_os_str().as_encoded_bytes()))]
@@ -300,6 +311,13 @@ pub(crate) enum Failure {
         source: GiveError,
     },
     #[cfg(target_os = "linux")]
+    /// There is no work tree for the session.
+    #[error("cannot make a work tree")]
+    Worktree {
+        /// Why.
+        source: WorktreeError,
+    },
+    #[cfg(target_os = "linux")]
     /// Another server is there already.
     #[error("the sessions are served already")]
     Served {
@@ -479,6 +497,20 @@ impl Failure {
             Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
                 "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::Worktree { source } => match source {
+                WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
+                WorktreeError::NoRepository { .. } => {
+                    "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()
+                }
+                WorktreeError::NoCommits { .. } => "make a first commit".into(),
+                WorktreeError::Branch { branch } => {
+                    format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
+                }
+                WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
+                WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
+                WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
+            },
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
             #[cfg(target_os = "linux")]

@@ -1,88 +1,18 @@
 //! Questions at the supervisor's desk: who asks, and what comes of an answer.
 
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
+use ringfence_egress::Asks;
 use ringfence_surface::policy::Counted;
-use ringfence_surface::{Access, Shown};
-use rustix::net::{RecvFlags, SendFlags};
 
-use crate::approvals::{self, Asked, Asker, Outcome, Scope, Subject, Waiting};
+use crate::approvals::{self, Asked, Asker, Outcome, Question, Scope, Subject, Waiting};
 use crate::audit::{Patience, What};
-use crate::broker::wire::{LONGEST, Report, Said, Told};
+use crate::broker::wire::Told;
 use crate::terminal::{Key, Prompt};
-use crate::text::Bytes;
-use crate::violations::Violation;
 
-use super::clients::BROKER;
 use super::{Answer, Desk, Verb};
 
-/// So many packets of the broker in a turn: there are other things to look after.
-const TURN: usize = 256;
-
 impl Desk {
-    /// Listens to the broker, and tells it how long calls may wait for an answer.
-    #[expect(dead_code, reason = "the broker that connects here is built in another part")]
-    pub(crate) fn take_broker(&mut self, broker: OwnedFd) -> io::Result<()> {
-        self.clients.watch(broker.as_fd(), BROKER)?;
-        let wait = self.queue.wait().and_then(|wait| u64::try_from(wait.as_millis()).ok());
-        self.broker = Some(broker);
-        self.tell_broker(&Told::Patience { wait });
-        Ok(())
-    }
-
-    fn tell_broker(&self, told: &Told) {
-        if let Some(broker) = &self.broker {
-            // One that does not hear it lets the call wait until its time is up, which is a no.
-            let _ = rustix::net::send(broker, &told.encode(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
-        }
-    }
-
-    /// What the broker has said since it was last asked.
-    pub(super) fn broker_said(&mut self) {
-        let mut packet = [0; LONGEST];
-        for _ in 0..TURN {
-            let Some(broker) = &self.broker else { return };
-            let length = match rustix::net::recv(broker, &mut packet, RecvFlags::DONTWAIT) {
-                Ok((0, _)) | Err(rustix::io::Errno::CONNRESET) => {
-                    self.clients.forget(broker.as_fd());
-                    self.broker = None;
-                    return;
-                }
-                Ok((length, _)) => length,
-                Err(_) => return,
-            };
-            match Said::decode(&packet[..length]) {
-                Some(Said::Refused(report)) => self.denied(of_report(report), 1),
-                Some(Said::Ask { id, report }) => self.broker_asks(id, report),
-                Some(Said::Withdrawn { id }) => self.queue.withdrawn(id),
-                Some(Said::Lost { count }) => {
-                    self.stream.note_unknown(count);
-                    self.watch(Counted::Denied, count);
-                }
-                None => {}
-            }
-        }
-    }
-
-    fn broker_asks(&mut self, number: u64, report: Report) {
-        let path = Bytes::new(report.path.as_bytes());
-        let access = if report.access == Access::Write { "write" } else { "read" };
-        let subject = match report.call.as_str() {
-            "connect" => Subject::Socket { path },
-            _ => Subject::Path { path, access: access.to_owned() },
-        };
-        self.asks(Asked {
-            subject,
-            why: report.rule,
-            rule: Some(report.source).filter(|source| !source.is_empty()),
-            pid: Some(report.pid),
-            program: Some(Bytes::new(&report.program)),
-            command: Some(spaced(&report.command)),
-            asker: Asker::Broker(number),
-        });
-    }
-
     /// A hook waits for an answer about a line of shell.
     pub(super) fn hook_asks(&mut self, line: String, why: String, end: OwnedFd) {
         let subject = Subject::Command { line };
@@ -90,7 +20,17 @@ impl Desk {
         self.asks(Asked { subject, why, rule, pid, program, command, asker: Asker::Hook(end) });
     }
 
-    fn asks(&mut self, asked: Asked) {
+    /// Names that wait since it was last asked.
+    pub(super) fn names_ask(&mut self) {
+        for name in self.names.as_ref().map(Asks::take).unwrap_or_default() {
+            let subject = Subject::Host { host: name.clone() };
+            let (why, rule, pid) = ("the policy does not name it".to_owned(), None, None);
+            let (program, command, asker) = (None, None, Asker::Name(name));
+            self.asks(Asked { subject, why, rule, pid, program, command, asker });
+        }
+    }
+
+    pub(super) fn asks(&mut self, asked: Asked) {
         match self.queue.ask(asked) {
             Outcome::Known(asker, allowed) => self.tell_asker(&asker, allowed),
             Outcome::Joined => {}
@@ -110,6 +50,8 @@ impl Desk {
         match asker {
             Asker::Hook(end) => approvals::tell(end, allowed),
             Asker::Broker(id) => self.tell_broker(&Told::Answer { id: *id, allowed }),
+            // Whoever says yes has changed what may be reached before.
+            Asker::Name(name) => self.names.iter().for_each(|names| names.settle(name)),
         }
     }
 
@@ -162,7 +104,9 @@ impl Desk {
 
     /// What the user is asked next.
     pub(super) fn prompt(&self) -> Option<Prompt> {
-        let question = self.queue.waiting().next()?;
+        // A host is given by a command, which looks at what the administrator allows.
+        let is_here = |question: &&Question| !matches!(question.subject, Subject::Host { .. });
+        let question = self.queue.waiting().find(is_here)?;
         Some(Prompt { id: question.id, text: format!("ringfence: may it {}", question.line()) })
     }
 
@@ -186,31 +130,4 @@ impl Desk {
 
 fn no_question(id: u64) -> String {
     format!("no question has the number {id}, or it was settled already")
-}
-
-/// What the broker refused.
-fn of_report(report: Report) -> Violation {
-    use crate::violations::{Deed, Layer};
-    let access = if report.access == Access::Write { Deed::Write } else { Deed::Read };
-    let text = |text: String| Some(text).filter(|text| !text.is_empty());
-    Violation {
-        tried: format!("{} {} ({})", access.word(), report.path, Shown(report.call.as_bytes())),
-        why: "a rule of the session denies it".to_owned(),
-        layer: Layer::Broker,
-        access,
-        path: Some(Bytes::new(report.path.as_bytes())),
-        host: None,
-        rule: text(report.rule),
-        source: text(report.source),
-        pid: Some(report.pid),
-        program: Some(Bytes::new(&report.program)),
-        command: Some(spaced(&report.command)),
-        remedy: text(report.remedy),
-    }
-}
-
-/// A command line as it would be typed: its words end in NULs.
-fn spaced(command: &[u8]) -> Bytes {
-    let words = command.strip_suffix(b"\0").unwrap_or(command);
-    Bytes::new(&words.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect::<Vec<u8>>())
 }

@@ -23,6 +23,10 @@ const MOST_INSIDE: usize = 8;
 /// A longer order is nothing of ours, and this much fits into a new channel.
 const MOST_ORDER: usize = 64 << 10;
 
+/// What the process of a call understands: that the session is paused, and that it goes on.
+pub(crate) const PAUSE: Signal = Signal::USR1;
+pub(crate) const RESUME: Signal = Signal::USR2;
+
 /// What is run: a name of the command line that nobody types.
 pub(crate) const COMMAND: &str = "called";
 
@@ -71,11 +75,11 @@ impl Calls {
         Ok(ends)
     }
 
-    /// Ends those that were asked for inside: they are not among what can be paused, and would go on.
-    pub(super) fn end_inside(&self) {
-        for call in self.running.iter().filter(|call| call.door == Door::Inside) {
-            // It has ended, where this fails. What it has started ends with it.
-            let _ = rustix::process::pidfd_send_signal(&call.pidfd, Signal::KILL);
+    /// Stops them with the session, or lets them go on.
+    pub(super) fn tell(&self, word: Signal) {
+        for call in &self.running {
+            // One that has ended needs no telling.
+            let _ = rustix::process::pidfd_send_signal(&call.pidfd, word);
         }
     }
 

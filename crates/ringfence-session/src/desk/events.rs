@@ -166,6 +166,10 @@ impl Notices {
         Self { urgent: VecDeque::new(), others: VecDeque::new() }
     }
 
+    pub(super) fn is_there(&self) -> bool {
+        !self.urgent.is_empty() || !self.others.is_empty()
+    }
+
     pub(super) fn add(&mut self, line: String) {
         if self.others.len() < MOST_NOTICES {
             self.others.push_back(line);

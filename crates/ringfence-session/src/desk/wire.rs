@@ -66,10 +66,13 @@ pub enum Verb {
     },
     /// Everything that happens from now on.
     Subscribe {},
-    /// A place to read.
+    /// A place.
     Grant {
         /// Which.
         path: Bytes,
+        /// What for.
+        #[serde(default = "for_reading")]
+        access: Gives,
         /// What stands there, by device and inode.
         device: u64,
         /// The inode.
@@ -79,6 +82,14 @@ pub enum Verb {
         for_ms: Option<u64>,
         /// What in it is denied.
         masked: Vec<Masked>,
+    },
+    /// A host to reach, or a port of the host's own.
+    GrantHost {
+        /// `HOST[:PORT]`, as a policy spells it, or `localhost:PORT`.
+        host: String,
+        /// For how long, in milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        for_ms: Option<u64>,
     },
     /// Another mode for the tool calls of the client.
     Mode {
@@ -95,6 +106,37 @@ pub enum Verb {
         /// Of which place.
         path: Bytes,
     },
+    /// The end of a grant of a host, and of every connection that it admitted.
+    RevokeHost {
+        /// As it was given.
+        host: String,
+    },
+}
+
+/// What a place is given for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gives {
+    /// To be read.
+    Read,
+    /// To be read and written.
+    Write,
+}
+
+/// What is asked for where nothing is said.
+fn for_reading() -> Gives {
+    Gives::Read
+}
+
+impl Gives {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
 }
 
 /// Something denied in a place that is given.
@@ -240,6 +282,11 @@ pub struct Reply {
 pub enum Answer {
     /// It is done.
     Done,
+    /// A host was taken away.
+    Closed {
+        /// How many connections ended by it.
+        connections: u64,
+    },
     /// A command is being started. Beside this line come four descriptors: its input to write, its output and its errors to
     /// read, and a channel that says what comes of it. Whoever lets go of the channel ends it.
     Spawned,
@@ -288,9 +335,9 @@ pub struct Given {
     /// Its number, which no other grant of the session has or will have.
     #[serde(default)]
     pub n: u64,
-    /// Which place.
+    /// Which place; the host, where it is one.
     pub path: Bytes,
-    /// `read`.
+    /// `read`, `write`, or `reach` for a host.
     pub access: String,
     /// Since when, in milliseconds since 1970.
     pub since_ms: u64,

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 
 use ringfence_egress::pool::Addresses;
+use ringfence_plan::MountOp;
 use ringfence_surface::{AbsPath, Access, HostTarget, Look, PathFact, Surface, follow};
 
 use super::Order;
@@ -60,8 +61,13 @@ pub(super) fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Lo
     Ok(texts)
 }
 
-/// Bubblewrap mounts a file of the session.
-pub(super) fn write_text(file: &AbsPath, content: &[u8]) -> io::Result<()> {
-    fs::write(os_path(file), content)?;
-    fs::set_permissions(os_path(file), fs::Permissions::from_mode(0o644))
+/// As files of the session, for a view that somebody else makes.
+pub(super) fn write_texts(session: &AbsPath, texts: impl Iterator<Item = OwnText>) -> io::Result<Vec<MountOp>> {
+    let write = |OwnText { path, name, content }| {
+        let file = session.join(name);
+        fs::write(os_path(&file), content)?;
+        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
+        Ok(MountOp::Own { path, name: name.to_owned() })
+    };
+    texts.map(write).collect()
 }

@@ -56,7 +56,7 @@ pub struct About {
 pub enum Grants {
     /// Nothing: its fence is not one that can be changed.
     None,
-    /// Places to read.
+    /// Places to read, and to write where a broker carries writes out.
     Reads,
 }
 

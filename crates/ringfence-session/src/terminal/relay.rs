@@ -109,7 +109,7 @@ impl<'s> Relay<'s> {
 
     /// Tells the user something, between two things that the payload shows.
     fn tell(&mut self, clock: &mut Clock<'_>) {
-        if !self.to_user.is_empty() || self.output == Stream::Closed {
+        if !clock.has_notice() || !self.to_user.is_empty() || self.output == Stream::Closed || self.asking.is_some() {
             return;
         }
         let screen = if self.is_calm() { Screen::Calm } else { Screen::Busy };

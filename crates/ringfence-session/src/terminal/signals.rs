@@ -114,6 +114,9 @@ pub trait Aside: std::fmt::Debug {
     /// Does a little of it.
     fn attend(&mut self) -> Asked;
 
+    /// Is there a line for the user?
+    fn has_notice(&self) -> bool;
+
     /// A line for the user, where there is one that can be told now.
     fn notice(&mut self, screen: Screen) -> Option<String>;
 
@@ -252,6 +255,11 @@ impl<'a> Clock<'a> {
             (self.next, self.why) = (Some(Instant::now()), Why::Asked);
         }
         self.is_called = false;
+    }
+
+    /// Is there a line for the user?
+    pub(super) fn has_notice(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| aside.has_notice())
     }
 
     /// A line for the user, where there is one that can be told now.

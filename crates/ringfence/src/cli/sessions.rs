@@ -114,7 +114,8 @@ pub(crate) struct GcArgs {
 
 /// Give something to a running session
 ///
-/// A place becomes readable inside at its own path, as it would be by `--ref` at the start: what is denied in it stays denied.
+/// A place becomes readable inside at its own path, as it would be by `--ref` at the start: what is denied in it stays denied. A
+/// host can be reached as if `[network] allow` had named it, and `localhost:PORT` as if `host_ports` had.
 #[derive(Debug, Args)]
 pub(crate) struct GrantArgs {
     /// Its name, or the beginning of it
@@ -136,22 +137,29 @@ pub(crate) struct Wanted {
     /// Make this readable
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Option<OsString>,
-    /// Make this writable; no running session can be given that yet
+    /// Make this writable, where the session has somebody who carries writes out
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Option<OsString>,
+    /// Let this host be reached; without a port: 80 and 443
+    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname)]
+    pub(crate) host: Option<String>,
 }
 
 /// Take away what was given to a running session
 ///
-/// From now on it cannot be opened. What is open already stays open: only the end of the session takes that away.
+/// From now on a place cannot be opened. What is open already stays open: only the end of the session takes that away. Connections
+/// to a host end at once.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
     /// Its name, or the beginning of it
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
-    /// What was given
-    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub(crate) path: OsString,
+    /// The place that was given
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath, required_unless_present = "host")]
+    pub(crate) path: Option<OsString>,
+    /// The host that was given, as it was
+    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, conflicts_with = "path")]
+    pub(crate) host: Option<String>,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,

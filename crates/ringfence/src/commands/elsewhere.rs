@@ -33,6 +33,21 @@ pub(crate) mod container {
     }
 }
 
+/// `ringfence verify`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod verify {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::VerifyArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &VerifyArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let VerifyArgs { policy: _, layers: _, user: _, all: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence exec`.
 pub(crate) mod exec {
     use std::process::ExitCode;
@@ -95,9 +110,13 @@ pub(crate) mod sessions {
 
     use crate::cli::{
         ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, Lasting, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs,
-        ViolationsArgs,
+        ViolationsArgs, Wanted,
     };
     use crate::error::Failure;
+
+    pub(crate) fn surface_of(_session: &str) -> Result<ringfence_surface::Surface, Failure> {
+        Err(Failure::NotLinux)
+    }
 
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
         let PsArgs { all: _, json: _ } = args;
@@ -131,7 +150,7 @@ pub(crate) mod sessions {
         Err(Failure::NotLinux)
     }
 
-    pub(crate) fn approve(args: &ApproveArgs) -> Result<ExitCode, Failure> {
+    pub(crate) fn approve(args: &ApproveArgs, _managed: &Path) -> Result<ExitCode, Failure> {
         let ApproveArgs { which: _, lasting: Lasting { once: _, command: _, session: _, for_ms: _ }, json: _ } = args;
         Err(Failure::NotLinux)
     }
@@ -147,12 +166,12 @@ pub(crate) mod sessions {
     }
 
     pub(crate) fn grant(args: &GrantArgs, _managed: &Path) -> Result<ExitCode, Failure> {
-        let GrantArgs { session: _, what: _, for_ms: _, json: _ } = args;
+        let GrantArgs { session: _, what: Wanted { read: _, write: _, host: _ }, for_ms: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 
     pub(crate) fn revoke(args: &RevokeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
-        let RevokeArgs { session: _, path: _, json: _ } = args;
+        let RevokeArgs { session: _, path: _, host: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 

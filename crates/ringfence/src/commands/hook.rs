@@ -212,17 +212,22 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Allowed, Blocked> {
         mode: record.mode,
         rung: record.rung,
         home: &record.home,
-        grants: &given::grants(&arguments.given).unwrap_or_default(),
+        grants: &given::places(&given::grants(&arguments.given).unwrap_or_default()),
         git: git(|name| std::env::var_os(name)),
     };
     let mut look = crate::host::Recorder::new(Vec::new());
     let judged = match call.judge(&ground, &mut look) {
         Ok(()) => Ok(By::Rules),
-        Err(refusal) if given::is_asked(&arguments.given) && is_approved(&arguments.given, &call, &refusal) => {
+        Err(refusal) => match given::is_asked(&arguments.given).then(|| asked(&arguments.given, &call, &refusal)) {
             // The user said yes to the line. What else the call touches is judged as ever.
-            call.judge(&Ground { mode: Mode::Auto, ..ground }, &mut look).map(|()| By::User)
-        }
-        Err(refusal) => Err(refusal),
+            Some(Some(true)) => call.judge(&Ground { mode: Mode::Auto, ..ground }, &mut look).map(|()| By::User),
+            Some(Some(false)) => {
+                let remedy =
+                    "the user was asked and did not say yes: do something else, or tell the user why it is needed";
+                Err(Refusal { remedy: Some(remedy.to_owned()), ..refusal })
+            }
+            _ => Err(refusal),
+        },
     };
     let judged = judged.map_err(blocked);
     // The process ends with the answer. To take a few thousand rules apart first would only keep the client waiting.
@@ -230,16 +235,14 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Allowed, Blocked> {
     judged.map(|by| Allowed { event: call.event, tool: call.tool, by })
 }
 
-/// Asks the user whether a line may run that only the mode holds back.
+/// Asks the user whether a line may run that only the mode holds back; nothing where there is nothing to ask.
 #[cfg(target_os = "linux")]
-fn is_approved(given: &AbsPath, call: &ToolCall, refusal: &Refusal) -> bool {
+fn asked(given: &AbsPath, call: &ToolCall, refusal: &Refusal) -> Option<bool> {
     use ringfence_plan::hook::Refused;
     use ringfence_session::verdicts::{self, Said};
 
     // What the user cannot be shown whole is not asked.
-    let Some(line) = call.line().filter(|line| refusal.kind == Refused::Command && line.len() <= LONGEST_LINE) else {
-        return false;
-    };
+    let line = call.line().filter(|line| refusal.kind == Refused::Command && line.len() <= LONGEST_LINE)?;
     let said = Said {
         tool: call.tool.chars().take(100).collect(),
         allowed: false,
@@ -249,7 +252,7 @@ fn is_approved(given: &AbsPath, call: &ToolCall, refusal: &Refusal) -> bool {
         remedy: None,
         ask: Some(line.to_owned()),
     };
-    verdicts::ask(given, &said).unwrap_or(false)
+    Some(verdicts::ask(given, &said).unwrap_or(false))
 }
 
 /// Longer lines are not asked about.

@@ -27,6 +27,8 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod statusline;
 mod trust;
+#[cfg(target_os = "linux")]
+mod verify;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,7 +38,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, run, serve, sessions, statusline};
+use elsewhere::{doctor, exec, run, serve, sessions, statusline, verify};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -51,6 +53,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Verify(args) => verify::run(&args, managed),
         Command::Ps(args) => sessions::ps(&args),
         Command::Show(args) => sessions::show(&args),
         Command::Logs(args) => sessions::logs(&args),
@@ -58,7 +61,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Pause(args) => sessions::pause(&args),
         Command::Resume(args) => sessions::resume(&args),
         Command::Violations(args) => sessions::violations(&args),
-        Command::Approve(args) => sessions::approve(&args),
+        Command::Approve(args) => sessions::approve(&args, managed),
         Command::Deny(args) => sessions::deny(&args),
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),
@@ -77,6 +80,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::JailExec(_) => Ok(jail_exec::run()),
         Command::Called(args) => exec::called(&args),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
+        Command::TryDeeds => Ok(ExitCode::from(try_deeds())),
         Command::Arrive(args) => Ok(ExitCode::from(arrive(args.socket))),
     }
 }
@@ -100,5 +104,15 @@ fn arrive(_: std::ffi::OsString) -> u8 {
 
 #[cfg(not(target_os = "linux"))]
 fn inside(_: &[std::ffi::OsString]) -> u8 {
+    crate::error::REFUSED
+}
+
+#[cfg(target_os = "linux")]
+fn try_deeds() -> u8 {
+    ringfence_session::verify::run()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn try_deeds() -> u8 {
     crate::error::REFUSED
 }

@@ -24,6 +24,7 @@ use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface}
 mod agent;
 mod report;
 mod sign_in;
+pub(crate) mod worktree;
 
 use super::receipt;
 use super::render::override_mode;
@@ -89,11 +90,28 @@ impl Ladder<'_> {
 
     /// One whole session.
     fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
-        let loader = Loader::new(self.managed)?;
+        let mut loader = Loader::new(self.managed)?;
         let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
         let state = if rung.has_view() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+        let Some(own) = worktree::make(self.args, &mut loader, &session)? else {
+            return self.attempt_in(loader, &session, &state, rung, attempt);
+        };
+        let loader = loader.in_worktree(worktree::known(&own));
+        let done = self.attempt_in(loader, &session, &state, rung, attempt);
+        worktree::finish(own, self.args);
+        done
+    }
+
+    fn attempt_in(
+        &self,
+        loader: Loader<'_>,
+        session: &Session,
+        state: &AbsPath,
+        rung: Rung,
+        attempt: Attempt,
+    ) -> Result<u8, Failure> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
@@ -107,12 +125,12 @@ impl Ladder<'_> {
             summary(surface).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-            return self.start_unfenced(&here, &session, &state);
+            return self.start_unfenced(&here, session, state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
         let began = now_ms();
-        let (ended, denied) = self.start(here, &session, &state, rung)?;
+        let (ended, denied) = self.start(here, session, state, rung)?;
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
@@ -329,7 +347,7 @@ fn rung_of(backend: Backend) -> Rung {
 }
 
 /// Without a view of its own, a command that root starts for somebody else must be able to go to the session's directory.
-fn reachable(state: AbsPath) -> AbsPath {
+pub(super) fn reachable(state: AbsPath) -> AbsPath {
     let is_open = |dir: AbsPath| {
         let mode = std::fs::metadata(os_path(&dir)).map(|metadata| metadata.permissions().mode());
         mode.is_ok_and(|mode| mode & 0o001 != 0)

@@ -72,7 +72,8 @@ fn what_each_fence_does_not_carry() {
     every_fence(|backend, who| {
         let with_a_view = ["denied-later", "protected-later", "replaced", "sockets-later"];
         let in_a_container = ["denied-later", "deny", "protected-later", "replaced", "sockets-later"];
-        let without = ["denied-later", "deny", "metadata", "protect", "protected-later", "second-wall", "seen"];
+        let without =
+            ["denied-later", "denied-names", "deny", "metadata", "protect", "protected-later", "second-wall", "seen"];
         let expected: &[&str] = match backend {
             Backend::Native | Backend::Bwrap => &with_a_view,
             Backend::Landlock => &without,

@@ -10,6 +10,7 @@ mod bypass;
 mod clients;
 mod closed;
 mod containers;
+mod grants;
 mod hostile;
 mod internet;
 mod soak;

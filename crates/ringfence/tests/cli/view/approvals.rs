@@ -10,7 +10,7 @@ use super::{Fence, Who, each, is_root, text};
 use crate::screen::Screen;
 
 /// Has the hook judge a line; its code and what it says go to files of the project.
-fn hook(fence: &Fence, line: &str, name: &str) -> String {
+pub(super) fn hook(fence: &Fence, line: &str, name: &str) -> String {
     let project = fence.path("project");
     let project = project.to_str().unwrap();
     let call = serde_json::json!({"cwd": project, "hook_event_name": "PreToolUse", "tool_name": "Bash",
@@ -25,7 +25,7 @@ fn waiting(fence: &Fence, id: &str) -> Vec<Value> {
     json(fence, &["approve", id, "--json"])["sessions"][0]["waiting"].as_array().unwrap().clone()
 }
 
-fn code(fence: &Fence, name: &str) -> String {
+pub(super) fn code(fence: &Fence, name: &str) -> String {
     let path = fence.path(format!("project/{name}.code"));
     until("the hook has answered", || path.exists());
     fs::read_to_string(path).unwrap().trim().to_owned()
@@ -133,4 +133,35 @@ fn k12_the_terminal_asks() {
         assert_eq!(screen.end(), Some(0));
         assert_eq!(code(&fence, "one"), expected);
     }
+}
+
+/// K12: a name that the policy does not have waits for the user; a yes is a grant like any other, a no is no such name.
+#[test]
+fn k12_a_name_waits_for_the_user() {
+    each(|fence| {
+        fence.policy("[network]\nallow = [\"api.example.com\"]\n");
+        let mut shell = Shell::start(fence, &["--policy", "ringfence.toml", "--ask=20s"]);
+        let id = shell.id.clone();
+        for (name, verb, found) in [("wanted.example.net", "approve", true), ("evil.example.net", "deny", false)] {
+            let project = fence.path("project");
+            let project = project.to_str().unwrap();
+            shell.does(&format!(
+                "(getent hosts {name} > {project}/{verb}.out; echo $? > {project}/{verb}.new; mv {project}/{verb}.new \
+                 {project}/{verb}.code) > /dev/null 2>&1 & echo"
+            ));
+            until("it waits", || waiting(fence, &id).iter().any(|question| question["host"] == name));
+            // Others are answered meanwhile.
+            assert!(shell.does("getent hosts api.example.com").contains("api.example.com"), "as {:?}", fence.who);
+            let number = waiting(fence, &id)[0]["id"].to_string();
+            let output = ringfence(fence, &[verb, &id, &number]);
+            assert!(output.status.success(), "as {:?}: {}", fence.who, text(&output.stderr));
+            assert_eq!(code(fence, verb) == "0", found, "as {:?}: {name}", fence.who);
+            let given = json(fence, &["show", &id, "--json"])["sessions"][0]["grants"].to_string();
+            assert!(given.contains("wanted.example.net"), "as {:?}: {given}", fence.who);
+        }
+        // It is settled: the next question is not held up.
+        let began = Instant::now();
+        shell.does("getent hosts evil.example.net");
+        assert!(began.elapsed() < Duration::from_secs(4) && waiting(fence, &id).is_empty());
+    });
 }

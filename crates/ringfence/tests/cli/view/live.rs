@@ -335,10 +335,22 @@ fn k13_decisions_see_a_grant_at_once() {
         fence.write(&[("other/file", "hello\n")]);
         let shell = Shell::start(fence, &[]);
         let grants = || fs::read_to_string(shell.dir().join("given/grants")).unwrap_or_default();
+        let explains = |question: [&str; 2]| {
+            let question = question.map(|word| fence.script(word));
+            let output = ringfence(fence, &["explain", "--session", &shell.id, &question[0], &question[1]]);
+            output.status.code().unwrap()
+        };
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (1, 1));
         shell.is_granted("$W/other");
         assert!(grants().contains(fence.path("other").to_str().unwrap()), "{}", grants());
+        let given = ringfence(fence, &["grant", &shell.id, "--host", "given.example.com"]);
+        assert!(given.status.success(), "{}", text(&given.stderr));
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (0, 0));
+        assert_eq!((explains(["--write", "$W/other/file"]), explains(["--host", "given.example.com:22"])), (1, 1));
         assert!(shell.revoke("$W/other").status.success());
-        assert_eq!(grants(), "[]");
+        assert!(ringfence(fence, &["revoke", &shell.id, "--host", "given.example.com"]).status.success());
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (1, 1));
+        assert!(grants().trim_end().ends_with(" []"), "{}", grants());
     });
 }
 

@@ -7,6 +7,7 @@ mod api_fuzz;
 mod approvals;
 mod attacks;
 mod doors;
+mod given;
 mod hook;
 mod host;
 mod inject;
@@ -22,6 +23,7 @@ mod trouble;
 mod violations;
 mod walk;
 mod watch;
+mod worktree;
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
