@@ -1,18 +1,19 @@
 //! The one thread that carries everything out: it answers names, accepts connections and relays them.
 
+mod unix;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ringfence_surface::{AbsPath, HostTarget};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
-use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinHandle as Task, LocalSet};
 use tokio::time::{Duration, sleep, timeout};
@@ -187,7 +188,7 @@ async fn serve(
         tokio::task::spawn_local(answer_streams(Rc::clone(&shared), listener));
     }
     for (listener, path) in inside.sockets {
-        tokio::task::spawn_local(accept_unix(Rc::clone(&shared), listener, path));
+        tokio::task::spawn_local(unix::accept(Rc::clone(&shared), listener, path));
     }
     for (address, listener) in inside.first {
         let to = match address {
@@ -590,40 +591,4 @@ async fn asked(shared: &Rc<Shared>, mut stream: TcpStream) {
         let (inside, first) = (Stream::Tcp(stream), asked.rest());
         finish(shared, (&inside, &outside), &target, &first, &ticket).await;
     }
-}
-
-async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListener, path: AbsPath) {
-    let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
-    let Ok(listener) = listener else { return };
-    loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(cause) => {
-                shared.refusals.note(format!("socket {path}"), cause.to_string());
-                sleep(Duration::from_millis(20)).await;
-                continue;
-            }
-        };
-        let Some(permit) = shared.permit() else { continue };
-        let (shared, path) = (Rc::clone(&shared), path.clone());
-        tokio::task::spawn_local(async move {
-            let _permit = permit;
-            match connect_unix(&path).await {
-                Ok(outside) => {
-                    drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[], std::future::pending()).await)
-                }
-                Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),
-            }
-        });
-    }
-}
-
-/// Connects to a socket of the host. The agent may be able to put a link in its place, or in that of a directory above it: none
-/// is followed.
-async fn connect_unix(path: &AbsPath) -> io::Result<UnixStream> {
-    let below = path.as_bytes().strip_prefix(b"/").unwrap_or_default();
-    let root = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let place = rustix::fs::openat2(&root, below, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-    UnixStream::connect(format!("/proc/self/fd/{}", place.as_raw_fd())).await
 }
