@@ -164,7 +164,7 @@ fn so_many(ground: &Ground, count: usize, bars: &mut Bars) -> Result<Vec<String>
 
 /// How many lines a command about sessions prints.
 fn listed(ground: &Ground, words: &[&str]) -> Result<usize, Failure> {
-    let output = ground.command(ground.ringfence()).args(words).output();
+    let output = ground.command(ground.ringfence()).args(words).stdout(Stdio::piped()).output();
     let output = output.map_err(|cause| Failure::Start { command: "ringfence".to_owned(), cause })?;
     Ok(output.stdout.iter().filter(|byte| **byte == b'\n').count())
 }
