@@ -228,8 +228,7 @@ pub enum Last<'a> {
     Landlock(&'a mut LandlockPlan),
 }
 
-/// The same with a last change to what the fence is made of: for tests that break it on purpose, and show what is then let
-/// through.
+/// The same with a last change to what the fence is made of: for tests that break it on purpose.
 ///
 /// # Errors
 /// As [`prepare`].
