@@ -19,7 +19,8 @@ fn import(ground: &Ground) {
     std::fs::write(dir.join("etc/whose"), "the image's\n").unwrap();
     // A library that every program would begin with, which is none: ringfence would complain, or not start.
     std::fs::write(dir.join("etc/ld.so.preload"), "/etc/whose\n").unwrap();
-    let tar = Command::new("tar").arg("-C").arg(&dir).args(["-cf", "-", "."]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut tar =
+        Command::new("tar").arg("-C").arg(&dir).args(["-cf", "-", "."]).stdout(Stdio::piped()).spawn().unwrap();
     let mut import = ground.command(format!("/usr/bin/{}", ground.engine()));
     import.args([
         "import",
@@ -30,8 +31,8 @@ fn import(ground: &Ground) {
         "--change",
         "ENV OWN=image",
     ]);
-    let output = import.args(["-", NAME]).stdin(tar.stdout.unwrap()).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = import.args(["-", NAME]).stdin(tar.stdout.take().unwrap()).output().unwrap();
+    assert!(tar.wait().unwrap().success() && output.status.success(), "{}", text(&output.stderr));
 }
 
 /// The programs are the image's, the project and the guards are the host's, and both walls stand.
