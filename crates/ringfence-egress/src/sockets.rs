@@ -1,4 +1,4 @@
-//! Sockets with a path: what arrives at ours is carried to the host's.
+//! Unix sockets of the host that have one of ours in their place.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -9,10 +9,11 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Duration, sleep};
 
-use super::Shared;
 use crate::relay::{Stream, relay};
+use crate::service::Shared;
 
-pub(super) async fn accept(shared: Rc<Shared>, listener: std::os::unix::net::UnixListener, path: AbsPath) {
+/// Takes what arrives at a socket of ours, and carries it to the host's.
+pub(crate) async fn accept(shared: Rc<Shared>, listener: std::os::unix::net::UnixListener, path: AbsPath) {
     let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
     let Ok(listener) = listener else { return };
     loop {
@@ -28,7 +29,7 @@ pub(super) async fn accept(shared: Rc<Shared>, listener: std::os::unix::net::Uni
         let (shared, path) = (Rc::clone(&shared), path.clone());
         tokio::task::spawn_local(async move {
             let _permit = permit;
-            match connect(&path).await {
+            match connect_unix(&path).await {
                 Ok(outside) => {
                     drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[], std::future::pending()).await)
                 }
@@ -40,7 +41,7 @@ pub(super) async fn accept(shared: Rc<Shared>, listener: std::os::unix::net::Uni
 
 /// Connects to a socket of the host. The agent may be able to put a link in its place, or in that of a directory above it: none
 /// is followed.
-async fn connect(path: &AbsPath) -> io::Result<UnixStream> {
+async fn connect_unix(path: &AbsPath) -> io::Result<UnixStream> {
     let below = path.as_bytes().strip_prefix(b"/").unwrap_or_default();
     let root = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
