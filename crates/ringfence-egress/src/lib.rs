@@ -18,6 +18,7 @@ mod inject;
 mod kept;
 pub mod known_hosts;
 mod lever;
+mod names;
 mod open;
 mod packets;
 pub mod pool;
@@ -29,6 +30,7 @@ mod resolver;
 mod room;
 mod rules;
 mod service;
+mod sockets;
 pub mod spelling;
 
 pub use asks::Asks;

@@ -1,5 +1,6 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod limits;
 mod own;
 
 use std::ffi::{CString, OsString};
@@ -25,7 +26,6 @@ use crate::agent::{self, Furnished, Furnishing};
 use crate::broker;
 pub use crate::broker::BrokerChoice;
 use crate::bwrap::{Bubble, NoBubble};
-use crate::cgroup::{Group, Wanted};
 use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
@@ -34,7 +34,7 @@ use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
-use crate::payload::{Payload, Pids};
+use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
 use crate::script::{self, ScriptError};
@@ -47,6 +47,7 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+use limits::{group, pids};
 use own::{own_texts, write_texts};
 
 /// Why a session did not start.
@@ -231,8 +232,7 @@ pub enum Last<'a> {
     Landlock(&'a mut LandlockPlan),
 }
 
-/// The same with a last change to what the fence is made of: for tests that break it on purpose, and show what is then let
-/// through.
+/// The same with a last change to what the fence is made of: for tests that break it on purpose.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -547,33 +547,6 @@ fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Opti
     };
     let addresses = if order.rung == Rung::Native { Addresses::Everywhere } else { Addresses::Loopback };
     Ok(Some(Network { rules, addresses, sockets: doors.listeners, channel: ways::channel()? }))
-}
-
-/// A control group, where limits are wanted and one is ours to make.
-fn group(order: &Order<'_>) -> Option<Group> {
-    let wanted = Wanted::of(order.surface.caps());
-    // A container has one of its engine's.
-    let is_wanted = (wanted.memory.is_some() || wanted.pids.is_some()) && order.rung.engine().is_none();
-    is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
-}
-
-/// A limit on processes by the user's own count, where no control group has one.
-fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
-    let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
-    let most = u64::from(most);
-    // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
-    // makes for itself there is nobody else.
-    match (order.rung, identity) {
-        (Rung::LandlockOnly, _) => None,
-        // Its user namespace is its own where the engine has no control group; the first process is counted.
-        (Rung::Docker | Rung::Podman, _) => {
-            container::counts_alone(order).then_some(Pids { most: most + 1, needs_namespace: None })
-        }
-        (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
-            Some(Pids { most, needs_namespace: Some((uid, gid)) })
-        }
-        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
-    }
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.

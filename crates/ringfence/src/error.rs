@@ -433,6 +433,10 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
             #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Container(NoContainer::NeedsLibraries) } => {
+                "install the program that `cargo xtask dist` builds, or use `image = \"host\"`".into()
+            }
+            #[cfg(target_os = "linux")]
             Self::TwoLines { .. } => "`--json` prints it".into(),
             #[cfg(target_os = "linux")]
             Self::Engine { source: NoEngine::Remote { .. } } => {

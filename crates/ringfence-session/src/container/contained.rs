@@ -74,6 +74,9 @@ pub enum NoContainer {
     /// What the operator adds could not be searched.
     #[error("cannot find what must be guarded in a mount of the operator's")]
     Walk(#[from] WalkError),
+    /// A client asks ringfence before each tool, and an image without the host's libraries cannot run this one.
+    #[error("a client's hooks need a ringfence that is one file, and this one needs the host's libraries")]
+    NeedsLibraries,
     /// Without a Surface the host's own programs are not shown.
     #[error("without a surface an image must be named: `[agent.NAME.container] image`")]
     NoImage,

@@ -118,6 +118,10 @@ pub(crate) mod sessions {
         Err(Failure::NotLinux)
     }
 
+    pub(crate) fn mode_of(session: &str) -> Result<Option<ringfence_surface::policy::Mode>, Failure> {
+        surface_of(session).map(|_| None)
+    }
+
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
         let PsArgs { all: _, json: _ } = args;
         Err(Failure::NotLinux)

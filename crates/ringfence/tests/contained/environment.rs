@@ -33,7 +33,15 @@ fn within(ground: &Ground) -> (Within, Session) {
     let policy = "version = 1\n[files]\ndeny = [\"**/.env\"]\nprotect = [\"infra\"]\n";
     let text = PolicyText::new(path.as_bytes(), policy.into()).unwrap();
     let file = PolicyFile::parse(&text).unwrap();
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        env: Vec::new(),
+        writes: Vec::new(),
+        worktree: None,
+    };
     let level = Level::Project(Trust::Trusted);
     let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path }], request };
     let surface = resolve(&inputs, &facts, &mut Live::new()).unwrap().surface;

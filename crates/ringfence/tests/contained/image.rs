@@ -17,11 +17,22 @@ fn import(ground: &Ground) {
         std::os::unix::fs::symlink("busybox", dir.join("bin").join(name)).unwrap();
     }
     std::fs::write(dir.join("etc/whose"), "the image's\n").unwrap();
-    let tar = Command::new("tar").arg("-C").arg(&dir).args(["-cf", "-", "."]).stdout(Stdio::piped()).spawn().unwrap();
+    // A library that every program would begin with, which is none: ringfence would complain, or not start.
+    std::fs::write(dir.join("etc/ld.so.preload"), "/etc/whose\n").unwrap();
+    let mut tar =
+        Command::new("tar").arg("-C").arg(&dir).args(["-cf", "-", "."]).stdout(Stdio::piped()).spawn().unwrap();
     let mut import = ground.command(format!("/usr/bin/{}", ground.engine()));
-    let output =
-        import.args(["import", "--change", "ENV PATH=/bin", "-", NAME]).stdin(tar.stdout.unwrap()).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    import.args([
+        "import",
+        "--change",
+        "ENV PATH=/bin",
+        "--change",
+        "ENV LD_PRELOAD=/etc/whose",
+        "--change",
+        "ENV OWN=image",
+    ]);
+    let output = import.args(["-", NAME]).stdin(tar.stdout.take().unwrap()).output().unwrap();
+    assert!(tar.wait().unwrap().success() && output.status.success(), "{}", text(&output.stderr));
 }
 
 /// The programs are the image's, the project and the guards are the host's, and both walls stand.
@@ -37,12 +48,14 @@ fn g6_an_image_with_programs_of_its_own() {
         ground.write("policy.toml", &policy);
         ground.hand_over();
         let file = ground.path("policy.toml");
-        let script = "cat /etc/whose open; cat .env; echo new > new; ls /usr 2>&1; touch /etc/x; grep Seccomp: /proc/self/status; id -u";
+        let script = "cat /etc/whose open; cat .env; echo new > new; ls /usr 2>&1; touch /etc/x; grep Seccomp: /proc/self/status; id -u; echo $OWN ${LD_PRELOAD-unset}; cat /etc/ld.so.preload";
         let output =
             ground.run(&["--receipt", "--policy", file.to_str().unwrap(), "--agent", "a"], &["sh", "-c", script]);
         let (out, said) = (text(&output.stdout), text(&output.stderr));
         assert!(out.contains("the image's\nopen\n") && !out.contains("SECRET"), "{out}{said}");
         assert!(out.contains("Seccomp:\t2") && out.contains("65534"), "{out}{said}");
+        assert!(out.contains("image unset\n") && !out.contains("/etc/whose"), "{out}");
+        assert!(!said.contains("preload"), "{said}");
         assert!(!out.contains("share"), "the host's programs are there: {out}");
         assert_eq!(std::fs::read(ground.path("project/new")).unwrap(), b"new\n");
         assert!(said.contains("holds     a second wall behind the first (landlock)"), "{said}");
