@@ -154,6 +154,8 @@ pub enum LayerName {
     Processes,
     /// A control group.
     Cgroup,
+    /// The broker, which carries out calls that change files.
+    Broker,
 }
 
 impl LayerName {
@@ -167,6 +169,7 @@ impl LayerName {
             Self::Egress => "network",
             Self::Processes => "processes",
             Self::Cgroup => "cgroup",
+            Self::Broker => "broker",
         }
     }
 }

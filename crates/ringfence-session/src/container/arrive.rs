@@ -57,7 +57,7 @@ pub(crate) fn hand_over(
     }
     rustix::fs::seek(&text, SeekFrom::Start(0))?;
     let (lock, [stdin, stdout, stderr], seat) = rest;
-    let Ends { errors, alive, ways, signal } = ends;
+    let Ends { errors, alive, ways, signal, broker: _ } = ends;
     let all = [&text, &errors, &alive, &signal, &lock, &stdin, &stdout, &stderr];
     let mut fds: Vec<BorrowedFd<'_>> = all.into_iter().map(|fd| fd.as_fd()).collect();
     fds.extend(seat);
@@ -133,7 +133,14 @@ fn take(path: &[u8]) -> io::Result<Handed> {
     let streams = [next()?, next()?, next()?];
     let seat = if has[0] == 1 { Some(next()?) } else { None };
     let ways = if has[1] == 1 { Some(next()?) } else { None };
-    Ok(Handed { called: socket, orders, ends: Ends { errors, alive, ways, signal }, _lock: lock, streams, seat })
+    Ok(Handed {
+        called: socket,
+        orders,
+        ends: Ends { errors, alive, ways, signal, broker: None },
+        _lock: lock,
+        streams,
+        seat,
+    })
 }
 
 /// What is left to do once everything was found to be right.
@@ -215,7 +222,7 @@ fn with_image(words: &Words, workdir: &CString) -> Program {
 /// Becomes the one that waits.
 fn start(prepared: Prepared, ends: Ends, seat: Option<OwnedFd>) -> u8 {
     let Prepared { _engines, payload, seats } = prepared;
-    let Ends { errors, alive, ways, signal } = ends;
+    let Ends { errors, alive, ways, signal, broker: _ } = ends;
     let made = match seat.map(|inside| terminal::make_inside(inside.as_fd())).transpose() {
         Ok(made) => made,
         Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
@@ -229,7 +236,7 @@ fn start(prepared: Prepared, ends: Ends, seat: Option<OwnedFd>) -> u8 {
     if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
         return 125;
     }
-    let pid = match process::fork_in_copy(|| report(&errors, payload.become_program(at, None))) {
+    let pid = match process::fork_in_copy(|| report(&errors, payload.become_program(at, None, None))) {
         Ok(pid) => pid,
         Err(error) => return report(&errors, failed(FORK, &error)),
     };
