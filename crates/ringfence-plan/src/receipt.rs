@@ -146,6 +146,7 @@ fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
     if surface.view() == View::Surface {
         claims.extend([Claim::NothingElseIsReadable, Claim::NothingElseIsSeen]);
     }
+    claims.push(Claim::NobodyElseIsSeen);
     claims.extend([Claim::NothingElseIsWritable, Claim::MetadataStays, Claim::SecondWall, Claim::FenceStays]);
     let has = |wanted: &[Effect]| {
         surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
@@ -189,6 +190,14 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         | Claim::MetadataStays
         | Claim::Denied { .. }
         | Claim::Protected { .. } => by_walls(claim, standing.rung, domain),
+        Claim::NobodyElseIsSeen if is_view => Kept::By(vec![LayerName::Processes]),
+        Claim::NobodyElseIsSeen => {
+            short(LayerName::Processes, "without a namespace it can be found out which processes there are")
+        }
+        Claim::SecondWall if standing.rung == Rung::Chroot => match standing.landlock {
+            Some(_) => Kept::By(vec![LayerName::Landlock]),
+            None => short(LayerName::Landlock, "Landlock is not to be had here: the root stands alone"),
+        },
         Claim::SecondWall => match (is_view, standing.landlock) {
             (true, Some(_)) => Kept::By(vec![LayerName::Landlock]),
             (true, None) => short(LayerName::Landlock, "Landlock is not to be had here: the mounts stand alone"),
@@ -240,6 +249,21 @@ fn by_walls(claim: &Claim, rung: Rung, domain: Option<&Fares>) -> Kept {
     if rung.has_view() {
         let second = carries.then_some(LayerName::Landlock);
         return Kept::By([LayerName::Mounts].into_iter().chain(second).collect());
+    }
+    if rung == Rung::Chroot {
+        // In the root is what was put there, and the work; only of that the domain must say something.
+        let second = carries.then_some(LayerName::Landlock);
+        match claim {
+            Claim::NothingElseIsReadable | Claim::NothingElseIsSeen | Claim::NothingElseIsWritable => {
+                return Kept::By([LayerName::Root].into_iter().chain(second).collect());
+            }
+            Claim::MetadataStays => {
+                let reason = "of what is denied or protected in the root, mode, owner, times and attributes can be changed";
+                let (claim, layer) = (claim.clone(), LayerName::Root);
+                return Kept::Not(Shortfall { claim, layer, reason: reason.to_owned() });
+            }
+            _ => {}
+        }
     }
     let said = domain.and_then(|fares| fares.shortfalls.iter().find(|short| short.claim == *claim));
     match (carries, said) {

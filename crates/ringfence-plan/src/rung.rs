@@ -11,6 +11,9 @@ pub enum Rung {
     Bwrap,
     /// Landlock and seccomp on the host's own files, where no namespaces are to be had.
     LandlockOnly,
+    /// A root directory of its own that holds the tools and the work, Landlock and seccomp in it. Never fallen back to: there must
+    /// be a root, and somebody must ask for it.
+    Chroot,
 }
 
 impl Rung {
@@ -23,12 +26,13 @@ impl Rung {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::LandlockOnly => "landlock",
+            Self::Chroot => "chroot",
         }
     }
 
     /// Does it have a view of its own, made of mounts?
     pub fn has_view(self) -> bool {
-        self != Self::LandlockOnly
+        matches!(self, Self::Native | Self::Bwrap)
     }
 
     /// The next one down.
@@ -36,7 +40,7 @@ impl Rung {
         match self {
             Self::Native => Some(Self::Bwrap),
             Self::Bwrap => Some(Self::LandlockOnly),
-            Self::LandlockOnly => None,
+            Self::LandlockOnly | Self::Chroot => None,
         }
     }
 }

@@ -103,7 +103,7 @@ impl First<'_> {
         }
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
+            Shape::Native(_) | Shape::Walls | Shape::Root => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
         };
         let payload = match process::fork_in_copy(|| report(&errors, program())) {
             Ok(pid) => pid,
@@ -111,12 +111,17 @@ impl First<'_> {
         };
         // Now only the payload holds it, until it becomes its program.
         drop(errors);
+        if matches!(self.shape, Shape::Root) && self.give_up_rights().is_err() {
+            // Nobody watches with rights over what is watched. It fails where everything else would, too.
+            let _ = descendants::end_all();
+            return 125;
+        }
         let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref());
         if number != 0 {
             // Whoever does not listen does not need to know.
             let _ = rustix::io::write(&signal, &[number]);
         }
-        if matches!(self.shape, Shape::Walls) && descendants::end_all().is_err() {
+        if !self.shape.has_processes() && descendants::end_all().is_err() {
             return 125;
         }
         code
@@ -135,7 +140,7 @@ impl First<'_> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls => None,
+            Shape::Walls | Shape::Root => None,
         };
         let seat = match seat {
             Seat::None => None,
@@ -152,10 +157,7 @@ impl First<'_> {
     /// Makes the view, and gives up the rights over it.
     fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<(), Failed> {
         let identity = |e: &io::Error| failed(IDENTITY, e);
-        // Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
-        let dies_at_once = !matches!(self.shape, Shape::Walls);
-        let bind_to_parent = || if dies_at_once { process::die_with_parent() } else { Ok(()) };
-        bind_to_parent().map_err(|e| identity(&e))?;
+        self.bind_to_parent().map_err(|e| identity(&e))?;
         // The parent may have died before it was asked for; then nobody holds the other end any more.
         if is_closed(alive) {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
@@ -166,19 +168,28 @@ impl First<'_> {
                 // Without it nothing can be given later, which whoever asks is told.
                 let _ = LiveView::hand_out(alive, self.identity);
             }
-            Shape::Walls => {
+            Shape::Walls | Shape::Root => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
             }
             Shape::Bwrap(_) => {}
         }
-        let quiet = DumpableBehavior::NotDumpable;
-        rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
+        rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
-        if matches!(self.shape, Shape::Bwrap(_)) {
-            // It mounts with the rights of whoever started us; the payload gives them up.
+        if matches!(self.shape, Shape::Bwrap(_) | Shape::Root) {
+            // Bubblewrap mounts, or the payload changes its root, with the rights of whoever started us, and gives them up.
             return Ok(());
         }
+        self.give_up_rights()
+    }
+
+    /// Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
+    fn bind_to_parent(&self) -> io::Result<()> {
+        if self.shape.has_processes() { process::die_with_parent() } else { Ok(()) }
+    }
+
+    fn give_up_rights(&self) -> Result<(), Failed> {
+        let identity = |e: &io::Error| failed(IDENTITY, e);
         // An ordinary user without a namespace has no right to this, and nothing to give up.
         let has_rights = matches!((self.shape, self.identity), (Shape::Native(_), _) | (_, Identity::Other { .. }));
         if has_rights {
@@ -187,8 +198,8 @@ impl First<'_> {
         if let Identity::Other { uid, gid } = self.identity {
             process::become_user(uid, gid).map_err(|e| identity(&e))?;
             // Changing who we are undid both.
-            bind_to_parent().map_err(|e| identity(&e))?;
-            rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
+            self.bind_to_parent().map_err(|e| identity(&e))?;
+            rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         }
         process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
@@ -214,6 +225,9 @@ fn is_closed(end: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(end, PollFlags::empty())];
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
+
+/// Nobody else looks into it.
+const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
 
 const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];

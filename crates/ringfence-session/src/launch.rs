@@ -26,7 +26,7 @@ use crate::cgroup::Group;
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
-use crate::steps::{ARRIVED, EXEC, LANDLOCK, next_report, words};
+use crate::steps::{ARRIVED, CHROOT, EXEC, LANDLOCK, next_report, words};
 use crate::terminal::{
     self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
 };
@@ -88,6 +88,9 @@ pub enum StartError {
     /// Each call inside a fence stacks a layer, and there is no room for another.
     #[error("landlock_restrict_self: sixteen layers are stacked already")]
     TooManyLayers,
+    /// Another root directory takes a right that the caller does not have.
+    #[error("chroot takes CAP_SYS_CHROOT, which you do not have")]
+    NoRight,
     /// The program is not there.
     #[error("{program}: not found inside the fence")]
     NotFound {
@@ -123,6 +126,15 @@ pub(crate) enum Shape {
     Bwrap(Bubble),
     /// Of nothing but the payload's own walls.
     Walls,
+    /// Of a root directory and the payload's own walls.
+    Root,
+}
+
+impl Shape {
+    /// Has it a process namespace, whose end is the end of everybody in it?
+    pub(crate) fn has_processes(&self) -> bool {
+        matches!(self, Self::Native(_) | Self::Bwrap(_))
+    }
 }
 
 /// Everything the new process needs, laid out.
@@ -271,7 +283,7 @@ impl Prepared {
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
-            (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
+            (Shape::Bwrap(_) | Shape::Walls | Shape::Root, _) => Namespaces::NONE,
         };
         let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
         // It is read once there is nobody left to write.
@@ -512,6 +524,7 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
             (LANDLOCK, _) if source.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) => {
                 return Err(StartError::TooManyLayers);
             }
+            (CHROOT, io::ErrorKind::PermissionDenied) => return Err(StartError::NoRight),
             (EXEC, io::ErrorKind::NotFound) => return Err(StartError::NotFound { program }),
             (EXEC, _) => return Err(StartError::NotExecutable { program, source }),
             (step, _) if view.is_some_and(|view| view.is_replaced(step, &source)) => {

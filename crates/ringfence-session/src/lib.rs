@@ -40,6 +40,8 @@ mod place;
 pub mod probe;
 pub mod record;
 mod remove;
+pub mod rooted;
+pub mod roots;
 mod script;
 mod secrets;
 mod seed;

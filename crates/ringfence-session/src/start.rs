@@ -32,6 +32,8 @@ use crate::links;
 use crate::payload::{Payload, Pids};
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
+use crate::rooted::{self, MovedIn};
+use crate::roots::Root;
 use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
@@ -113,6 +115,18 @@ pub enum PrepareError {
     /// Without namespaces everything rests on Landlock.
     #[error("this kernel has no Landlock")]
     NoLandlock,
+    /// A fence that is built of a root needs one, and others have none.
+    #[error("there is no root to run in")]
+    NoRoot,
+    /// Hooks are asked inside, where ringfence is not.
+    #[error("an agent's client cannot be started in a root")]
+    ClientInRoot,
+    /// What belongs to the session could not be put into the root.
+    #[error("cannot put the session's directories into the root")]
+    MoveIn {
+        /// Why.
+        source: io::Error,
+    },
     /// A pipe could not be made.
     #[error("pipe2")]
     Pipe {
@@ -156,6 +170,8 @@ pub struct Order<'a> {
     pub occasion: Occasion,
     /// Variables that whoever starts it sets itself.
     pub variables: &'a [(OsString, OsString)],
+    /// The root that it runs in, where the fence is built of one.
+    pub root: Option<&'a Root>,
 }
 
 /// What is started.
@@ -191,6 +207,8 @@ pub struct Ready {
     pub identity: Identity,
     /// Why the agent remembers nothing of earlier sessions, if it should.
     pub forgetful: Option<io::Error>,
+    /// What belongs to the session, in the root that it runs in. It goes with this.
+    pub moved_in: Option<MovedIn>,
 }
 
 /// What becomes of signatures under commits.
@@ -211,6 +229,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
     }
+    let root = match (rung, order.root) {
+        (Rung::Chroot, None) => return Err(PrepareError::NoRoot),
+        (Rung::Chroot, Some(_)) if order.client.is_some() => return Err(PrepareError::ClientInRoot),
+        (Rung::Chroot, root) => root,
+        _ => None,
+    };
     let workdir = surface.decide(surface.workdir(), Access::Read);
     if !workdir.is_allowed() {
         let rule = workdir.because.to_string();
@@ -254,27 +278,35 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         mounts = with_ways(&mounts, worker);
         homes.retain(|home| is_reachable(home, worker));
     }
+    if let Some(root) = root {
+        mounts.retain(|op| op.destination().is_within(&root.tree()));
+    }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
     let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
-        Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
+        Rung::Native | Rung::LandlockOnly | Rung::Chroot => (walked.findings.clone(), Vec::new()),
     };
     walked.shortfalls.extend(more);
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
     guards.protected.retain(|path| !doors.has(path));
-    let (mut landlock, mut withheld) = match rung {
-        Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
-        Rung::LandlockOnly => without_denied(plan, &mut walked, session),
+    let (mut landlock, mut withheld) = match (rung, root) {
+        (Rung::Native | Rung::Bwrap, _) => (plan.landlock.clone(), Vec::new()),
+        (Rung::LandlockOnly | Rung::Chroot, None) => without_denied(plan, &mut walked, session),
+        (Rung::LandlockOnly | Rung::Chroot, Some(root)) => {
+            let (inside, withheld) = rooted::rules(surface, plan, root, session.dir());
+            let (landlock, more) = without_denied(&Plan { landlock: inside, ..plan.clone() }, &mut walked, session);
+            (landlock, [withheld, more].concat())
+        }
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
     let wall = Wall::new(&landlock);
-    if wall.is_none() && rung == Rung::LandlockOnly {
+    if wall.is_none() && !rung.has_view() {
         return Err(PrepareError::NoLandlock);
     }
     let group = group(order);
@@ -291,9 +323,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         seccomp: filter.program,
         pids,
         becomes: match (rung, identity) {
-            (Rung::Bwrap, Identity::Other { uid, gid }) => Some((uid, gid)),
+            (Rung::Bwrap | Rung::Chroot, Identity::Other { uid, gid }) => Some((uid, gid)),
             _ => None,
         },
+        root: root.map(|root| c_string(root.tree().as_bytes())).transpose()?,
     };
     let receipt = {
         let wall = payload.landlock.as_ref();
@@ -336,7 +369,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
+        Rung::Chroot => Shape::Root,
     };
+    let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
+    let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
     let grants = grants(&shape);
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
@@ -352,7 +388,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     };
     let unwritable = idmap.err();
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, moved_in })
 }
 
 /// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
@@ -360,7 +396,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
 fn grants(shape: &Shape) -> Grants {
     match shape {
         Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
-        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => Grants::None,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Root => Grants::None,
     }
 }
 
@@ -391,7 +427,7 @@ pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Resul
 /// Puts ringfence itself among what the agent is given.
 pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
-    if order.occasion == Occasion::EmbeddedCall {
+    if order.occasion == Occasion::EmbeddedCall || rung == Rung::Chroot {
         return Ok(Reached::Not);
     }
     given::program(surface, rung, session.dir()).map_err(|source| PrepareError::Given { source })
@@ -534,7 +570,7 @@ fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<
     // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
     // makes for itself there is nobody else.
     match (order.rung, identity) {
-        (Rung::LandlockOnly, _) => None,
+        (Rung::LandlockOnly | Rung::Chroot, _) => None,
         (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
             Some(Pids { most, needs_namespace: Some((uid, gid)) })
         }

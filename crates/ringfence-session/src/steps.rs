@@ -30,6 +30,8 @@ pub(crate) const WAYS: u32 = u32::MAX - 116;
 
 pub(crate) const TERMINAL: u32 = u32::MAX - 117;
 
+pub(crate) const CHROOT: u32 = u32::MAX - 118;
+
 /// A step in words.
 pub(crate) fn words(step: u32, view: Option<&View>) -> String {
     match step {
@@ -47,6 +49,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
         WAYS => "making the sockets of the way out".into(),
+        CHROOT => "chroot to the root directory".into(),
         BWRAP => "starting bubblewrap".into(),
         INSIDE => "reading what bubblewrap's payload should do".into(),
         number => view.map_or_else(|| "?".into(), |view| view.words(number)),

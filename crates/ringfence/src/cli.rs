@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+mod roots;
 mod sessions;
 
 use std::ffi::OsString;
@@ -7,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+#[cfg(target_os = "linux")]
+pub(crate) use roots::RootCommand;
+pub(crate) use roots::{ClassArg, RootArgs};
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
 pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
@@ -59,6 +63,7 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Root(RootArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -119,6 +124,9 @@ pub(crate) struct RunArgs {
     /// Build the fence in this way only; without it, in the strongest way that this host allows
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<Backend>,
+    /// With `--backend chroot`: the root to run in, as `ringfence root create` made it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) root: Option<String>,
     /// Started by root: run the command as this user (a name, or UID:GID)
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
@@ -140,6 +148,7 @@ impl RunArgs {
             policy: PolicyArgs::only(None),
             mode: None,
             backend: None,
+            root: None,
             user: None,
             allow_shortfall: Vec::new(),
             receipt: false,
@@ -232,6 +241,8 @@ pub(crate) enum Backend {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// A root of its own, with Landlock and seccomp in it: needs CAP_SYS_CHROOT and nothing else
+    Chroot,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written

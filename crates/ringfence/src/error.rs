@@ -15,6 +15,8 @@ use ringfence_session::launch::StartError;
 #[cfg(target_os = "linux")]
 use ringfence_session::record::RecordError;
 #[cfg(target_os = "linux")]
+use ringfence_session::roots::RootError;
+#[cfg(target_os = "linux")]
 use ringfence_session::start::PrepareError;
 #[cfg(target_os = "linux")]
 use ringfence_session::store::FindError;
@@ -283,6 +285,32 @@ pub(crate) enum Failure {
         /// As typed.
         text: String,
     },
+    /// A root cannot be made, found or used.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Root {
+        /// Why.
+        source: RootError,
+    },
+    /// `--backend chroot` without a root, or a root without it.
+    #[cfg(target_os = "linux")]
+    #[error("`--backend chroot` and `--root NAME` belong together")]
+    RootAlone,
+    /// Calls from outside see the host's programs.
+    #[cfg(target_os = "linux")]
+    #[error("calls cannot be made within a session that has a root of its own")]
+    CallInRoot,
+    /// The command would work outside the root that it is to run in.
+    #[cfg(target_os = "linux")]
+    #[error("the policy's project {project} is not in root `{name}`")]
+    OutsideRoot {
+        /// Where it is.
+        project: AbsPath,
+        /// Which root.
+        name: String,
+        /// Where work belongs.
+        work: AbsPath,
+    },
     /// There is no fence on this system.
     #[cfg(any(test, not(target_os = "linux")))]
     #[error("only Linux has what the fence is made of, so no command is started on this system")]
@@ -323,6 +351,8 @@ impl Failure {
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
+            #[cfg(target_os = "linux")]
+            Self::RootAlone | Self::Root { source: RootError::Name { .. } } => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -401,6 +431,18 @@ impl Failure {
             Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
+            #[cfg(target_os = "linux")]
+            Self::Root { source } => return source.hint(),
+            #[cfg(target_os = "linux")]
+            Self::RootAlone => "`ringfence root create NAME --with git,shell` makes a root".into(),
+            #[cfg(target_os = "linux")]
+            Self::CallInRoot => "start it as a session: `ringfence run --backend chroot --root NAME -- CMD`".into(),
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::NoRight } => {
+                "give it that right, and no other: `setcap cap_sys_chroot+ep` on the ringfence program; or start as root".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::OutsideRoot { work, .. } => format!("put the project into {work}, or below it"),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             #[cfg(target_os = "linux")]

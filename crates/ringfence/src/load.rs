@@ -65,6 +65,13 @@ impl<'m> Loader<'m> {
         self
     }
 
+    /// With the caches of projects elsewhere.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn caching_in(mut self, dir: &AbsPath) -> Self {
+        self.facts.environment.insert(b"XDG_CACHE_HOME".to_vec(), dir.as_bytes().to_vec());
+        self
+    }
+
     /// Loads every file that holds here and resolves them.
     pub(crate) fn resolve(mut self, args: &PolicyArgs) -> Result<Here, Failure> {
         let mut layers = self.own()?;

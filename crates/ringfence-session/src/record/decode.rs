@@ -41,6 +41,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         0 => Rung::Native,
         1 => Rung::Bwrap,
         2 => Rung::LandlockOnly,
+        3 => Rung::Chroot,
         _ => return None,
     };
     let home = body.path()?;

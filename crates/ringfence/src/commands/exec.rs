@@ -141,6 +141,7 @@ fn failed(cause: CallError) -> Failure {
         CallError::Start(source) => Failure::Start { source },
         CallError::Widens(source) => Failure::Widens { source },
         CallError::PartOfTheNetwork => Failure::PartOfTheNetwork,
+        CallError::InRoot => Failure::CallInRoot,
         CallError::Own { state, source } => Failure::Write { path: crate::host::os_path(&state).into(), source },
     }
 }

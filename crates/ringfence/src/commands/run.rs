@@ -11,6 +11,7 @@ use ringfence_session::desk::{Control, Desk};
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
+use ringfence_session::roots::{Depth, Root};
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
@@ -30,7 +31,12 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
-    let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()? };
+    let root = match (args.backend, &args.root) {
+        (Some(Backend::Chroot), Some(name)) => Some(enter_work(name)?),
+        (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::RootAlone),
+        (_, None) => None,
+    };
+    let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()?, root };
     ladder.climb().map(ExitCode::from)
 }
 
@@ -39,6 +45,22 @@ struct Ladder<'a> {
     args: &'a RunArgs,
     managed: &'a Path,
     account: Option<(u32, u32)>,
+    /// What the fence is built of, where that is a root.
+    root: Option<Root>,
+}
+
+/// Opens a root, and goes to its work where the caller is elsewhere.
+fn enter_work(name: &str) -> Result<Root, Failure> {
+    let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source })?;
+    root.check(Depth::Changed).map_err(|source| Failure::Root { source })?;
+    let here = std::env::current_dir().ok();
+    if !here.is_some_and(|here| here.starts_with(os_path(&root.work()))) {
+        let work = root.work();
+        std::env::set_current_dir(os_path(&work))
+            .map_err(|source| Failure::Read { path: os_path(&work).into(), source })?;
+        say(&format!("ringfence: in {work}"));
+    }
+    Ok(root)
 }
 
 /// Whether this is the first try, which says what is fenced.
@@ -78,9 +100,12 @@ impl Ladder<'_> {
 
     /// One whole session.
     fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
-        let loader = Loader::new(self.managed)?;
+        let mut loader = Loader::new(self.managed)?;
         let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
-        let state = if rung.has_view() { state } else { reachable(state) };
+        if let Some(root) = &self.root {
+            loader = loader.caching_in(&root.cache());
+        }
+        let state = if rung.has_view() || self.root.is_some() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
@@ -91,6 +116,10 @@ impl Ladder<'_> {
             here.facts.mounts = mounts();
         }
         let surface = &here.resolved.surface;
+        if let Some(root) = self.root.as_ref().filter(|root| !surface.root().is_within(&root.work())) {
+            let (project, name) = (surface.root().clone(), root.manifest().name.clone());
+            return Err(Failure::OutsideRoot { project, name, work: root.work() });
+        }
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);
             summary(surface).iter().for_each(|line| say(line));
@@ -218,6 +247,7 @@ impl Ladder<'_> {
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
             variables: &[],
+            root: self.root.as_ref(),
         }
     }
 
@@ -262,7 +292,7 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
     }
     match rung {
         Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
-        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
+        Rung::Bwrap | Rung::LandlockOnly | Rung::Chroot => Some(failure.in_one_line()),
     }
 }
 
@@ -271,6 +301,7 @@ fn rung_of(backend: Backend) -> Rung {
         Backend::Native => Rung::Native,
         Backend::Bwrap => Rung::Bwrap,
         Backend::Landlock => Rung::LandlockOnly,
+        Backend::Chroot => Rung::Chroot,
     }
 }
 
