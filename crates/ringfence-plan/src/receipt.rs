@@ -254,13 +254,12 @@ fn by_walls(claim: &Claim, rung: Rung, domain: Option<&Fares>) -> Kept {
         // In the root is what was put there, and the work; only of that the domain must say something.
         let second = carries.then_some(LayerName::Landlock);
         match claim {
-            Claim::NothingElseIsReadable | Claim::NothingElseIsSeen | Claim::NothingElseIsWritable => {
+            // Where something in the root is denied, protected or the worker's own, whoever builds the fence says so.
+            Claim::NothingElseIsReadable
+            | Claim::NothingElseIsSeen
+            | Claim::NothingElseIsWritable
+            | Claim::MetadataStays => {
                 return Kept::By([LayerName::Root].into_iter().chain(second).collect());
-            }
-            Claim::MetadataStays => {
-                let reason = "of what is denied or protected in the root, mode, owner, times and attributes can be changed";
-                let (claim, layer) = (claim.clone(), LayerName::Root);
-                return Kept::Not(Shortfall { claim, layer, reason: reason.to_owned() });
             }
             _ => {}
         }

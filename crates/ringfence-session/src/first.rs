@@ -9,7 +9,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use ringfence_sys::process;
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
@@ -97,13 +97,16 @@ impl First<'_> {
         if pty::block(&FORWARDED).is_err() {
             return 125;
         }
+        let pipes = self.open_pipes();
         // Nothing of the payload runs before the supervisor has written down that it does.
         if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
             return 125;
         }
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls | Shape::Root => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
+            Shape::Native(_) | Shape::Walls | Shape::Root(_) => {
+                self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd))
+            }
         };
         let payload = match process::fork_in_copy(|| report(&errors, program())) {
             Ok(pid) => pid,
@@ -111,12 +114,12 @@ impl First<'_> {
         };
         // Now only the payload holds it, until it becomes its program.
         drop(errors);
-        if matches!(self.shape, Shape::Root) && self.give_up_rights().is_err() {
+        if matches!(self.shape, Shape::Root(_)) && self.give_up_rights().is_err() {
             // Nobody watches with rights over what is watched. It fails where everything else would, too.
             let _ = descendants::end_all();
             return 125;
         }
-        let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref());
+        let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref(), &pipes);
         if number != 0 {
             // Whoever does not listen does not need to know.
             let _ = rustix::io::write(&signal, &[number]);
@@ -125,6 +128,20 @@ impl First<'_> {
             return 125;
         }
         code
+    }
+
+    /// Opens the pipes of a root that are to be filled. Whoever reads from one that could not be opened waits for ever, so
+    /// those that are missing are not made up for. Allocates nothing.
+    fn open_pipes(&self) -> [Option<OwnedFd>; MOST_PIPES] {
+        let mut open = [const { None }; MOST_PIPES];
+        if let Shape::Root(pipes) = self.shape {
+            // For both, so that it can be opened before anybody reads.
+            let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            for (place, path) in open.iter_mut().zip(pipes) {
+                *place = rustix::fs::open(path.as_c_str(), flags, Mode::empty()).ok();
+            }
+        }
+        open
     }
 
     fn take_streams(&self) -> Result<(), Failed> {
@@ -140,7 +157,7 @@ impl First<'_> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls | Shape::Root => None,
+            Shape::Walls | Shape::Root(_) => None,
         };
         let seat = match seat {
             Seat::None => None,
@@ -168,7 +185,7 @@ impl First<'_> {
                 // Without it nothing can be given later, which whoever asks is told.
                 let _ = LiveView::hand_out(alive, self.identity);
             }
-            Shape::Walls | Shape::Root => {
+            Shape::Walls | Shape::Root(_) => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
             }
@@ -176,7 +193,7 @@ impl First<'_> {
         }
         rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
-        if matches!(self.shape, Shape::Bwrap(_) | Shape::Root) {
+        if matches!(self.shape, Shape::Bwrap(_) | Shape::Root(_)) {
             // Bubblewrap mounts, or the payload changes its root, with the rights of whoever started us, and gives them up.
             return Ok(());
         }
@@ -229,14 +246,33 @@ fn is_closed(end: &OwnedFd) -> bool {
 /// Nobody else looks into it.
 const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
 
+/// A root has no more.
+const MOST_PIPES: usize = 2;
+
+/// Fills a pipe with random bytes until it takes no more. Allocates nothing.
+fn fill(pipe: &OwnedFd) {
+    let mut bytes = [0_u8; 256];
+    while rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_ok_and(|got| got == bytes.len())
+        && rustix::io::write(pipe, &bytes).is_ok()
+    {}
+}
+
 const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
 /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
 /// Returns its code, and the signal that ended it or 0. Allocates nothing.
-fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
+fn wait_for(
+    payload: Pid,
+    signals: &OwnedFd,
+    alive: &OwnedFd,
+    ways: Option<&OwnedFd>,
+    pipes: &[Option<OwnedFd>; MOST_PIPES],
+) -> (u8, u8) {
     // Asking for nothing makes an empty slot.
     let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
+    let [one, two] =
+        pipes.each_ref().map(|pipe| pipe.as_ref().map_or((signals, PollFlags::empty()), |pipe| (pipe, PollFlags::OUT)));
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -250,8 +286,13 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&Owne
                 Ok(None) | Err(_) => break,
             }
         }
-        let mut fds =
-            [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
+        let mut fds = [
+            PollFd::new(signals, PollFlags::IN),
+            PollFd::new(alive, PollFlags::IN),
+            PollFd::new(ways, wanted),
+            PollFd::new(one.0, one.1),
+            PollFd::new(two.0, two.1),
+        ];
         let _ = rustix::event::poll(&mut fds, None);
         if !fds[1].revents().is_empty() {
             return (125, 0);
@@ -259,6 +300,11 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&Owne
         if fds[2].revents().contains(PollFlags::IN) {
             // It fails when the supervisor has gone, which the other pipe tells.
             let _ = ways::answer(ways);
+        }
+        for (pipe, polled) in pipes.iter().zip(&fds[3..]) {
+            if let Some(pipe) = pipe.as_ref().filter(|_| polled.revents().contains(PollFlags::OUT)) {
+                fill(pipe);
+            }
         }
         while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
             if signal != Signal::CHILD {

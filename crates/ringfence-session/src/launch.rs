@@ -5,6 +5,7 @@
 //! there; it ends with the supervisor. Without namespaces it is the one that orphans fall to, and ends them itself. Bubblewrap
 //! has such a process of its own; ours then only passes signals on.
 
+use std::ffi::CString;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -126,8 +127,8 @@ pub(crate) enum Shape {
     Bwrap(Bubble),
     /// Of nothing but the payload's own walls.
     Walls,
-    /// Of a root directory and the payload's own walls.
-    Root,
+    /// Of a root directory and the payload's own walls. In it, these pipes are to be filled with random bytes.
+    Root(Vec<CString>),
 }
 
 impl Shape {
@@ -283,7 +284,7 @@ impl Prepared {
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
-            (Shape::Bwrap(_) | Shape::Walls | Shape::Root, _) => Namespaces::NONE,
+            (Shape::Bwrap(_) | Shape::Walls | Shape::Root(_), _) => Namespaces::NONE,
         };
         let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
         // It is read once there is nobody left to write.

@@ -5,14 +5,16 @@
 //! host is not in the root, and that is said.
 
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 
-use ringfence_plan::{LandlockPlan, LandlockRule, Plan, Rights, Withheld};
+use ringfence_plan::{Claim, Findings, LandlockPlan, LandlockRule, LayerName, Plan, Rights, Shortfall, Withheld};
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, Role, Surface};
 
+use crate::launch::Identity;
 use crate::remove::remove_tree;
 use crate::roots::{Kind, Root};
 use crate::walk::os_path;
@@ -51,6 +53,31 @@ impl Drop for MovedIn {
     }
 }
 
+/// What a root does not hold of what is in it.
+pub(crate) fn shortfalls(surface: &Surface, found: &Findings, identity: Identity) -> Vec<Shortfall> {
+    let short = |claim: Claim, reason: &str| Shortfall { claim, layer: LayerName::Root, reason: reason.to_owned() };
+    let mut shortfalls = Vec::new();
+    if !found.denied.is_empty() && surface.view() == View::Surface {
+        let reason = "names and sizes of what is denied in the root can be seen; nothing outside of it";
+        shortfalls.push(short(Claim::NothingElseIsSeen, reason));
+    }
+    let reason = match identity {
+        Identity::Caller { .. } => {
+            "the programs in the root belong to whoever works there, who can change their mode and times"
+        }
+        Identity::Other { .. } if found.denied.is_empty() && found.protected.is_empty() => return shortfalls,
+        Identity::Other { .. } => "of what is denied or protected in the root, mode, owner and times can be changed",
+    };
+    shortfalls.push(short(Claim::MetadataStays, reason));
+    shortfalls
+}
+
+/// The pipes of a root that are to be filled with random bytes, seen from outside.
+pub(crate) fn pipes(root: &Root) -> Vec<CString> {
+    let pipes = root.manifest().entries.iter().filter(|entry| entry.kind == Kind::Pipe);
+    pipes.filter_map(|entry| CString::new(root.within(&entry.path()?).as_bytes()).ok()).collect()
+}
+
 /// The domain in a root, before what is denied is taken out of it.
 pub(crate) fn rules(surface: &Surface, plan: &Plan, root: &Root, session: &AbsPath) -> (LandlockPlan, Vec<Withheld>) {
     let tree = root.tree();
@@ -68,6 +95,16 @@ pub(crate) fn rules(surface: &Surface, plan: &Plan, root: &Root, session: &AbsPa
             let (pattern, source) = (rule.pattern.to_string(), rule.source.to_string());
             withheld.push(Withheld { pattern, source, reason });
         }
+    }
+    for entry in root.manifest().substitutes() {
+        let reason = match entry.kind {
+            Kind::Pipe => "no device could be made in this root: a pipe stands in its place",
+            _ => {
+                "no device could be made in this root: an ordinary file stands in its place, and what is written can be read again"
+            }
+        };
+        let (pattern, source) = (entry.path.shown(), "root".to_owned());
+        withheld.push(Withheld { pattern, source, reason });
     }
     if surface.view() == View::Host {
         let (pattern, source) = ("/".to_owned(), "view = \"host\"".to_owned());
@@ -89,6 +126,7 @@ fn of_manifest(root: &Root) -> Vec<LandlockRule> {
         let Some(path) = entry.path() else { continue };
         match entry.kind {
             Kind::Device { .. } | Kind::Substitute => rules.push(LandlockRule { path, rights: Rights::Device }),
+            Kind::Pipe => rules.push(LandlockRule { path, rights: Rights::Read }),
             Kind::Link { .. } => {}
             Kind::Directory if leads_to_a_place.contains(&path) => {}
             Kind::Directory | Kind::File { .. } => {
@@ -99,7 +137,7 @@ fn of_manifest(root: &Root) -> Vec<LandlockRule> {
         }
     }
     rules.extend(given.into_iter().map(|path| LandlockRule { path, rights: Rights::Read }));
-    let temporary = places.into_iter().filter(|place| crate::roots::is_temporary(place));
+    let temporary = places.into_iter().filter(crate::roots::is_temporary);
     rules.extend(temporary.map(|path| LandlockRule { path, rights: Rights::All }));
     rules
 }

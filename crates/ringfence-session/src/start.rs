@@ -284,6 +284,10 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
+    if root.is_some() {
+        let more = rooted::shortfalls(surface, &walked.findings, identity);
+        walked.shortfalls.extend(more);
+    }
     let (mut guards, more) = match rung {
         Rung::Bwrap => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly | Rung::Chroot => (walked.findings.clone(), Vec::new()),
@@ -369,7 +373,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
-        Rung::Chroot => Shape::Root,
+        Rung::Chroot => Shape::Root(root.map(rooted::pipes).unwrap_or_default()),
     };
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
@@ -396,7 +400,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
 fn grants(shape: &Shape) -> Grants {
     match shape {
         Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
-        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Root => Grants::None,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) => Grants::None,
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use ringfence_surface::AbsPath;
 
-use super::make::hash;
+use super::make::{PIPE_MODE, hash};
 use super::manifest::{Entry, Kind, Manifest};
 use super::within;
 use crate::walk::os_path;
@@ -102,6 +102,7 @@ fn differs<'n>(
                 None
             }
         }
+        Kind::Pipe => (!kind.is_fifo() || !is_mode(PIPE_MODE)).then_some("is no pipe of ours"),
         Kind::Link { target } => {
             let says = fs::read_link(os_path(place)).ok();
             let says = says.map(|says| says.as_os_str().as_bytes().to_vec());

@@ -10,7 +10,9 @@ use super::classes::Class;
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
     /// A name that is none.
-    #[error("`{name}` is no name for a root: letters, digits, `.`, `_` and `-`, at most 64, the first a letter or a digit")]
+    #[error(
+        "`{name}` is no name for a root: letters, digits, `.`, `_` and `-`, at most 64, the first a letter or a digit"
+    )]
     Name {
         /// As asked.
         name: String,
@@ -89,9 +91,9 @@ impl RootError {
             Self::NotFound { .. } => Some("`ringfence root list` shows them, `ringfence root create` makes one".into()),
             Self::InUse { .. } => Some("`ringfence ps` shows the sessions that run".into()),
             Self::Work { .. } => Some("move it elsewhere first, or add `--force` to remove it too".into()),
-            Self::Changed { name, .. } => {
-                Some(format!("make it anew: `ringfence root remove {name}`, then `ringfence root create {name} --with ..`"))
-            }
+            Self::Changed { name, .. } => Some(format!(
+                "make it anew: `ringfence root remove {name}`, then `ringfence root create {name} --with ..`"
+            )),
             _ => None,
         }
     }

@@ -140,15 +140,27 @@ fn device(place: &AbsPath, major: u32, minor: u32) -> io::Result<Option<Kind>> {
         Err(Errno::PERM | Errno::ACCESS | Errno::NOSYS) => {}
         Err(errno) => return Err(errno.into()),
     }
-    if (major, minor) != NULL {
-        return Ok(None);
+    match (major, minor) {
+        NULL => {
+            create(place, 0o666)?.set_permissions(Permissions::from_mode(0o666))?;
+            Ok(Some(Kind::Substitute))
+        }
+        RANDOM | URANDOM => {
+            let mode = Mode::from_raw_mode(PIPE_MODE);
+            rustix::fs::mknodat(rustix::fs::CWD, place.as_bytes(), FileType::Fifo, mode, 0)?;
+            fs::set_permissions(os_path(place), Permissions::from_mode(PIPE_MODE))?;
+            Ok(Some(Kind::Pipe))
+        }
+        _ => Ok(None),
     }
-    create(place, 0o666)?.set_permissions(Permissions::from_mode(0o666))?;
-    Ok(Some(Kind::Substitute))
 }
 
-/// `/dev/null`.
 const NULL: (u32, u32) = (1, 3);
+const RANDOM: (u32, u32) = (1, 8);
+const URANDOM: (u32, u32) = (1, 9);
+
+/// Whoever fills it is its owner.
+pub(crate) const PIPE_MODE: u32 = 0o644;
 
 /// Empties what stands in the place of `/dev/null`.
 pub(crate) fn empty_substitute(tree: &Path) {

@@ -73,6 +73,8 @@ pub enum Kind {
     },
     /// An ordinary file in the place of a device that could not be made. What is written to it can be read again.
     Substitute,
+    /// A pipe in the place of a device that could not be made. Whoever watches a session fills it with random bytes.
+    Pipe,
 }
 
 /// Something that is not in it.
@@ -109,17 +111,19 @@ impl Manifest {
         self.places.iter().filter_map(Bytes::path)
     }
 
-    /// Whether a device could not be made.
-    #[must_use]
-    pub fn has_substitutes(&self) -> bool {
-        self.entries.iter().any(|entry| entry.kind == Kind::Substitute)
+    /// What stands in the place of devices that could not be made.
+    pub fn substitutes(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::Substitute | Kind::Pipe))
     }
 
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let text = fs::read(path)?;
         let found: serde_json::Value = serde_json::from_slice(&text)?;
         if found["schema"] != SCHEMA {
-            return Err(io::Error::other(format!("it has schema {}, and this version reads {SCHEMA}", found["schema"])));
+            return Err(io::Error::other(format!(
+                "it has schema {}, and this version reads {SCHEMA}",
+                found["schema"]
+            )));
         }
         Ok(serde_json::from_value(found)?)
     }

@@ -127,9 +127,9 @@ fn notes(root: &Root) -> Vec<String> {
         let shown: Vec<&str> = absent.into_iter().take(FEW).collect();
         lines.push(format!("ringfence: left out: {}{more} (`ringfence root show` says why)", shown.join(", ")));
     }
-    if manifest.has_substitutes() {
-        let why = "an ordinary user makes no devices";
-        lines.push(format!("ringfence: /dev/null is an ordinary file in this root: {why}; others are not there"));
+    if manifest.substitutes().next().is_some() {
+        let why = "no devices can be made here, which takes root or CAP_MKNOD";
+        lines.push(format!("ringfence: {why}: /dev/null is an ordinary file, and random bytes come from a pipe"));
     }
     lines
 }
@@ -180,7 +180,10 @@ fn show(roots: &Roots, name: &str, json: bool) -> Result<ExitCode, Failure> {
     }
     text.push_str(&format!("  holds  {} files, {} MiB\n", row.files, row.bytes >> 20));
     let devices = root.manifest().entries.iter().filter(|entry| matches!(entry.kind, Kind::Device { .. })).count();
-    text.push_str(&format!("  devices {devices}{}\n", if devices == 0 { " (/dev/null is an ordinary file)" } else { "" }));
+    text.push_str(&format!(
+        "  devices {devices}{}\n",
+        if devices == 0 { " (/dev/null is an ordinary file, random bytes come from a pipe)" } else { "" }
+    ));
     for left in &root.manifest().left_out {
         text.push_str(&format!("  without {}: {}\n", left.what, left.why));
     }

@@ -71,10 +71,13 @@ static GUARDED: &[Row] = &[python(READABLE, "", "", Sign::Secret)
 fn what_each_fence_does_not_carry() {
     every_fence(|backend, who| {
         let with_a_view = ["denied-later", "protected-later", "replaced", "sockets-later"];
-        let without = ["denied-later", "deny", "metadata", "protect", "protected-later", "second-wall", "seen"];
+        let without =
+            ["denied-later", "deny", "metadata", "others", "protect", "protected-later", "second-wall", "seen"];
+        let rooted = ["denied-later", "metadata", "others", "protect", "protected-later", "seen"];
         let expected: &[&str] = match backend {
             Backend::Native | Backend::Bwrap => &with_a_view,
             Backend::Landlock => &without,
+            Backend::Chroot => &rooted,
         };
         let ground = Ground::new(GUARDED);
         let seen = output(&ground, &fence(&ground, backend, who), &["true"]);

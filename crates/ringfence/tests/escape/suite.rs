@@ -30,17 +30,28 @@ pub(crate) enum Backend {
     Native,
     Bwrap,
     Landlock,
+    Chroot,
 }
 
 impl Backend {
-    pub(crate) const ALL: [Self; 3] = [Self::Native, Self::Bwrap, Self::Landlock];
+    pub(crate) const ALL: [Self; 4] = [Self::Native, Self::Bwrap, Self::Landlock, Self::Chroot];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::Landlock => "landlock",
+            Self::Chroot => "chroot",
         }
+    }
+
+    /// Can it be tried here? Another root directory takes a right that only root can hand on.
+    pub(crate) fn can_be_tried(self) -> bool {
+        let can = self != Self::Chroot || is_root();
+        if !can {
+            report_skip("the chroot fence: the tests do not run as root");
+        }
+        can
     }
 }
 
@@ -66,6 +77,11 @@ macro_rules! tests {
         #[test]
         fn landlock() {
             $topic.in_a_fence(crate::suite::Backend::Landlock);
+        }
+
+        #[test]
+        fn chroot() {
+            $topic.in_a_fence(crate::suite::Backend::Chroot);
         }
     };
 }
@@ -102,7 +118,7 @@ impl Topic {
     /// Each attack succeeds exactly if the receipt says that the claim is not held.
     pub(crate) fn in_a_fence(&self, backend: Backend) {
         let mut wrong = Vec::new();
-        for who in Who::everybody() {
+        for who in Who::everybody().iter().filter(|_| backend.can_be_tried()) {
             let ground = Ground::new(self.rows);
             let numbers = ground.numbers();
             if numbers.len() < self.rows.len() {
@@ -116,8 +132,13 @@ impl Topic {
             assert_eq!(receipt.json["backend"], backend.word());
             for number in numbers {
                 let (row, told) = (&self.rows[number], &run.told[&number]);
+                let is_out_of_the_root = backend == Backend::Chroot && row.is_outside();
+                // A root holds few programs.
+                let is_not_there = backend == Backend::Chroot && told.code == 127;
                 let problem = match (receipt.holds_all(&ground, number, row), ground.succeeded(number, told)) {
-                    _ if told.broken => "the attack is broken",
+                    _ if told.broken && !is_not_there => "the attack is broken",
+                    (Some(_), true) if is_out_of_the_root => "ESCAPED from the root",
+                    (Some(_), false) if is_out_of_the_root => continue,
                     (None, _) => "the receipt says nothing of it",
                     (Some(true), true) => "ESCAPED, and the receipt says that it holds",
                     (Some(false), false) if row.short == Short::Succeeds => {
@@ -142,7 +163,8 @@ impl Topic {
             let text = format!("{opened}\nos.execv(sys.argv[2], sys.argv[2:])\n");
             let opener = ["/usr/bin/python3", "-I", "-c", &text, &orders].map(str::to_owned);
             // The user that a wrapper becomes has these open, so the wrapper comes first.
-            let at = if command.first().is_some_and(|word| word == SETPRIV) { setpriv().len() } else { 0 };
+            let is_wrapped = command.first().is_some_and(|word| word == SETPRIV);
+            let at = if is_wrapped { command.iter().position(|word| word == "--").unwrap() + 1 } else { 0 };
             command.splice(at..at, opener);
         }
         let driver = ["/usr/bin/python3", "-I", "-c", include_str!("driver.py")].map(str::to_owned);
@@ -168,6 +190,17 @@ pub(crate) fn setpriv() -> Vec<String> {
     }
 }
 
+/// Who starts a fence of this kind: for a root, somebody with one right more, and no other.
+pub(crate) fn starter(backend: Backend, who: Who) -> Vec<String> {
+    let only = "-all,+sys_chroot";
+    let mut words = if who == Who::Root { Vec::new() } else { setpriv() };
+    if backend == Backend::Chroot && !words.is_empty() {
+        let rights = ["--inh-caps", only, "--ambient-caps", only, "--bounding-set", only].map(str::to_owned);
+        words.splice(1..1, rights);
+    }
+    words
+}
+
 /// What comes before a command that is run without a fence.
 fn without(control: Control) -> Vec<String> {
     let unshare = [UNSHARE, "--user", "--map-root-user", "--mount", "--net", "--ipc", "--uts", "--pid", "--fork"];
@@ -188,10 +221,14 @@ pub(crate) fn fence(ground: &Ground, backend: Backend, who: Who) -> Vec<String> 
 /// The same, with these flags.
 pub(crate) fn fence_with(ground: &Ground, backend: Backend, who: Who, policy: &[&str]) -> Vec<String> {
     let binary = ground.world.binary().to_str().unwrap();
-    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], policy, &["--"]].concat();
-    let words = words.into_iter().map(str::to_owned);
-    let user = if who == Who::Root { Vec::new() } else { setpriv() };
-    user.into_iter().chain(words).collect()
+    let root: &[&str] = if backend == Backend::Chroot {
+        ground.enter_root(who);
+        &["--root", "r"]
+    } else {
+        &[]
+    };
+    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], root, policy, &["--"]].concat();
+    starter(backend, who).into_iter().chain(words.into_iter().map(str::to_owned)).collect()
 }
 
 /// How a batch ended.
@@ -356,7 +393,7 @@ pub(crate) fn output(ground: &Ground, command: &[String], more: &[&str]) -> Outp
 
 /// Runs a test for every way to build a fence, started by everybody.
 pub(crate) fn every_fence(test: impl Fn(Backend, Who)) {
-    for backend in Backend::ALL {
+    for backend in Backend::ALL.into_iter().filter(|backend| backend.can_be_tried()) {
         Who::everybody().iter().for_each(|who| test(backend, *who));
     }
 }

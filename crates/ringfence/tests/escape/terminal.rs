@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::ground::{Ground, Who, is_root};
 use super::row::Row;
-use super::suite::{every_fence, fence, setpriv};
+use super::suite::{Backend, every_fence, fence, setpriv, starter};
 
 static NO_ROWS: &[Row] = &[];
 
@@ -100,7 +100,10 @@ fn a16_nothing_is_typed() {
     every_fence(|backend, who| {
         let ground = Ground::new(NO_ROWS);
         // The terminal belongs to whoever starts the session.
-        let user = if who == Who::Root { Vec::new() } else { setpriv() };
+        let user = starter(backend, who);
+        if backend == Backend::Chroot {
+            ground.enter_root(who);
+        }
         let shown = play(&ground, &user, &fence(&ground, backend, Who::Root), &typing(WAYS));
         assert!(shown.contains("receipt kept as"), "{shown}");
         assert!(shown.contains("and left b\\'\\'"), "[{}, {who:?}] {shown}", backend.word());
