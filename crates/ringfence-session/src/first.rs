@@ -9,7 +9,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use ringfence_sys::process;
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
@@ -18,6 +18,7 @@ use crate::descendants;
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
+use crate::stand_ins::StandIns;
 use crate::steps::{
     CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, STANDARD, TERMINAL, WAYS, failed, report,
 };
@@ -97,7 +98,10 @@ impl First<'_> {
         if pty::block(&FORWARDED).is_err() {
             return 125;
         }
-        let pipes = self.open_pipes();
+        let stand_ins = match self.shape {
+            Shape::Root(places) => StandIns::open(places),
+            Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => StandIns::NONE,
+        };
         // Nothing of the payload runs before the supervisor has written down that it does.
         if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
             return 125;
@@ -119,7 +123,7 @@ impl First<'_> {
             let _ = descendants::end_all();
             return 125;
         }
-        let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref(), &pipes);
+        let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref(), &stand_ins);
         if number != 0 {
             // Whoever does not listen does not need to know.
             let _ = rustix::io::write(&signal, &[number]);
@@ -128,20 +132,6 @@ impl First<'_> {
             return 125;
         }
         code
-    }
-
-    /// Opens the pipes of a root that are to be filled. Whoever reads from one that could not be opened waits for ever, so
-    /// those that are missing are not made up for. Allocates nothing.
-    fn open_pipes(&self) -> [Option<OwnedFd>; MOST_PIPES] {
-        let mut open = [const { None }; MOST_PIPES];
-        if let Shape::Root(pipes) = self.shape {
-            // For both, so that it can be opened before anybody reads.
-            let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            for (place, path) in open.iter_mut().zip(pipes) {
-                *place = rustix::fs::open(path.as_c_str(), flags, Mode::empty()).ok();
-            }
-        }
-        open
     }
 
     fn take_streams(&self) -> Result<(), Failed> {
@@ -246,17 +236,6 @@ fn is_closed(end: &OwnedFd) -> bool {
 /// Nobody else looks into it.
 const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
 
-/// A root has no more.
-const MOST_PIPES: usize = 2;
-
-/// Fills a pipe with random bytes until it takes no more. Allocates nothing.
-fn fill(pipe: &OwnedFd) {
-    let mut bytes = [0_u8; 256];
-    while rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_ok_and(|got| got == bytes.len())
-        && rustix::io::write(pipe, &bytes).is_ok()
-    {}
-}
-
 const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
@@ -267,12 +246,11 @@ fn wait_for(
     signals: &OwnedFd,
     alive: &OwnedFd,
     ways: Option<&OwnedFd>,
-    pipes: &[Option<OwnedFd>; MOST_PIPES],
+    stand_ins: &StandIns,
 ) -> (u8, u8) {
     // Asking for nothing makes an empty slot.
     let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
-    let [one, two] =
-        pipes.each_ref().map(|pipe| pipe.as_ref().map_or((signals, PollFlags::empty()), |pipe| (pipe, PollFlags::OUT)));
+    let [one, two, three] = stand_ins.wanted(signals);
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -292,6 +270,7 @@ fn wait_for(
             PollFd::new(ways, wanted),
             PollFd::new(one.0, one.1),
             PollFd::new(two.0, two.1),
+            PollFd::new(three.0, three.1),
         ];
         let _ = rustix::event::poll(&mut fds, None);
         if !fds[1].revents().is_empty() {
@@ -301,11 +280,7 @@ fn wait_for(
             // It fails when the supervisor has gone, which the other pipe tells.
             let _ = ways::answer(ways);
         }
-        for (pipe, polled) in pipes.iter().zip(&fds[3..]) {
-            if let Some(pipe) = pipe.as_ref().filter(|_| polled.revents().contains(PollFlags::OUT)) {
-                fill(pipe);
-            }
-        }
+        stand_ins.serve([fds[3].revents(), fds[4].revents(), fds[5].revents()]);
         while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
             if signal != Signal::CHILD {
                 // The payload leads a group of its own; what has ended needs no signal.

@@ -5,7 +5,6 @@
 //! there; it ends with the supervisor. Without namespaces it is the one that orphans fall to, and ends them itself. Bubblewrap
 //! has such a process of its own; ours then only passes signals on.
 
-use std::ffi::CString;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -27,6 +26,7 @@ use crate::cgroup::Group;
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
+use crate::stand_ins;
 use crate::steps::{ARRIVED, CHROOT, EXEC, LANDLOCK, next_report, words};
 use crate::terminal::{
     self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
@@ -127,8 +127,8 @@ pub(crate) enum Shape {
     Bwrap(Bubble),
     /// Of nothing but the payload's own walls.
     Walls,
-    /// Of a root directory and the payload's own walls. In it, these pipes are to be filled with random bytes.
-    Root(Vec<CString>),
+    /// Of a root directory and the payload's own walls.
+    Root(stand_ins::Places),
 }
 
 impl Shape {

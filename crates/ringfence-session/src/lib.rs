@@ -45,6 +45,7 @@ pub mod roots;
 mod script;
 mod secrets;
 mod seed;
+mod stand_ins;
 mod standard;
 pub mod start;
 mod steps;

@@ -8,15 +8,20 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 
 use ringfence_plan::{Claim, Findings, LandlockPlan, LandlockRule, LayerName, Plan, Rights, Shortfall, Withheld};
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, Role, Surface};
 
+use rustix::fs::{AtFlags, Gid, Uid};
+
 use crate::launch::Identity;
+use crate::place::{open_place, open_root, relative};
 use crate::remove::remove_tree;
 use crate::roots::{Kind, Root};
+use crate::stand_ins::Places;
 use crate::walk::os_path;
 
 /// What a session has of its own, that its command sees.
@@ -72,10 +77,32 @@ pub(crate) fn shortfalls(surface: &Surface, found: &Findings, identity: Identity
     shortfalls
 }
 
-/// The pipes of a root that are to be filled with random bytes, seen from outside.
-pub(crate) fn pipes(root: &Root) -> Vec<CString> {
-    let pipes = root.manifest().entries.iter().filter(|entry| entry.kind == Kind::Pipe);
-    pipes.filter_map(|entry| CString::new(root.within(&entry.path()?).as_bytes()).ok()).collect()
+/// Gives the directories above a project's caches to whoever works: no mount shows them what lies in them.
+pub(crate) fn open_caches(root: &Root, identity: Identity) -> io::Result<()> {
+    let Identity::Other { uid, gid } = identity else { return Ok(()) };
+    let (top, own) = (open_root()?, (Uid::from_raw(uid), Gid::from_raw(gid)));
+    let mut ahead = vec![root.cache()];
+    // A cache lies four below: ours, of projects, which project, and its own name.
+    for _ in 0..4 {
+        for dir in std::mem::take(&mut ahead) {
+            // A link that somebody planted is not followed.
+            let place = open_place(&top, &relative(&dir))?;
+            rustix::fs::chownat(&place, c"", Some(own.0), Some(own.1), AtFlags::EMPTY_PATH)?;
+            let below = fs::read_dir(os_path(&dir))?.flatten();
+            let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            ahead.extend(below.map(|entry| dir.child(entry.file_name().as_bytes())));
+        }
+    }
+    Ok(())
+}
+
+/// What stands in the place of devices, seen from outside.
+pub(crate) fn stand_ins(root: &Root) -> Places {
+    let of_kind = |kind: Kind| {
+        let those = root.manifest().entries.iter().filter(move |entry| entry.kind == kind);
+        those.filter_map(|entry| CString::new(root.within(&entry.path()?).as_bytes()).ok())
+    };
+    Places { pipes: of_kind(Kind::Pipe).collect(), null: of_kind(Kind::Substitute).next() }
 }
 
 /// The domain in a root, before what is denied is taken out of it.
@@ -91,7 +118,8 @@ pub(crate) fn rules(surface: &Surface, plan: &Plan, root: &Root, session: &AbsPa
             rule.effect,
             Effect::Write(role) | Effect::Read(role) if !matches!(role, Role::System | Role::Private | Role::Scratch)
         );
-        if is_named && rule.pattern.as_path().is_none_or(|path| !is_inside(path)) {
+        let is_elsewhere = |path: &AbsPath| !is_inside(path) && os_path(path).exists();
+        if is_named && rule.pattern.as_path().is_none_or(is_elsewhere) {
             let (pattern, source) = (rule.pattern.to_string(), rule.source.to_string());
             withheld.push(Withheld { pattern, source, reason });
         }
@@ -100,7 +128,7 @@ pub(crate) fn rules(surface: &Surface, plan: &Plan, root: &Root, session: &AbsPa
         let reason = match entry.kind {
             Kind::Pipe => "no device could be made in this root: a pipe stands in its place",
             _ => {
-                "no device could be made in this root: an ordinary file stands in its place, and what is written can be read again"
+                "no device could be made in this root: a file stands in its place, and what is written can be read for a moment"
             }
         };
         let (pattern, source) = (entry.path.shown(), "root".to_owned());

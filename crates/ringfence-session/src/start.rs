@@ -249,6 +249,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let stdio = if rung.has_view() { stdio } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
+    if let Some(root) = root {
+        rooted::open_caches(root, identity).map_err(|source| PrepareError::MoveIn { source })?;
+    }
     let program = give(order)?;
     match order.occasion {
         // While the view is made there is time for it: see `record`.
@@ -373,7 +376,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
-        Rung::Chroot => Shape::Root(root.map(rooted::pipes).unwrap_or_default()),
+        Rung::Chroot => Shape::Root(rooted::stand_ins(root.ok_or(PrepareError::NoRoot)?)),
     };
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;

@@ -81,6 +81,7 @@ const SMALL: &[&str] = &[
     "false",
     "fgrep",
     "find",
+    "flock",
     "fold",
     "getent",
     "grep",
@@ -245,8 +246,12 @@ pub(crate) fn devices(into: &mut Collector) {
 }
 
 fn certificates(into: &mut Collector) {
-    for path in ["etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/openssl.cnf"] {
+    for path in ["etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/openssl.cnf"] {
         into.file(&at(path));
+    }
+    // Each certificate by its hash, as OpenSSL looks for them, and where it does.
+    for dir in ["etc/ssl/certs", "usr/lib/ssl"] {
+        into.tree(&at(dir), Scripts::Read, &|path| path.file_name() != Some(b"private"));
     }
 }
 
@@ -296,6 +301,8 @@ fn python(into: &mut Collector) -> Result<(), RootError> {
         // What the system's packages put beside it is not the language's own.
         into.tree(&prefix.join(lib).child(name), Scripts::Read, &without);
     }
+    // What new environments are made from.
+    into.tree(&at("usr/share/python-wheels"), Scripts::Read, &|_| true);
     certificates(into);
     Ok(())
 }
