@@ -15,6 +15,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
 use crate::descendants;
+use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
@@ -251,6 +252,7 @@ fn wait_for(
     // Asking for nothing makes an empty slot.
     let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
     let [one, two, three] = stand_ins.wanted(signals);
+    let mut hold = Hold::new();
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -272,10 +274,11 @@ fn wait_for(
             PollFd::new(two.0, two.1),
             PollFd::new(three.0, three.1),
         ];
-        let _ = rustix::event::poll(&mut fds, None);
-        if !fds[1].revents().is_empty() {
+        let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
+        if !fds[1].revents().is_empty() && hold.hear(alive) == Word::End {
             return (125, 0);
         }
+        hold.again();
         if fds[2].revents().contains(PollFlags::IN) {
             // It fails when the supervisor has gone, which the other pipe tells.
             let _ = ways::answer(ways);
@@ -285,8 +288,10 @@ fn wait_for(
             if signal != Signal::CHILD {
                 // The payload leads a group of its own; what has ended needs no signal.
                 let _ = rustix::process::kill_process_group(payload, signal);
-                // One that is stopped would not hear of it.
-                let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
+                if !hold.is_held() {
+                    let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                }
             }
         }
     }

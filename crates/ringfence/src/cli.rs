@@ -13,7 +13,9 @@ pub(crate) use roots::RootCommand;
 pub(crate) use roots::{ClassArg, RootArgs};
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
-pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
+pub(crate) use sessions::{
+    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs, ViolationsArgs,
+};
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
@@ -58,12 +60,18 @@ pub(crate) enum Command {
     ///
     /// Its command is asked to end, and after two seconds it is ended with everything it has started.
     Stop(OneArgs),
+    /// Stop everything in a session until it is resumed
+    Pause(OneArgs),
+    /// Let a paused session go on
+    Resume(OneArgs),
+    Violations(ViolationsArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
     Root(RootArgs),
+    Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -71,6 +79,8 @@ pub(crate) enum Command {
     Hook(HookArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
+    #[command(hide = true)]
+    Called(CalledArgs),
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
@@ -133,9 +143,15 @@ pub(crate) struct RunArgs {
     /// In tier production: start although this claim does not hold, by its name in the receipt
     #[arg(long = "allow-shortfall", value_name = "CLAIM")]
     pub(crate) allow_shortfall: Vec<String>,
+    /// Let the command ask for further commands in fences of their own that are tighter: $RINGFENCE_CALLS inside is the token
+    #[arg(long)]
+    pub(crate) calls: bool,
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
+    /// When it has ended, write what was denied in it to this file, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
@@ -151,7 +167,9 @@ impl RunArgs {
             root: None,
             user: None,
             allow_shortfall: Vec::new(),
+            calls: false,
             receipt: false,
+            report: None,
             command: command.to_vec(),
         }
     }
@@ -452,6 +470,16 @@ pub(crate) struct JailExecArgs {
     /// `-- ANCHOR GLOB... -- CMD ARGS...`, taken as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<OsString>,
+}
+
+/// Make the call that a supervisor was asked for; the order comes by the standard input, with the streams
+#[derive(Debug, Args)]
+pub(crate) struct CalledArgs {
+    /// It was asked for inside the session
+    #[arg(long)]
+    pub(crate) inside: bool,
+    /// The session
+    pub(crate) session: String,
 }
 
 /// Become the command that two inherited descriptors describe

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -20,8 +21,20 @@ pub const VERSION: u32 = 1;
 pub(crate) const SOCKET: &str = "control";
 /// A file beside it. Landlock alone does not keep a command from the sockets of its own user, and does keep it from this.
 pub(crate) const TOKEN: &str = "token";
+/// The socket by which calls are asked for inside, among what is given to a session that was started so.
+pub const CALLS_SOCKET: &str = "calls";
+/// The variable inside that has its token. A call does not have it, and cannot read it of others: it would be a way back from
+/// its own fence to the session's.
+pub const CALLS_VARIABLE: &str = "RINGFENCE_CALLS";
 /// A longer line is nothing of ours.
 pub(super) const MOST_LINE: usize = 1 << 20;
+
+/// Something that only those know who can read what ringfence keeps.
+pub(super) fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
+    io::Write::write_all(&mut file, token.as_bytes())
+}
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +56,10 @@ pub enum Verb {
     Status {},
     /// The end of the session.
     Stop {},
+    /// Everything in the session stops.
+    Pause {},
+    /// It goes on.
+    Resume {},
     /// Everything that happens from now on.
     Subscribe {},
     /// A place to read.
@@ -64,6 +81,11 @@ pub enum Verb {
         /// Its name.
         mode: String,
     },
+    /// A command within the session, in a fence of its own that is tighter.
+    Exec {
+        /// Which, and how much tighter.
+        order: Box<CallOrder>,
+    },
     /// The end of a grant.
     Revoke {
         /// Of which place.
@@ -81,6 +103,124 @@ pub struct Masked {
     pub directory: bool,
 }
 
+/// A command within a session. Whatever is named narrows what it may do; what the session does not have is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallOrder {
+    /// The command and its arguments.
+    pub command: Vec<Bytes>,
+    /// Write only here, of what the session may write.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub write: Vec<String>,
+    /// Write nothing but temporary files.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Read only this and what programs need.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub read: Vec<String>,
+    /// Patterns that are denied besides.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub deny: Vec<String>,
+    /// Patterns that are protected besides.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub protect: Vec<String>,
+    /// Reach nothing.
+    #[serde(default)]
+    pub no_network: bool,
+    /// Reach only these hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub hosts: Vec<String>,
+    /// Reach only these ports of the host's loopback.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub host_ports: Vec<u16>,
+    /// Reach only these unix sockets.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub sockets: Vec<Bytes>,
+    /// Pass these variables on, of those that the session has by name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub env: Vec<String>,
+    /// Start here; without it, where the session works.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub workdir: Option<Bytes>,
+    /// End it after so many milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_ms: Option<u64>,
+    /// At most this much memory, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory: Option<u64>,
+    /// At most this many processes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pids: Option<u32>,
+}
+
+impl CallOrder {
+    /// A command, as narrow as every call is, and no narrower.
+    #[must_use]
+    pub fn plain(command: &[&[u8]]) -> Self {
+        Self {
+            command: command.iter().map(|word| Bytes::new(word)).collect(),
+            write: Vec::new(),
+            read_only: false,
+            read: Vec::new(),
+            deny: Vec::new(),
+            protect: Vec::new(),
+            no_network: false,
+            hosts: Vec::new(),
+            host_ports: Vec::new(),
+            sockets: Vec::new(),
+            env: Vec::new(),
+            workdir: None,
+            timeout_ms: None,
+            memory: None,
+            pids: None,
+        }
+    }
+}
+
+/// What is said over the channel of a call, one JSON object to a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallReply {
+    /// [`VERSION`].
+    pub v: u32,
+    /// What is said.
+    pub answer: CallAnswer,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum CallAnswer {
+    /// The command runs.
+    Started {
+        /// What of its fence does not hold, beyond what the session has said of itself.
+        not_held: Vec<String>,
+    },
+    /// Nothing was started.
+    Refused {
+        /// The exit code that says the same: 125, or 126 and 127 as for a shell.
+        code: u8,
+        /// Why.
+        why: String,
+        /// What helps.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        hint: Option<String>,
+    },
+    /// It has ended.
+    Ended {
+        /// Its own code, or 128 and its signal.
+        code: u8,
+        /// The signal, if it was one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        signal: Option<u8>,
+        /// Whether its time was up.
+        out_of_time: bool,
+        /// Whether the session ended first.
+        session_over: bool,
+        /// What was stopped on its way out, and why.
+        stopped: Vec<String>,
+    },
+}
+
 /// An answer, or something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
@@ -96,14 +236,23 @@ pub struct Reply {
 pub enum Answer {
     /// It is done.
     Done,
+    /// A command is being started. Beside this line come four descriptors: its input to write, its output and its errors to
+    /// read, and a channel that says what comes of it. Whoever lets go of the channel ends it.
+    Spawned,
     /// How it is.
     Status {
         /// What the session is.
         session: Box<About>,
         /// What was given to it.
         grants: Vec<Given>,
-        /// How many kinds of things were stopped on its way out.
+        /// How many kinds of things were denied to it.
         stopped: usize,
+        /// How often something was denied to it.
+        #[serde(default)]
+        denied: u64,
+        /// Why it is paused, where it is.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        paused: Option<String>,
     },
     /// It was not done.
     Refused {
@@ -116,13 +265,16 @@ pub enum Answer {
     /// Something happened.
     Event {
         /// What.
-        happened: Event,
+        happened: Box<Event>,
     },
 }
 
 /// Something that was given to a running session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
+    /// Its number, which no other grant of the session has or will have.
+    #[serde(default)]
+    pub n: u64,
     /// Which place.
     pub path: Bytes,
     /// `read`.
@@ -150,11 +302,15 @@ impl Connection {
     /// # Errors
     /// When nobody listens there.
     pub fn open(dir: &AbsPath) -> io::Result<Self> {
+        let token = std::fs::read_to_string(os_path(&dir.join(TOKEN)))?;
+        Self::connect(dir, SOCKET, token)
+    }
+
+    fn connect(dir: &AbsPath, socket: &str, token: String) -> io::Result<Self> {
         // By a descriptor: the path may be longer than an address can be.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?;
-        let token = std::fs::read_to_string(os_path(&dir.join(TOKEN)))?;
-        let stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", place.as_raw_fd()))?;
+        let stream = UnixStream::connect(format!("/proc/self/fd/{}/{socket}", place.as_raw_fd()))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream: BufReader::new(stream), token })
@@ -165,10 +321,28 @@ impl Connection {
     /// # Errors
     /// When the supervisor does not answer, or not in a way that this version understands.
     pub fn ask(&mut self, verb: Verb) -> io::Result<Answer> {
+        self.send(verb)?;
+        self.hear()?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    pub(super) fn send(&mut self, verb: Verb) -> io::Result<()> {
         let mut line = serde_json::to_vec(&Request { v: VERSION, token: self.token.clone(), ask: verb })?;
         line.push(b'\n');
-        self.stream.get_mut().write_all(&line)?;
-        self.hear()?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        self.stream.get_mut().write_all(&line)
+    }
+
+    /// Without what was heard and not asked for.
+    pub(super) fn into_stream(self) -> UnixStream {
+        self.stream.into_inner()
+    }
+
+    /// Opens one from inside the session, to ask for calls: `given` is what the session was given, `token` what the variable
+    /// [`CALLS_VARIABLE`] says there.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub fn open_inside(given: &AbsPath, token: &str) -> io::Result<Self> {
+        Self::connect(given, CALLS_SOCKET, token.to_owned())
     }
 
     /// The next thing that is said; `None` at the end of the session.

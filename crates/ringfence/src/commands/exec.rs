@@ -1,11 +1,12 @@
 //! `ringfence exec`: one command within a session, in a fence of its own that is tighter.
 
+mod called;
 mod policy;
 
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
-use ringfence_plan::{Rung, Shortfall};
+use ringfence_plan::Rung;
 use ringfence_session::alive::Found;
 use ringfence_session::call::{CallError, Laid, Side, Within};
 use ringfence_session::capture::{Came, Terms, capture};
@@ -24,6 +25,8 @@ use crate::error::Failure;
 use crate::host::{Recorder, facts, mounts};
 use crate::out::{print_bytes, print_json, say, say_bytes};
 use crate::wire::executed::{WireExecuted, WireRefused};
+
+pub(crate) use called::run as called;
 
 /// How much of each stream is kept where nobody says.
 const KEPT: usize = 1 << 20;
@@ -148,12 +151,17 @@ fn failed(cause: CallError) -> Failure {
 
 /// Says what does not hold, and refuses where it must.
 fn accept(args: &ExecArgs, laid: &Laid) -> Result<(), Failure> {
-    let short: Vec<&Shortfall> = laid.short.iter().collect();
-    if laid.surface.tier() == Tier::Production && !short.is_empty() {
-        return Err(Failure::Shortfalls { short: receipt::grouped(short) });
-    }
+    refused_by_tier(laid)?;
     if !args.json {
-        receipt::grouped(short).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+        receipt::grouped(&laid.short).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+    }
+    Ok(())
+}
+
+/// In production everything must hold.
+fn refused_by_tier(laid: &Laid) -> Result<(), Failure> {
+    if laid.surface.tier() == Tier::Production && !laid.short.is_empty() {
+        return Err(Failure::Shortfalls { short: receipt::grouped(&laid.short) });
     }
     Ok(())
 }

@@ -23,6 +23,8 @@ mod root;
 mod run;
 mod schema;
 #[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
 mod sessions;
 #[cfg(target_os = "linux")]
 mod statusline;
@@ -36,7 +38,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, root, run, sessions, statusline};
+use elsewhere::{doctor, exec, root, run, serve, sessions, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -55,12 +57,16 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Show(args) => sessions::show(&args),
         Command::Logs(args) => sessions::logs(&args),
         Command::Stop(args) => sessions::stop(&args),
+        Command::Pause(args) => sessions::pause(&args),
+        Command::Resume(args) => sessions::resume(&args),
+        Command::Violations(args) => sessions::violations(&args),
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),
         Command::Revoke(args) => sessions::revoke(&args, managed),
         Command::Mode(args) => sessions::mode(&args),
         Command::Audit(args) => sessions::audit(&args, managed),
         Command::Root(args) => root::run(&args),
+        Command::Serve(args) => serve::run(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)
@@ -70,6 +76,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         // `main` has answered it; this is for whoever asks in another way.
         Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
+        Command::Called(args) => exec::called(&args),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
     }
 }

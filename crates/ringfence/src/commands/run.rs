@@ -1,5 +1,6 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,18 +8,20 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::{Control, Desk};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk};
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::roots::{Depth, Root};
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
-use ringfence_session::text::{Bytes, now_ms};
+use ringfence_session::text::{Bytes, new_token, now_ms};
+use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
 
 mod agent;
+mod report;
 mod sign_in;
 
 use super::receipt;
@@ -36,7 +39,10 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
         (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::RootAlone),
         (_, None) => None,
     };
-    let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()?, root };
+    let account = args.user.as_deref().map(user).transpose()?;
+    let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
+    let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
+    let ladder = Ladder { args, managed, account, calls, variables, root };
     ladder.climb().map(ExitCode::from)
 }
 
@@ -47,6 +53,9 @@ struct Ladder<'a> {
     account: Option<(u32, u32)>,
     /// What the fence is built of, where that is a root.
     root: Option<Root>,
+    /// What the command knows by which it may ask for further ones, and the variable that says so.
+    calls: Option<String>,
+    variables: Vec<(OsString, OsString)>,
 }
 
 /// Opens a root, and goes to its work where the caller is elsewhere.
@@ -128,18 +137,30 @@ impl Ladder<'_> {
             return self.start_unfenced(&here, &session, &state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
-        let ended = self.start(here, &session, &state, rung)?;
+        let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
+        let began = now_ms();
+        let (ended, denied) = self.start(here, &session, &state, rung)?;
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
-        if ended.stopped {
-            say("ringfence: ended by `ringfence stop`");
+        match &denied.ended_by {
+            Some(watch) => say(&format!("ringfence: ended by a watch: {}", Shown(watch.as_bytes()))),
+            None if ended.stopped => say("ringfence: ended by `ringfence stop`"),
+            None => {}
         }
-        stopped(&ended).iter().for_each(|line| say(line));
+        report::lines(&denied, session.name()).iter().for_each(|line| say(line));
+        if let Some(place) = report {
+            place.write(session.name(), began, &ended, &denied)?;
+        }
         Ok(ended.code)
     }
 
-    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
+    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<(Ended, Summary), Failure> {
+        if self.args.calls && !rung.has_view() {
+            say(
+                "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there",
+            );
+        }
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
@@ -169,17 +190,19 @@ impl Ladder<'_> {
             Identity::Caller { .. } => None,
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
+        let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
         let (ended, desk) = prepared.run_attended(|| {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
-            Desk::open(session, about, receipt, Control::Socket)
+            let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
+            Desk::open(session, about, receipt, control, watches)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
-        write_down(&ended, desk);
-        ended
+        let denied = write_down(&ended, desk);
+        Ok((ended?, denied))
     }
 
     /// What others may know of the session.
@@ -199,11 +222,15 @@ impl Ladder<'_> {
             agent: self.args.policy.agent.clone(),
             shortfalls: receipt::grouped(receipt.shortfalls()),
             grants: Grants::None,
+            watches: here.resolved.watches.iter().map(|watch| format!("{} ({})", watch.value, watch.source)).collect(),
         }
     }
 
     /// A session that governs itself: the environment and the client's own settings are all that is left.
     fn start_unfenced(&self, here: &Here, session: &Session, state: &AbsPath) -> Result<u8, Failure> {
+        if self.args.calls {
+            say("ringfence: no call can be asked for (`--calls`): there is no fence here");
+        }
         let (surface, rung) = (&here.resolved.surface, Rung::LandlockOnly);
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, here, session, rung)?;
@@ -217,7 +244,7 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None);
+        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None, Vec::new());
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
@@ -246,7 +273,7 @@ impl Ladder<'_> {
             mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
-            variables: &[],
+            variables: &self.variables,
             root: self.root.as_ref(),
         }
     }
@@ -270,17 +297,21 @@ impl Ladder<'_> {
     }
 }
 
-/// Writes down how a session ended.
-fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) {
+/// Writes down how a session ended, and returns what was denied in it.
+fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) -> Summary {
     match (ended, desk) {
         (Ok(ended), Some(desk)) => {
-            let stopped = ended.refusals.0.len() as u64 + ended.refusals.1;
-            if let Err(cause) = desk.ended(ended.code, stopped) {
+            let (denied, written) = desk.ended(ended.code);
+            if let Err(cause) = written {
                 say(&format!("ringfence: the end of the session could not be written down: {cause}"));
             }
+            denied
         }
-        (Err(failure), Some(desk)) => desk.failed(&failure.in_one_line()),
-        (_, None) => {}
+        (Err(failure), Some(desk)) => {
+            desk.failed(&failure.in_one_line());
+            Summary::nothing()
+        }
+        (_, None) => Summary::nothing(),
     }
 }
 
