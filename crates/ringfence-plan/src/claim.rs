@@ -156,6 +156,10 @@ pub enum LayerName {
     Cgroup,
     /// A root directory that holds nothing else.
     Root,
+    /// A profile of AppArmor's.
+    AppArmor,
+    /// A module of SELinux.
+    SeLinux,
 }
 
 impl LayerName {
@@ -170,6 +174,8 @@ impl LayerName {
             Self::Processes => "processes",
             Self::Cgroup => "cgroup",
             Self::Root => "root",
+            Self::AppArmor => "apparmor",
+            Self::SeLinux => "selinux",
         }
     }
 }

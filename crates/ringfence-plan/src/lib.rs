@@ -8,12 +8,15 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod apparmor;
 mod bwrap;
+mod chroot;
 mod claim;
 mod complement;
 mod env;
 mod guards;
 pub mod hook;
+mod host_profile;
 mod json;
 mod landlock;
 mod mounts;
@@ -21,23 +24,28 @@ mod preamble;
 mod receipt;
 mod rung;
 mod seccomp;
+mod selinux;
 
 use ringfence_surface::{HostFacts, Surface};
 
 pub use agent::{
     AgentFile, AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, agent, claude, codex, gemini,
 };
+pub use apparmor::{apparmor, namespaces_profile};
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
+pub use chroot::chroot;
 pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
 pub use env::env;
 pub use guards::{Findings, guarded};
+pub use host_profile::Profile;
 pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
 pub use seccomp::{ArgTest, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
+pub use selinux::selinux;
 
 /// What would be enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -330,6 +330,9 @@ pub(crate) struct RenderArgs {
     /// As for `run`
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeArg>,
+    /// With `chroot`: the root, as `ringfence root create` made it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) root: Option<String>,
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
@@ -350,6 +353,12 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+    /// A profile for AppArmor, with what is given and taken of files
+    Apparmor,
+    /// A module for SELinux, in CIL
+    Selinux,
+    /// The steps by which a command gets a root of its own
+    Chroot,
 }
 
 /// Print the session that this runs in as one line, for clients that show one

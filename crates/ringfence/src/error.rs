@@ -316,8 +316,7 @@ pub(crate) enum Failure {
         source: RootError,
     },
     /// `--backend chroot` without a root, or a root without it.
-    #[cfg(target_os = "linux")]
-    #[error("`--backend chroot` and `--root NAME` belong together")]
+    #[error("a root is named by `--root NAME`, with `run --backend chroot` or `render chroot`")]
     RootAlone,
     /// Calls from outside see the host's programs.
     #[cfg(target_os = "linux")]
@@ -375,7 +374,7 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
             #[cfg(target_os = "linux")]
-            Self::RootAlone | Self::Root { source: RootError::Name { .. } } => USAGE,
+            Self::Root { source: RootError::Name { .. } } => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -383,6 +382,7 @@ impl Failure {
             | Self::Host { .. }
             | Self::VariableName { .. }
             | Self::Unknown { .. }
+            | Self::RootAlone
             | Self::NoCommand { .. } => USAGE,
             _ => REFUSED,
         }
@@ -456,7 +456,6 @@ impl Failure {
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             #[cfg(target_os = "linux")]
             Self::Root { source } => return source.hint(),
-            #[cfg(target_os = "linux")]
             Self::RootAlone => "`ringfence root create NAME --with git,shell` makes a root".into(),
             #[cfg(target_os = "linux")]
             Self::CallInRoot => "start it as a session: `ringfence run --backend chroot --root NAME -- CMD`".into(),

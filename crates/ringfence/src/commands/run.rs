@@ -59,7 +59,7 @@ struct Ladder<'a> {
 }
 
 /// Opens a root, and goes to its work where the caller is elsewhere.
-fn enter_work(name: &str) -> Result<Root, Failure> {
+pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
     let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source })?;
     root.check(Depth::Changed).map_err(|source| Failure::Root { source })?;
     let here = std::env::current_dir().ok();

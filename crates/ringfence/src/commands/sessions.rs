@@ -116,16 +116,22 @@ fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
 
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
-    let (mut killed, mut left) = (Vec::new(), Vec::new());
+    let (mut killed, mut left, mut roots) = (Vec::new(), Vec::new(), Vec::new());
     for state in states()? {
         let collected = store::gc(&state);
         killed.extend(collected.killed);
         left.extend(collected.left.iter().map(ToString::to_string));
     }
+    // Sessions first: what theirs is in a root goes when they are gone.
+    if let Ok(found) = super::root::here().map(|roots| roots.gc()) {
+        roots.extend(found.removed);
+        left.extend(found.left.iter().map(ToString::to_string));
+    }
     if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "collected": killed, "left": left }))?;
+        print_json(&serde_json::json!({ "schema": SCHEMA, "collected": killed, "roots": roots, "left": left }))?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
+        let lines = lines.chain(roots.iter().map(|name| format!("collected root {name}\n")));
         print(&lines.chain(left.iter().map(|path| format!("left {path}\n"))).collect::<String>())?;
     }
     Ok(ExitCode::from(u8::from(!left.is_empty())))
