@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{Anchor, GlobToken, Pattern, Segment, Surface};
+use ringfence_surface::{AbsPath, Anchor, GlobToken, Pattern, Segment, Surface};
 
 use crate::claim::LayerName;
 use crate::host_profile::{DEVICES, Grade, Places, Profile};
@@ -23,7 +23,20 @@ pub fn apparmor(surface: &Surface, name: &str) -> Profile {
     let mut lines: BTreeSet<(Grade, String)> = BTreeSet::new();
     // Names that are meant anywhere are by far the most, and the compiler is fastest with all of them at once.
     let mut anywhere: BTreeMap<Grade, BTreeSet<String>> = BTreeMap::new();
-    for (grade, rule) in std::mem::take(&mut places.rules) {
+    let rules = std::mem::take(&mut places.rules);
+    let writes: Vec<&AbsPath> = rules
+        .iter()
+        .filter(|(grade, _)| *grade == Grade::Write)
+        .filter_map(|(_, rule)| rule.pattern.as_path())
+        .collect();
+    let mut pinned: BTreeSet<String> = BTreeSet::new();
+    for (grade, rule) in rules {
+        if matches!(grade, Grade::Denied | Grade::Protected) {
+            pinned.extend(above(&rule.pattern, &writes).iter().filter_map(|dir| literal(dir.as_bytes()).ok()));
+            if names(&rule.pattern) > 1 {
+                places.unsaid(grade, rule, "a directory above it can be given another name meanwhile");
+            }
+        }
         let said = match (&rule.pattern.anchor, rule.pattern.rest.as_slice()) {
             (Anchor::Floating, [Segment::Name(name)] | [Segment::Any, Segment::Name(name)]) => {
                 literal(name).map(|name| {
@@ -87,6 +100,12 @@ pub fn apparmor(surface: &Surface, name: &str) -> Profile {
             let _ = writeln!(text, "  {before}\"{place}\" {rights},");
         }
     }
+    if !pinned.is_empty() {
+        text.push_str("\n  # A path is only a name: what is above something closed keeps its own.\n");
+    }
+    for dir in pinned {
+        let _ = writeln!(text, "  deny \"{dir}/\" wl,");
+    }
     text.push_str("}\n");
     Profile { text, shortfalls: places.shortfalls, withheld: places.withheld }
 }
@@ -103,6 +122,19 @@ pub fn namespaces_profile(program: &str) -> Option<String> {
              profile ringfence {program} flags=(unconfined) {{\n  userns,\n\n  include if exists <local/ringfence>\n}}\n"
         )
     })
+}
+
+/// The directories between what can be written and what is closed: whoever renames one has it under another path.
+fn above(pattern: &Pattern, writes: &[&AbsPath]) -> Vec<AbsPath> {
+    let Anchor::At(path) = &pattern.anchor else { return Vec::new() };
+    let skipped = usize::from(pattern.rest.is_empty());
+    let is_between = |dir: &AbsPath| writes.iter().any(|root| dir != *root && dir.is_within(root));
+    path.ancestors().skip(skipped).filter(is_between).collect()
+}
+
+/// How many names in a row are searched for.
+fn names(pattern: &Pattern) -> usize {
+    pattern.rest.iter().filter(|segment| **segment != Segment::Any).count()
 }
 
 /// A pattern in AppArmor's own words, to stand in quotes: what it matches, and everything below.

@@ -60,8 +60,13 @@ impl<'s> Places<'s> {
             }
         }
         let given: Vec<&Pattern> = places.rules.iter().map(|(_, rule)| &rule.pattern).collect();
-        let is_reached =
-            |pattern: &Pattern| surface.view() == View::Host || given.iter().any(|given| touch(pattern, given));
+        let writes = places.rules.iter().filter(|(grade, _)| *grade == Grade::Write);
+        let writes: Vec<&Pattern> = writes.map(|(_, rule)| &rule.pattern).collect();
+        let is_reached = |grade: Grade, pattern: &Pattern| match grade {
+            // What nobody may write needs no protection.
+            Grade::Protected => writes.iter().any(|given| touch(pattern, given)),
+            _ => surface.view() == View::Host || given.iter().any(|given| touch(pattern, given)),
+        };
         let mut taken = Vec::new();
         for rule in surface.rules() {
             let grade = match rule.effect {
@@ -75,10 +80,10 @@ impl<'s> Places<'s> {
                 _ => continue,
             };
             match rule.sense {
-                Sense::Exception if is_reached(&rule.pattern) => {
+                Sense::Exception if is_reached(grade, &rule.pattern) => {
                     places.withhold(rule, "a profile takes no exception from what it closes");
                 }
-                Sense::Rule if is_reached(&rule.pattern) => taken.push((grade, rule)),
+                Sense::Rule if is_reached(grade, &rule.pattern) => taken.push((grade, rule)),
                 _ => {}
             }
         }

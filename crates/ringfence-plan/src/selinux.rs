@@ -170,9 +170,10 @@ fn token(token: &GlobToken) -> Result<String, &'static str> {
     }
 }
 
-/// Bytes that mean themselves. A list of contexts is lines of words: what is no part of a word cannot be said.
+/// Bytes that mean themselves. A list of contexts is lines of words in ASCII: what is no part of a word cannot be said.
 fn literal(bytes: &[u8]) -> Result<String, &'static str> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "SELinux's own text is UTF-8, and this is not")?;
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.is_ascii());
+    let text = text.ok_or("a list of SELinux contexts is ASCII, and this is not")?;
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '"') {
         return Err("a list of SELinux contexts has no blanks and no quotes in its paths");
     }

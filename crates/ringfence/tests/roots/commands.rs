@@ -131,7 +131,7 @@ fn what_makes_no_sense_is_refused() {
         (&["run", "--backend", "chroot", "--root", "u", "--", "true"], 125, "there is no root `u`"),
         (&["run", "--backend", "chroot", "--root", "../t", "--", "true"], 2, "is no name for a root"),
         (&["root", "create", "t", "--with", "file"], 125, "there is a root `t` already"),
-        (&["root", "create", "x", "--with", "perl"], 2, "invalid value 'perl'"),
+        (&["root", "create", "x", "--with", "perl"], 2, "possible values: file, git, shell"),
         (&["root", "remove", "u"], 125, "there is no root `u`"),
         (&["run", "--backend", "chroot", "--root", "t", "--", "true"], 127, "not found inside the fence"),
     ] {

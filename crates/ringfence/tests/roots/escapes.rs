@@ -87,8 +87,8 @@ def root_again():
     os.setuid(0)
     return 'root'
 
-for way in (nested_chroot, up, by_descriptors, by_handle, mounts, namespaces, pivots, traces, reads_memory, signals,
-            takes_descriptors, abstract, devices, root_again):
+for way in (nested_chroot, up, by_descriptors, by_handle, mounts, namespaces, pivots, traces, reads_memory,
+            takes_descriptors, abstract, devices, root_again, signals):
     try:
         print('ESCAPED:', way.__name__, way(), flush=True)
     except OSError as refused:
@@ -211,7 +211,10 @@ fn m5_the_policy_holds_in_a_root() {
         let ground = Ground::new(who);
         let work = ground.create("t", "shell");
         ground.write(&work.join(".env"), "KEY=secret\n");
-        ground.write(&work.join("ringfence.toml"), "version = 1\n[files]\nwrite = []\nread = [\".\"]\n");
+        ground.write(
+            &work.join("ringfence.toml"),
+            "version = 1\n[files]\nwrite = []\nread = [\".\"]\ndeny = [\"**/.env\"]\n",
+        );
         let seen = ground.run("t", &["sh", "-c", "cat .env; echo x > new; cat ringfence.toml | head -1"]);
         assert_eq!(seen.stdout, b"version = 1\n", "{who:?}: {}", shown(&seen));
         assert!(!work.join("new").exists(), "{who:?}: {}", shown(&seen));

@@ -6,13 +6,13 @@ use std::process::Command;
 
 use ringfence_testkit::World;
 
-/// Policies that say much, little, and strange names.
-const POLICIES: [&str; 3] = [
-    "version = 1\n[files]\nwrite = [\".\"]\nread = [\"/srv\"]\ndeny = [\"**/.env\", \"!**/.env.example\"]\n\
-     protect = [\"infra/**\"]\n[network]\nallow = [\"example.com:443\"]\n[limits]\npids = 99\n",
+/// Policies that say much, with strange names, and little.
+const POLICIES: [&str; 2] = [
+    "version = 1\n[files]\nwrite = [\".\"]\nread = [\"/srv\"]\nprotect = [\"infra/**\"]\n\
+     deny = [\"**/.env\", \"!**/.env.example\", 'a b', 'c,d', 'e\"f', 'g\\{h\\}', 'i\\*j', 'k^l', 'm@n', 'o#p', 'q[r-t]u', 'v?w', \
+     'x*/y', 'ü(ö)+ä.|', 'back\\\\slash', \"new\\nline\"]\n\
+     [network]\nallow = [\"example.com:443\"]\n[limits]\npids = 99\n",
     "version = 1\n[files]\nwrite = []\n",
-    "version = 1\n[files]\ndeny = ['a b', 'c,d', 'e\"f', 'g\\{h\\}', 'i\\*j', 'k^l', 'm@n', 'o#p', 'q[r-t]u', 'v?w', 'x*/**/y', \
-     'ü(ö)+ä.|$', 'back\\\\slash', \"new\\nline\"]\n",
 ];
 
 fn world(policy: &str) -> World {
@@ -99,7 +99,7 @@ fn m7_selinux_takes_what_is_rendered() {
 /// M7: a name that cannot be said is said not to be held.
 #[test]
 fn m7_what_cannot_be_said_is_named() {
-    let world = world(POLICIES[2]);
+    let world = world(POLICIES[0]);
     let aa = world.ringfence(&["render", "apparmor", "--policy", "ringfence.toml"]).expect_code(0);
     assert!(aa.stderr.contains("not held: deny") && aa.stderr.contains("no such character"), "{}", aa.stderr);
     let se = world.ringfence(&["render", "selinux", "--policy", "ringfence.toml"]).expect_code(0);
