@@ -5,6 +5,7 @@ mod bars;
 pub(crate) mod calls;
 mod clock;
 mod files;
+mod grants;
 mod ground;
 mod hook;
 mod many;
@@ -53,6 +54,8 @@ pub(crate) enum Part {
     Calls,
     /// Calls within a session.
     Within,
+    /// What is given to a session that runs.
+    Grants,
 }
 
 impl Part {
@@ -68,6 +71,7 @@ impl Part {
             Self::Hook,
             Self::Calls,
             Self::Within,
+            Self::Grants,
         ];
         all.into_iter().find(|part| part.name() == name)
     }
@@ -83,6 +87,7 @@ impl Part {
             Self::Hook => "hook",
             Self::Calls => "calls",
             Self::Within => "within",
+            Self::Grants => "grants",
         }
     }
 }
@@ -155,7 +160,8 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     if parts.has(Part::Many) {
         many::rules(ground, rules, &mut bars)?;
         many::memory(ground, &mut bars)?;
-        many::at_once(ground, &mut bars)?;
+        many::at_once(ground, effort, &mut bars)?;
+        many::ended(ground, rules, &mut bars)?;
     }
     if parts.has(Part::Work) {
         work::run(ground, effort, &mut bars)?;
@@ -168,6 +174,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Within) {
         within::run(ground, rules, &mut bars)?;
+    }
+    if parts.has(Part::Grants) {
+        grants::run(ground, effort, &mut bars)?;
     }
     bars.judge()
 }

@@ -7,6 +7,7 @@
 mod bench;
 mod clients;
 mod dist;
+mod engines;
 mod fuzzer;
 mod packages;
 mod say;
@@ -25,7 +26,8 @@ usage: cargo xtask COMMAND
   tidy             check the rules of this repository
   bench [--quick] [--only PART]
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
-                   bar; the parts are decide, files, start, net, many, work, calls, within
+                   bar; the parts are decide, files, start, net, many, work, hook, calls,
+                   within, grants
   dist             build the program as one file that needs no library of the host";
 
 /// The exit code for a command line that we do not understand.

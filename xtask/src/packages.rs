@@ -30,7 +30,9 @@ const PACKAGES: &[Package] = &[
     Package { name: "bubblewrap", sign: Sign::File("/usr/bin/bwrap"), why: "one way to build a fence is made of it" },
     Package { name: "busybox", sign: Sign::File("/usr/bin/busybox"), why: LINES },
     Package { name: "ca-certificates", sign: Sign::File("/etc/ssl/certs/ca-certificates.crt"), why: WORK },
+    Package { name: "catatonit", sign: Sign::File("/usr/bin/catatonit"), why: ENGINES },
     Package { name: "curl", sign: Sign::File("/usr/bin/curl"), why: NET },
+    Package { name: "docker.io", sign: Sign::File("/usr/sbin/dockerd"), why: ENGINES },
     Package { name: "gawk", sign: Sign::File("/usr/bin/gawk"), why: LINES },
     Package { name: "gcc", sign: Sign::File("/usr/bin/gcc"), why: WORK },
     Package {
@@ -55,19 +57,25 @@ const PACKAGES: &[Package] = &[
     Package { name: "openssh-client", sign: Sign::File("/usr/bin/ssh-agent"), why: WORK },
     Package { name: "openssh-server", sign: Sign::File("/usr/sbin/sshd"), why: NET },
     Package { name: "openssl", sign: Sign::File("/usr/bin/openssl"), why: NET },
+    Package { name: "podman", sign: Sign::File("/usr/bin/podman"), why: ENGINES },
     Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
     Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },
     Package { name: "python3-venv", sign: Sign::Module("ensurepip"), why: WORK },
     Package { name: "ripgrep", sign: Sign::File("/usr/bin/rg"), why: LINES },
+    Package { name: "runc", sign: Sign::File("/usr/sbin/runc"), why: ENGINES },
     Package { name: "strace", sign: Sign::File("/usr/bin/strace"), why: WORK },
     Package { name: "tree", sign: Sign::File("/usr/bin/tree"), why: LINES },
     Package { name: "tzdata", sign: Sign::File("/usr/share/zoneinfo/Europe/Berlin"), why: WORK },
+    Package { name: "uidmap", sign: Sign::File("/usr/bin/newuidmap"), why: ENGINES },
     Package { name: "unzip", sign: Sign::File("/usr/bin/unzip"), why: WORK },
     Package { name: "util-linux", sign: Sign::File("/usr/bin/setpriv"), why: "tests run as an ordinary user too" },
     Package { name: "vim", sign: Sign::File("/usr/bin/vim"), why: WORK },
     Package { name: "zip", sign: Sign::File("/usr/bin/zip"), why: WORK },
     Package { name: "zsh", sign: Sign::File("/usr/bin/zsh"), why: LINES },
 ];
+
+/// Two ways to build a fence are made of engines for containers.
+const ENGINES: &str = "the tests of containers start it";
 
 /// Lines that count as read-only are run by every shell and program that reads them.
 const LINES: &str = "lines of shell that count as read-only are run with it";

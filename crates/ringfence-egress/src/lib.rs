@@ -16,6 +16,8 @@ pub mod http;
 mod inject;
 mod kept;
 pub mod known_hosts;
+mod lever;
+mod open;
 mod packets;
 pub mod pool;
 mod proxy;
@@ -29,7 +31,8 @@ mod service;
 pub mod spelling;
 
 pub use inject::Credential;
+pub use lever::{Lever, Outcome};
 pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;
-pub use service::{Egress, Inside, Listen, PROXY};
+pub use service::{Egress, Inside, Listen};

@@ -20,6 +20,8 @@ pub enum Claim {
         /// The rule's pattern.
         pattern: String,
     },
+    /// What is in denied directories cannot be listed either.
+    DeniedNames,
     /// These paths cannot be written, existing or not.
     Protected {
         /// The rule's pattern.
@@ -82,6 +84,7 @@ impl fmt::Display for Claim {
             Self::MetadataStays => f.write_str("no metadata elsewhere can be changed"),
             Self::Denied { pattern } => write!(f, "deny {pattern}"),
             Self::Protected { pattern } => write!(f, "protect {pattern}"),
+            Self::DeniedNames => f.write_str("no list of what is in denied directories"),
             Self::DeniedLater => f.write_str("deny names that appear later"),
             Self::ProtectedLater => f.write_str("protect names that appear later"),
             Self::HeldWhenReplaced => f.write_str("guards stay when a file is replaced outside"),
@@ -111,6 +114,7 @@ impl Claim {
             Self::NobodyElseIsSeen => "others",
             Self::NothingElseIsWritable => "writable",
             Self::MetadataStays => "metadata",
+            Self::DeniedNames => "denied-names",
             Self::DeniedLater => "denied-later",
             Self::ProtectedLater => "protected-later",
             Self::HeldWhenReplaced => "replaced",

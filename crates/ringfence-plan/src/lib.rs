@@ -13,6 +13,7 @@ mod bwrap;
 mod chroot;
 mod claim;
 mod complement;
+mod container;
 mod env;
 mod guards;
 pub mod hook;
@@ -25,6 +26,7 @@ mod receipt;
 mod rung;
 mod seccomp;
 mod selinux;
+pub mod verify;
 
 use ringfence_surface::{HostFacts, Surface};
 
@@ -36,10 +38,17 @@ pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use chroot::chroot;
 pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
+pub use container::{
+    Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, ENGINES_OWN, Engine, EngineFacts, EngineRights,
+    First, LABEL, Labels, Limited, Limits, Material, NewerAddresses, OperatorMount, Programs, Recursive, WhyDropped,
+    compose, container,
+};
 pub use env::env;
-pub use guards::{Findings, guarded};
+pub use guards::{Findings, guarded, unseen_exceptions};
 pub use host_profile::Profile;
-pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
+pub use landlock::{
+    Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
+};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
@@ -66,7 +75,7 @@ pub fn compile(surface: &Surface, facts: &HostFacts, rung: Rung) -> Plan {
     let (mounts, skipped) = mounts::compile(surface, facts);
     let (ground, fence) = match rung {
         Rung::Native => (Ground::View, Fence::Namespaces),
-        Rung::Bwrap => (Ground::ForeignView, Fence::Namespaces),
+        Rung::Bwrap | Rung::Docker | Rung::Podman => (Ground::ForeignView, Fence::Namespaces),
         Rung::LandlockOnly | Rung::Chroot => (Ground::Host, Fence::LandlockOnly),
     };
     Plan { mounts, skipped, landlock: landlock(surface, ground), syscalls: syscalls(fence) }

@@ -84,7 +84,7 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     let looks_at_paths = wanted == Lines::All || !standing.rung.has_view();
     let ground = match standing.rung {
         Rung::Native => Ground::View,
-        Rung::Bwrap => Ground::ForeignView,
+        Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
         Rung::LandlockOnly | Rung::Chroot => Ground::Host,
     };
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
@@ -156,6 +156,7 @@ fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
         surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
     };
     let (denies, protects) = (has(&[Effect::Deny, Effect::Escape]), has(&[Effect::Protect]));
+    claims.extend(denies.then_some(Claim::DeniedNames));
     claims.extend(denies.then_some(Claim::DeniedLater));
     claims.extend(protects.then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
@@ -208,6 +209,12 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         },
         Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
+        Claim::DeniedNames if is_view => Kept::By(vec![LayerName::Mounts]),
+        Claim::DeniedNames => {
+            let reason =
+                "the directories above what is denied can be listed, and Landlock says that of everything below them";
+            short(LayerName::Landlock, reason)
+        }
         Claim::DeniedLater => {
             short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
         }

@@ -78,6 +78,7 @@ fn run() -> io::Result<u8> {
         user: None,
         lines: Lines::Short,
         occasion: Occasion::Session,
+        container: None,
         variables: &[],
     };
     let ready = prepare(&order, &mut Seen(BTreeMap::new())).map_err(io::Error::other)?;
@@ -141,7 +142,15 @@ fn surface(project: &AbsPath, facts: &HostFacts, look: &mut dyn Look) -> io::Res
     let text =
         PolicyText::new(path.as_bytes(), fs::read(os_path(&path))?).map_err(|e| io::Error::other(format!("{e:?}")))?;
     let file = PolicyFile::parse(&text).map_err(|e| io::Error::other(format!("{e:?}")))?;
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let layer = Layer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
     let resolved = resolve(&Inputs { layers: vec![layer], request }, facts, look);
     Ok(resolved.map_err(|e| io::Error::other(format!("{e:?}")))?.surface)

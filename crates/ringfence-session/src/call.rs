@@ -12,9 +12,10 @@ use std::io;
 
 use ringfence_plan::{Claim, Fence, Lines, Plan, Rung, Shortfall, claims, compile, syscalls};
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, HostFacts, Look, SubPolicy, Surface, Widens};
+use ringfence_surface::{AbsPath, ContainerChoice, HostFacts, Look, SubPolicy, Surface, Widens};
 
 use crate::alive::{self, Found, NotWithin, Watched};
+use crate::container::{EngineHere, InContainer};
 use crate::given;
 use crate::launch::{Ended, Running, StartError};
 use crate::look::facts_of;
@@ -77,6 +78,19 @@ pub struct Within {
     pub session_rung: Rung,
     /// Who works in it where root calls: user and group.
     pub user: Option<(u32, u32)>,
+    /// The container engine, where calls run in containers.
+    pub container: Option<WithinContainer>,
+}
+
+/// Containers for calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithinContainer {
+    /// The engine.
+    pub here: EngineHere,
+    /// The image and the operator's mounts; the host's own programs where nobody says.
+    pub choice: Option<ContainerChoice>,
+    /// ringfence itself, where the caller is another program.
+    pub program: Option<AbsPath>,
 }
 
 /// A call that is ready to be made.
@@ -106,7 +120,7 @@ impl Within {
         let user = worker(found.dir()).map_err(look)?;
         let state = found.dir().parent().and_then(|sessions| sessions.parent()).unwrap_or_else(AbsPath::root);
         let (side, rung) = (Side::Outside, Rung::Native);
-        Ok((Self { surface, facts, state, side, rung, session_rung, user }, found))
+        Ok((Self { surface, facts, state, side, rung, session_rung, user, container: None }, found))
     }
 
     /// Lays out one call. `occasion` says on which streams it will be.
@@ -158,6 +172,11 @@ impl Within {
             occasion,
             variables,
             root: None,
+            container: self.container.as_ref().map(|container| InContainer {
+                here: &container.here,
+                choice: container.choice.as_ref(),
+                program: container.program.as_ref(),
+            }),
         };
         let ready = prepare(&order, look)?;
         let short = self.short(policy, &ready);

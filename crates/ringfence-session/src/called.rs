@@ -7,17 +7,24 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use ringfence_plan::Rung;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::Signal;
 
 use crate::alive::Found;
 use crate::call::Call;
-use crate::desk::{CallAnswer, CallOrder, CallReply, VERSION};
+use crate::desk::{CallAnswer, CallOrder, CallReply, PAUSE, RESUME, VERSION};
+use crate::hold::{GO_ON, HOLD};
 use crate::launch::{Ended, StartError};
+use crate::terminal::Signals;
 use crate::ways;
 
 /// The longest order, with its end.
 const MOST_ORDER: usize = 64 << 10;
+
+/// Neither of the other two words.
+const END: u8 = b'e';
 
 /// An order that does not end is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -73,16 +80,26 @@ impl Called {
     }
 }
 
+/// What a call is attended to with.
+pub struct Attention<'a> {
+    /// To whoever asked.
+    pub channel: &'a UnixStream,
+    /// Blocked before the call was started: some of them say that the session is paused, or goes on.
+    pub signals: &'a Signals,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// The session that it ends with.
+    pub session: &'a Found,
+    /// How its fence is built.
+    pub rung: Rung,
+}
+
 /// Waits for the end of a call, which is also that of the session, of its time, and of whoever holds the channel.
 ///
 /// # Errors
 /// When somebody else has waited for it, or waiting failed.
-pub fn attend(
-    call: Call,
-    channel: &UnixStream,
-    timeout: Option<Duration>,
-    session: &Found,
-) -> Result<Ended, StartError> {
+pub fn attend(call: Call, attention: &Attention<'_>) -> Result<Ended, StartError> {
+    let Attention { channel, signals, timeout, session, rung } = *attention;
     let failed = |what: &'static str| move |source: io::Error| StartError::Prepare { what, source };
     let deadline = timeout.and_then(|limit| Instant::now().checked_add(limit));
     let lifeline = call.running().lifeline();
@@ -96,7 +113,10 @@ pub fn attend(
             continue;
         }
         let left = left.map(|left| Timespec::try_from(left.min(Duration::from_secs(3_600))).unwrap_or_default());
-        let mut fds = vec![PollFd::from_borrowed_fd(call.running().pidfd(), PollFlags::IN)];
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(call.running().pidfd(), PollFlags::IN),
+            PollFd::new(signals.fd(), PollFlags::IN),
+        ];
         if is_held {
             // Nothing more is read of it: only that it was let go of counts.
             fds.push(PollFd::new(channel, PollFlags::RDHUP));
@@ -106,12 +126,24 @@ pub fn attend(
             Err(errno) => return Err(failed("poll")(errno.into())),
         }
         let is_done = !fds[0].revents().is_empty();
-        if fds.get(1).is_some_and(|channel| !channel.revents().is_empty()) {
+        if fds.get(2).is_some_and(|channel| !channel.revents().is_empty()) {
             is_held = false;
             lifeline.cut();
         }
         if is_done {
             break;
+        }
+        while let Ok(Some(signal)) = signals.next() {
+            let word = match signal {
+                PAUSE => HOLD,
+                RESUME => GO_ON,
+                Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => END,
+                _ => continue,
+            };
+            // Without a process namespace there is no telling whom one would stop: then it does not go on.
+            if word == END || rung != Rung::Native || !lifeline.say(word) {
+                lifeline.cut();
+            }
         }
     }
     let ended = call.wait()?;

@@ -70,7 +70,7 @@ impl First<'_> {
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
         if let Err(failed) =
-            self.take_streams().and_then(|()| self.let_go([&errors, &alive, &signal], ways.as_ref(), seat))
+            self.take_streams().and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), None], seat))
         {
             return report(&errors, failed);
         }
@@ -80,7 +80,11 @@ impl First<'_> {
         // The view's own cannot be written.
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
-        if let Err(failed) = self.enter(&alive, ways.as_ref()) {
+        // Making the view leaves descriptors open.
+        let entered = self
+            .enter(&alive, ways.as_ref())
+            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), proc.as_ref()], seat));
+        if let Err(failed) = entered {
             return report(&errors, failed);
         }
         let made;
@@ -101,7 +105,7 @@ impl First<'_> {
         }
         let stand_ins = match self.shape {
             Shape::Root(places) => StandIns::open(places),
-            Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => StandIns::NONE,
+            Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Container(_) => StandIns::NONE,
         };
         // Nothing of the payload runs before the supervisor has written down that it does.
         if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
@@ -109,11 +113,16 @@ impl First<'_> {
         }
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls | Shape::Root(_) => {
+            // The first process of a container is another.
+            Shape::Native(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_) => {
                 self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd))
             }
         };
-        let payload = match process::fork_in_copy(|| report(&errors, program())) {
+        let main = || report(&errors, program());
+        // In our own memory where that is possible: copying it takes longer than all that is left to do.
+        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc;
+        let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
+        let payload = match payload {
             Ok(pid) => pid,
             Err(error) => return report(&errors, failed(FORK, &error)),
         };
@@ -144,11 +153,11 @@ impl First<'_> {
 
     /// Whoever starts several at once has ends of the others' pipes, and this copy of them would keep those from ever being
     /// closed. Bubblewrap is handed some of them.
-    fn let_go(&self, ends: [&OwnedFd; 3], ways: Option<&OwnedFd>, seat: Seat<'_>) -> Result<(), Failed> {
+    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 2], seat: Seat<'_>) -> Result<(), Failed> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls | Shape::Root(_) => None,
+            Shape::Walls | Shape::Root(_) | Shape::Container(_) => None,
         };
         let seat = match seat {
             Seat::None => None,
@@ -156,9 +165,9 @@ impl First<'_> {
         };
         let lock = self.lock.as_raw_fd();
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
-        let ways = ways.map(OwnedFd::as_raw_fd);
+        let [ways, proc] = more.map(|fd| fd.map(OwnedFd::as_raw_fd));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors, alive, signal, lock, one(view), one(seat), one(ways)];
+        let mut keep = [errors, alive, signal, lock, one(view), one(seat), one(ways), one(proc)];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
@@ -174,13 +183,13 @@ impl First<'_> {
             Shape::Native(view) => {
                 self.enter_view(view, ways)?;
                 // Without it nothing can be given later, which whoever asks is told.
-                let _ = LiveView::hand_out(alive, self.identity);
+                let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
             }
             Shape::Walls | Shape::Root(_) => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
             }
-            Shape::Bwrap(_) => {}
+            Shape::Bwrap(_) | Shape::Container(_) => {}
         }
         rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
@@ -237,12 +246,12 @@ fn is_closed(end: &OwnedFd) -> bool {
 /// Nobody else looks into it.
 const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
 
-const FORWARDED: [Signal; 7] =
+pub(crate) const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
 /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
 /// Returns its code, and the signal that ended it or 0. Allocates nothing.
-fn wait_for(
+pub(crate) fn wait_for(
     payload: Pid,
     signals: &OwnedFd,
     alive: &OwnedFd,

@@ -85,7 +85,7 @@ fn arrive(orders: OwnedFd, errors: &OwnedFd) -> Result<std::convert::Infallible,
 }
 
 /// The payload that orders describe.
-fn read(bytes: &[u8]) -> Option<Payload> {
+pub(crate) fn read(bytes: &[u8]) -> Option<Payload> {
     let mut input = Orders(Reader::new(bytes));
     let workdir = input.string()?;
     let words = Words { candidates: input.strings()?, arguments: input.strings()?, environment: input.strings()? };

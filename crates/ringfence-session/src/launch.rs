@@ -5,6 +5,9 @@
 //! there; it ends with the supervisor. Without namespaces it is the one that orphans fall to, and ends them itself. Bubblewrap
 //! has such a process of its own; ours then only passes signals on.
 
+mod contained;
+mod screen;
+
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -12,7 +15,8 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
+use ringfence_egress::pool::Addresses;
+use ringfence_egress::{Egress, Inside, Listen, Refusal, Rules, System};
 use ringfence_surface::AbsPath;
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
@@ -23,16 +27,17 @@ use crate::alive::Watched;
 use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
+use crate::container::{Contained, finding};
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
 use crate::stand_ins;
-use crate::steps::{ARRIVED, CHROOT, EXEC, LANDLOCK, next_report, words};
-use crate::terminal::{
-    self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
-};
+use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, next_report, words};
+use crate::terminal::{Aside, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
+use contained::said;
+use screen::Screen;
 
 /// Who runs the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +114,20 @@ pub enum StartError {
     /// Bubblewrap ended before it had started anything; what it said is on the error output.
     #[error("bubblewrap could not make the view")]
     Bubblewrap,
+    /// The engine ended before anything of ours ran in its container.
+    #[error("{engine} did not start the container: {said}")]
+    Engine {
+        /// Which.
+        engine: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// The engine made something else than it was asked for.
+    #[error("the container is not what was asked for: {what}")]
+    NotAsAsked {
+        /// What is different.
+        what: String,
+    },
     /// Something before the fork failed.
     #[error("{what}")]
     Prepare {
@@ -129,12 +148,14 @@ pub(crate) enum Shape {
     Walls,
     /// Of a root directory and the payload's own walls.
     Root(stand_ins::Places),
+    /// By a container engine.
+    Container(Box<Contained>),
 }
 
 impl Shape {
     /// Has it a process namespace, whose end is the end of everybody in it?
     pub(crate) fn has_processes(&self) -> bool {
-        matches!(self, Self::Native(_) | Self::Bwrap(_))
+        !matches!(self, Self::Walls | Self::Root(_))
     }
 }
 
@@ -156,6 +177,8 @@ pub struct Prepared {
 /// A network that leads somewhere.
 pub(crate) struct Network {
     pub(crate) rules: Rules,
+    /// Which addresses lead to us.
+    pub(crate) addresses: Addresses,
     /// Sockets with a path, and whom they stand for on the host.
     pub(crate) sockets: Vec<(UnixListener, AbsPath)>,
     /// The first process makes sockets at one end; they are used at the other.
@@ -240,7 +263,7 @@ impl Prepared {
             let view = running.unreaped.lifeline.receive_view();
             // Only the first process of a namespace can stop everything in it.
             let lifeline = is_native.then(|| running.lifeline());
-            desk.take(view, running.egress.as_ref().map(Egress::refusals), lifeline).map_err(before("eventfd"))?;
+            desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
@@ -254,7 +277,10 @@ impl Prepared {
         }
         .map_err(before("waiting"))?;
         let (struck, why) = (clock.struck(), clock.why());
-        let ended = running.wait()?;
+        let mut ended = running.wait()?;
+        if let Some(later) = desk.as_ref().and_then(Desk::refusals) {
+            ended.refusals = later;
+        }
         // One that was ended tells nothing of itself.
         let code = if struck == Struck::Told { KILLED } else { ended.code };
         let session_over = watched.is_some_and(|watch| watch.is_over());
@@ -283,22 +309,25 @@ impl Prepared {
         streams: Option<[OwnedFd; 3]>,
     ) -> Result<Begun<Control>, StartError> {
         let (alive, alive_write) = ways::channel().map_err(before("socketpair"))?;
+        if let Shape::Container(_) = &self.shape {
+            return self.begin_contained(seat, streams, (alive, alive_write));
+        }
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
-            (Shape::Bwrap(_) | Shape::Walls | Shape::Root(_), _) => Namespaces::NONE,
+            (Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_), _) => Namespaces::NONE,
         };
         let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
         // It is read once there is nobody left to write.
         rustix::io::ioctl_fionbio(&signal_read, true).map_err(|errno| before("ioctl(FIONBIO)")(errno.into()))?;
         let (errors_read, errors) = self.reports;
         let (outwards, control, ways_inside) = match self.network {
-            Some(Network { rules, sockets, channel: (outside, inside) }) => {
-                (Some((rules, sockets)), Some(outside), Some(inside))
+            Some(Network { rules, addresses, sockets, channel: (outside, inside) }) => {
+                (Some((rules, addresses, sockets)), Some(outside), Some(inside))
             }
             None => (None, None, None),
         };
-        let listeners = outwards.as_ref().map(|(rules, _)| rules.listeners()).unwrap_or_default();
+        let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
         let child = {
             // Above the three places that they go to.
             let above = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 3);
@@ -321,7 +350,8 @@ impl Prepared {
         let ways = control.map(|control| Control { control, listeners });
         let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
         let made = (self.shape, self.payload);
-        Ok(Begun { unreaped, errors: errors_read, made, program: self.program_name, group: self.group, ways, outwards })
+        let program = self.program_name;
+        Ok(Begun { unreaped, errors: errors_read, made, program, group: self.group, ways, outwards, called: None })
     }
 }
 
@@ -338,8 +368,13 @@ struct Begun<W> {
     program: String,
     group: Option<Group>,
     ways: Option<W>,
-    outwards: Option<(Rules, Vec<(UnixListener, AbsPath)>)>,
+    outwards: Option<Outwards>,
+    /// The first process of a container, where it is one.
+    called: Option<OwnedFd>,
 }
+
+/// Who may be reached, which addresses lead to us, and sockets with a path.
+type Outwards = (Rules, Addresses, Vec<(UnixListener, AbsPath)>);
 
 /// Where the sockets of the way out will come from.
 struct Control {
@@ -349,20 +384,21 @@ struct Control {
 
 impl Begun<Control> {
     fn take_ways(self) -> Begun<io::Result<Ways>> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called } = self;
         let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
-        Begun { unreaped, errors, made, program, group, ways, outwards }
+        Begun { unreaped, errors, made, program, group, ways, outwards, called }
     }
 }
 
 impl Begun<io::Result<Ways>> {
     /// Waits until it is the payload, and opens its way out.
     fn arrived(self) -> Result<Running, StartError> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
-        started(&errors, &made.0, program)?;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called } = self;
+        started(&errors, &made.0, program, called.as_ref())?;
         let egress = match (ways, outwards) {
-            (Some(ways), Some((rules, sockets))) => {
-                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(before("the way out"))?)
+            (Some(ways), Some((rules, addresses, sockets))) => {
+                let opened = ways.and_then(|ways| first_way_out(ways, rules, addresses, sockets));
+                Some(opened.map_err(before("the way out"))?)
             }
             _ => None,
         };
@@ -433,76 +469,34 @@ impl Drop for Unreaped {
     }
 }
 
-/// What the payload will have for a terminal.
-enum Screen {
-    /// None.
-    None,
-    /// One of the host's.
-    Made(Terminal),
-    /// One that is made inside, where it has a name.
-    Inside { wanted: Wanted, ends: terminal::Ends },
-}
-
-impl Screen {
-    fn find(shape: &Shape, identity: Identity, standard: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
-        let [stdin, stdout, stderr] = standard;
-        if matches!(shape, Shape::Native(_)) {
-            let Some(wanted) = Wanted::find(stdin, stdout, stderr)? else { return Ok(Self::None) };
-            return Ok(Self::Inside { wanted, ends: terminal::Ends::new()? });
-        }
-        let Some(terminal) = Terminal::open(stdin, stdout, stderr)? else { return Ok(Self::None) };
-        if let Identity::Other { uid, .. } = identity {
-            // One who does not own it could use the descriptors but not open `/dev/stdin` again.
-            rustix::fs::fchown(terminal.slave(), Some(rustix::process::Uid::from_raw(uid)), None)?;
-        }
-        Ok(Self::Made(terminal))
-    }
-
-    fn seat(&self) -> Seat<'_> {
-        match self {
-            Self::None => Seat::None,
-            Self::Made(terminal) => Seat::Made(terminal.slave(), terminal.seats()),
-            Self::Inside { wanted, ends } => Seat::ToBeMade(ends.inside.as_fd(), wanted.seats()),
-        }
-    }
-
-    /// Our end, which the new process must not keep open.
-    fn outside(&self) -> Option<i32> {
-        match self {
-            Self::Inside { ends, .. } => Some(ends.outside.as_raw_fd()),
-            Self::None | Self::Made(_) => None,
-        }
-    }
-
-    /// Takes what the new process has made; nothing when it ended before.
-    fn ready(self) -> io::Result<Option<Terminal>> {
-        let (wanted, outside) = match self {
-            Self::None => return Ok(None),
-            Self::Made(terminal) => return Ok(Some(terminal)),
-            Self::Inside { wanted, ends: terminal::Ends { outside, inside } } => {
-                drop(inside);
-                (wanted, outside)
-            }
-        };
-        let Some(master) = terminal::ask_for_master(&outside)? else { return Ok(None) };
-        let terminal = wanted.on(master)?;
-        rustix::io::write(&outside, b"g")?;
-        Ok(Some(terminal))
-    }
-}
-
-/// Starts to carry what goes out.
-fn way_out(ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
-    let control = ways.control;
+/// Starts to carry what goes out. The first process makes further listeners.
+fn first_way_out(
+    mut ways: Ways,
+    rules: Rules,
+    addresses: Addresses,
+    sockets: Vec<(UnixListener, AbsPath)>,
+) -> io::Result<Egress> {
+    let control = ways.control.take().ok_or(io::ErrorKind::NotConnected)?;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
         ways::receive_listener(control.as_fd())
     };
+    way_out(ways, Box::new(listen), rules, (addresses, sockets))
+}
+
+/// Starts to carry what goes out.
+pub(crate) fn way_out(
+    ways: Ways,
+    listen: Listen,
+    rules: Rules,
+    (addresses, sockets): (Addresses, Vec<(UnixListener, AbsPath)>),
+) -> io::Result<Egress> {
     let inside = Inside {
+        addresses,
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         arrivals: ways.arrivals,
         first: ways.first.into_iter().collect(),
-        listen: Box::new(listen),
+        listen,
         sockets,
     };
     Egress::start(inside, rules, Arc::new(System::new()))
@@ -517,13 +511,17 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Reads the reports of the new process: silence is success, but bubblewrap must have got as far as us.
-fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), StartError> {
-    let mut arrived = !matches!(shape, Shape::Bwrap(_));
+fn started(errors: &OwnedFd, shape: &Shape, program: String, called: Option<&OwnedFd>) -> Result<(), StartError> {
+    let mut arrived = !matches!(shape, Shape::Bwrap(_) | Shape::Container(_));
     let read = || next_report(errors).map_err(|source| StartError::Prepare { what: "reading the report", source });
     while let Some((step, source)) = read()? {
         let view = if let Shape::Native(view) = shape { Some(view) } else { None };
         match (step, source.kind()) {
             (ARRIVED, _) => arrived = true,
+            (CHECK, _) => {
+                let what = called.map(finding).unwrap_or_default();
+                return Err(StartError::NotAsAsked { what: if what.is_empty() { source.to_string() } else { what } });
+            }
             (LANDLOCK, _) if source.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) => {
                 return Err(StartError::TooManyLayers);
             }
@@ -542,7 +540,11 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
             }
         }
     }
-    if arrived { Ok(()) } else { Err(StartError::Bubblewrap) }
+    match shape {
+        _ if arrived => Ok(()),
+        Shape::Container(contained) => Err(StartError::Engine { engine: contained.engine, said: said(contained) }),
+        _ => Err(StartError::Bubblewrap),
+    }
 }
 
 /// The end of the first process.

@@ -71,10 +71,14 @@ impl Payload {
         for standard in &self.stdio {
             standard.reopen().map_err(|errno| Failed { step: STANDARD, errno })?;
         }
-        let whole = rustix::process::DumpableBehavior::Dumpable;
-        rustix::process::set_dumpable_behavior(whole).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
         process::reset_signals();
         if let Some(pids) = self.pids {
+            if pids.needs_namespace.is_some() {
+                // Its files in `/proc` are to be written. Otherwise this memory may be that of the first process, which nobody
+                // looks into; that of the program is another.
+                let whole = rustix::process::DumpableBehavior::Dumpable;
+                rustix::process::set_dumpable_behavior(whole).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
+            }
             limit(pids, proc).map_err(|e| failed(LIMITS, &e))?;
         }
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;

@@ -29,6 +29,11 @@ impl Id {
         Self { device, inode }
     }
 
+    /// For somebody else: device and inode.
+    pub(crate) fn numbers(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     /// Of what a descriptor leads to, with the number of the mount that it was opened through.
     pub(crate) fn with_mount(place: &OwnedFd) -> rustix::io::Result<(u64, Self)> {
         let flags = StatxFlags::INO | StatxFlags::MNT_ID;

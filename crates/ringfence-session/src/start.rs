@@ -1,27 +1,30 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod own;
+
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 
 use ringfence_egress::Rules;
+use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
-    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
+    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung,
+    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::AtFlags;
 
-use crate::account;
 use crate::agent::{self, Furnished, Furnishing};
 use crate::bwrap::{Bubble, NoBubble};
 use crate::cgroup::{Group, Wanted};
+use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::given::{self, Reached};
@@ -44,6 +47,7 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+use own::{own_texts, write_texts};
 
 /// Why a session did not start.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +113,9 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// No container can be laid out.
+    #[error("cannot lay out the container")]
+    Container(#[from] NoContainer),
     /// Bubblewrap cannot be used.
     #[error("cannot use bubblewrap")]
     Bwrap(#[from] NoBubble),
@@ -172,6 +179,8 @@ pub struct Order<'a> {
     pub variables: &'a [(OsString, OsString)],
     /// The root that it runs in, where the fence is built of one.
     pub root: Option<&'a Root>,
+    /// The container engine, where the fence is made by one.
+    pub container: Option<InContainer<'a>>,
 }
 
 /// What is started.
@@ -225,6 +234,27 @@ pub enum Commits {
 /// # Errors
 /// [`PrepareError`]; nothing was started.
 pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
+    prepare_with(order, look, &mut |_| ())
+}
+
+/// What a fence is about to be made of.
+pub enum Last<'a> {
+    /// Its mounts, with every guard.
+    Mounts(&'a mut Vec<MountOp>),
+    /// Its domain, without what is denied.
+    Landlock(&'a mut LandlockPlan),
+}
+
+/// The same with a last change to what the fence is made of: for tests that break it on purpose, and show what is then let
+/// through.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    order: &Order<'_>,
+    look: &mut dyn Look,
+    change: &mut dyn FnMut(Last<'_>),
+) -> Result<Ready, PrepareError> {
     let Order { surface, facts, plan, rung, session, .. } = *order;
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
@@ -274,6 +304,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
         .map_err(|source| PrepareError::Socket { source })?;
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    if rung.engine().is_some() {
+        mounts = container::without_root(mounts).map_err(NoContainer::Own)?;
+    }
     mounts.extend(doors.mounts());
     if let Identity::Other { uid, gid } = identity {
         let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
@@ -292,15 +325,19 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         walked.shortfalls.extend(more);
     }
     let (mut guards, more) = match rung {
-        Rung::Bwrap => links::without_links(surface, &walked.findings),
+        Rung::Bwrap | Rung::Docker | Rung::Podman => links::without_links(surface, &walked.findings),
         Rung::Native | Rung::LandlockOnly | Rung::Chroot => (walked.findings.clone(), Vec::new()),
     };
     walked.shortfalls.extend(more);
+    if rung.engine().is_some() {
+        walked.shortfalls.extend(container::without_proc(&mut guards));
+        walked.hidden.extend(container::sayable(&mut guards, &mounts));
+    }
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
     guards.protected.retain(|path| !doors.has(path));
     let (mut landlock, mut withheld) = match (rung, root) {
-        (Rung::Native | Rung::Bwrap, _) => (plan.landlock.clone(), Vec::new()),
+        (Rung::Native | Rung::Bwrap | Rung::Docker | Rung::Podman, _) => (plan.landlock.clone(), Vec::new()),
         (Rung::LandlockOnly | Rung::Chroot, None) => without_denied(plan, &mut walked, session),
         (Rung::LandlockOnly | Rung::Chroot, Some(root)) => {
             let (inside, withheld) = rooted::rules(surface, plan, root, session.dir());
@@ -309,12 +346,17 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         }
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    withheld.extend(unseen_exceptions(surface, &walked.findings));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
     if lent == Lent::Place && landlock.files == Files::Changes {
         landlock.files = Files::Restricted;
     }
+    let operator = container::operator(order, &mounts, look)?;
+    withheld.extend(container::withheld(order, operator.as_ref()));
+    walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && !rung.has_view() {
         return Err(PrepareError::NoLandlock);
@@ -338,6 +380,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         },
         root: root.map(|root| c_string(root.tree().as_bytes())).transpose()?,
     };
+    let limits = order.container.map(|container| container.here.facts.limits);
     let receipt = {
         let wall = payload.landlock.as_ref();
         let no_group = "no control group with that controller is delegated to you";
@@ -348,8 +391,13 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
             keeps_signals: wall.is_some_and(Wall::keeps_signals),
             guards: !walked.findings.denied.is_empty() || !walked.findings.protected.is_empty(),
             linked: &walked.linked,
-            memory: if group.is_some() { Ok(LayerName::Cgroup) } else { Err(no_group) },
+            memory: match limits {
+                Some(limits) if limits.memory == Limited::Can => Ok(LayerName::Cgroup),
+                None if group.is_some() => Ok(LayerName::Cgroup),
+                _ => Err(no_group),
+            },
             pids: match (&group, pids) {
+                _ if limits.is_some_and(|limits| limits.pids == Limited::Can) => Ok(LayerName::Cgroup),
                 (Some(_), _) => Ok(LayerName::Cgroup),
                 (None, Some(_)) => Ok(LayerName::Processes),
                 (None, None) => Err(no_count),
@@ -362,8 +410,14 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
+    change(Last::Mounts(&mut mounts));
+    let mut texts = Vec::new();
     if rung.has_view() {
-        mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
+        texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
+    }
+    // A view that somebody else makes takes them from files.
+    if rung != Rung::Native {
+        mounts.extend(write_texts(session.dir(), texts.drain(..)).map_err(|source| PrepareError::Home { source })?);
     }
     if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
         mounts = agent::with_room(mounts, &client.shown, look);
@@ -374,12 +428,29 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(&mounts, texts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
         Rung::Chroot => Shape::Root(rooted::stand_ins(root.ok_or(PrepareError::NoRoot)?)),
+        Rung::Docker | Rung::Podman => {
+            let operator = operator.as_ref().ok_or(NoContainer::NoEngine)?;
+            let container = order.container.ok_or(NoContainer::NoEngine)?;
+            let owner = owner(identity);
+            let wanted = container::Wanted {
+                container,
+                surface,
+                facts,
+                mounts: &mounts,
+                operator,
+                walked: &walked,
+                session,
+                identity,
+                owner,
+            };
+            Shape::Container(Box::new(Contained::new(&wanted)?))
+        }
     };
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
@@ -406,7 +477,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
 fn grants(shape: &Shape) -> Grants {
     match shape {
         Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
-        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) => Grants::None,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_) => Grants::None,
     }
 }
 
@@ -504,57 +575,11 @@ fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (Landl
     (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
 }
 
-/// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
-/// for, and the host's file is read outside.
-const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
-
-/// The machine's own name, which many programs look up without meaning to reach anybody. A host that the policy names is asked
-/// for like any other.
-fn own_name(surface: &Surface) -> String {
-    let system = rustix::system::uname();
-    let Some(target) = system.nodename().to_str().ok().and_then(|name| HostTarget::new(name, 1).ok()) else {
-        return String::new();
-    };
-    let is_listed = surface.reach().hosts.iter().any(|entry| entry.value.matches_host(&target));
-    match (target.name(), target.name().split_once('.')) {
-        _ if is_listed || target.address().is_some() => String::new(),
-        (name, Some((short, _))) => format!("127.0.1.1 {name} {short}\n"),
-        (name, None) => format!("127.0.1.1 {name}\n"),
-    }
-}
-
-/// Files of the system that the session has its own of.
-fn own_files(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<MountOp>> {
-    let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
-    let session = order.session.dir();
-    let mut mounts = Vec::new();
-    let mut put = |path: AbsPath, name: &str, content: &[u8]| {
-        let file = session.join(name);
-        fs::write(os_path(&file), content)?;
-        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
-        mounts.push(MountOp::Own { path, name: name.to_owned() });
-        Ok::<(), io::Error>(())
-    };
-    let hosts = AbsPath::root().join("etc/hosts");
-    if look.path(&hosts) == PathFact::File {
-        put(hosts, "hosts", &[HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat())?;
-    }
-    let accounts = account::list();
-    let is_shown = order.surface.decide(&accounts, Access::Read).is_allowed();
-    if is_shown && look.path(&accounts) == PathFact::File {
-        let home = environment::home(session, look);
-        if let Some(list) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
-            put(accounts, "passwd", &list)?;
-        }
-    }
-    Ok(mounts)
-}
-
 /// Whether anything is reached, and by which rules.
 fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
-    if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty()
-    {
+    let is_empty = reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty();
+    if !order.rung.has_way_out() || is_empty {
         return Ok(None);
     }
     let rules = Rules {
@@ -563,13 +588,15 @@ fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Opti
         host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
         credentials: secrets.credentials,
     };
-    Ok(Some(Network { rules, sockets: doors.listeners, channel: ways::channel()? }))
+    let addresses = if order.rung == Rung::Native { Addresses::Everywhere } else { Addresses::Loopback };
+    Ok(Some(Network { rules, addresses, sockets: doors.listeners, channel: ways::channel()? }))
 }
 
 /// A control group, where limits are wanted and one is ours to make.
 fn group(order: &Order<'_>) -> Option<Group> {
     let wanted = Wanted::of(order.surface.caps());
-    let is_wanted = wanted.memory.is_some() || wanted.pids.is_some();
+    // A container has one of its engine's.
+    let is_wanted = (wanted.memory.is_some() || wanted.pids.is_some()) && order.rung.engine().is_none();
     is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
 }
 
@@ -581,6 +608,10 @@ fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<
     // makes for itself there is nobody else.
     match (order.rung, identity) {
         (Rung::LandlockOnly | Rung::Chroot, _) => None,
+        // Its user namespace is its own where the engine has no control group; the first process is counted.
+        (Rung::Docker | Rung::Podman, _) => {
+            container::counts_alone(order).then_some(Pids { most: most + 1, needs_namespace: None })
+        }
         (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
             Some(Pids { most, needs_namespace: Some((uid, gid)) })
         }
@@ -593,7 +624,11 @@ pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: I
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);
+    let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
+        if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {
+            continue;
+        }
         let failed = |source| PrepareError::Directory { path: path.clone(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&path)).map_err(failed)?;
         if let Identity::Other { uid, gid } = identity {

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 use ringfence_session::alive::NotWithin;
 #[cfg(target_os = "linux")]
+use ringfence_session::container::{NoContainer, NoEngine};
+#[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
 use ringfence_session::give::GiveError;
@@ -22,6 +24,8 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
+#[cfg(target_os = "linux")]
+use ringfence_session::worktree::WorktreeError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 #[cfg(target_os = "linux")]
@@ -52,6 +56,15 @@ pub(crate) enum Failure {
         name: String,
         /// Those that exist.
         known: Vec<String>,
+    },
+    /// A layer could not be tried.
+    #[cfg(target_os = "linux")]
+    #[error("cannot try {layer}")]
+    Verify {
+        /// Which.
+        layer: &'static str,
+        /// Why.
+        source: ringfence_session::verify::NotTried,
     },
     /// A file could not be read.
     #[error("cannot read {}", Shown(path.as_os_str().as_encoded_bytes()))]
@@ -154,6 +167,27 @@ pub(crate) enum Failure {
     Prepare {
         /// Why.
         source: PrepareError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A container cannot be described.
+    #[error("cannot describe the container")]
+    Container {
+        /// Why.
+        source: NoContainer,
+    },
+    #[cfg(target_os = "linux")]
+    /// An argument cannot stand on a line of its own.
+    #[error("{word:?} holds a new line, and there is one argument to a line")]
+    TwoLines {
+        /// Which.
+        word: String,
+    },
+    #[cfg(target_os = "linux")]
+    /// A container engine cannot be used.
+    #[error("cannot use the container engine")]
+    Engine {
+        /// Why.
+        source: NoEngine,
     },
     #[cfg(target_os = "linux")]
     /// A session could not be started.
@@ -277,6 +311,13 @@ pub(crate) enum Failure {
     Give {
         /// Why.
         source: GiveError,
+    },
+    #[cfg(target_os = "linux")]
+    /// There is no work tree for the session.
+    #[error("cannot make a work tree")]
+    Worktree {
+        /// Why.
+        source: WorktreeError,
     },
     #[cfg(target_os = "linux")]
     /// Another server is there already.
@@ -422,6 +463,14 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
             #[cfg(target_os = "linux")]
+            Self::TwoLines { .. } => "`--json` prints it".into(),
+            #[cfg(target_os = "linux")]
+            Self::Engine { source: NoEngine::Remote { .. } } => {
+                "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Engine { .. } => "install it and start its service, or leave `--backend` out".into(),
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::TooManyLayers } => {
                 "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()
             }
@@ -485,6 +534,20 @@ impl Failure {
             Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
                 "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::Worktree { source } => match source {
+                WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
+                WorktreeError::NoRepository { .. } => {
+                    "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()
+                }
+                WorktreeError::NoCommits { .. } => "make a first commit".into(),
+                WorktreeError::Branch { branch } => {
+                    format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
+                }
+                WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
+                WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
+                WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
+            },
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
             #[cfg(target_os = "linux")]

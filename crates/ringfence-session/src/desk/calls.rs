@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::clients::{CALLS, Clients, Door};
 use super::wire::CallOrder;
@@ -22,6 +22,10 @@ const MOST: usize = 32;
 const MOST_INSIDE: usize = 8;
 /// A longer order is nothing of ours, and this much fits into a new channel.
 const MOST_ORDER: usize = 64 << 10;
+
+/// What the process of a call understands: that the session is paused, and that it goes on.
+pub(crate) const PAUSE: Signal = Signal::USR1;
+pub(crate) const RESUME: Signal = Signal::USR2;
 
 /// What is run: a name of the command line that nobody types.
 pub(crate) const COMMAND: &str = "called";
@@ -69,6 +73,14 @@ impl Calls {
         let _ = clients.watch(running.pidfd.as_fd(), CALLS);
         self.running.push(running);
         Ok(ends)
+    }
+
+    /// Stops them with the session, or lets them go on.
+    pub(super) fn tell(&self, word: Signal) {
+        for call in &self.running {
+            // One that has ended needs no telling.
+            let _ = rustix::process::pidfd_send_signal(&call.pidfd, word);
+        }
     }
 
     /// Takes note of those that have ended.

@@ -33,7 +33,8 @@ pub(super) const VERDICTS: u64 = 3;
 pub(super) const CALLS: u64 = 4;
 /// The listener for those inside.
 const INSIDE: u64 = 5;
-const FIRST: u64 = 6;
+pub(super) const BROKER: u64 = 6;
+const FIRST: u64 = 7;
 
 /// By which door somebody came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

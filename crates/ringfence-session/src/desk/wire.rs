@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -10,17 +9,15 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::approvals::{Approved, Question, Scope};
 use crate::audit::Event;
 use crate::store::About;
 use crate::text::Bytes;
-use crate::walk::os_path;
 
 /// The version of what is said here.
 pub const VERSION: u32 = 1;
 /// The socket in a session's directory.
 pub(crate) const SOCKET: &str = "control";
-/// A file beside it. Landlock alone does not keep a command from the sockets of its own user, and does keep it from this.
-pub(crate) const TOKEN: &str = "token";
 /// The socket by which calls are asked for inside, among what is given to a session that was started so.
 pub const CALLS_SOCKET: &str = "calls";
 /// The variable inside that has its token. A call does not have it, and cannot read it of others: it would be a way back from
@@ -29,20 +26,13 @@ pub const CALLS_VARIABLE: &str = "RINGFENCE_CALLS";
 /// A longer line is nothing of ours.
 pub(super) const MOST_LINE: usize = 1 << 20;
 
-/// Something that only those know who can read what ringfence keeps.
-pub(super) fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
-    io::Write::write_all(&mut file, token.as_bytes())
-}
-
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// [`VERSION`].
     pub v: u32,
-    /// What the file `token` beside the socket says.
+    /// What `session.json` beside the socket says.
     pub token: String,
     /// What is asked for.
     pub ask: Verb,
@@ -60,12 +50,29 @@ pub enum Verb {
     Pause {},
     /// It goes on.
     Resume {},
+    /// What waits for an answer, and what was said yes to.
+    Approvals {},
+    /// A yes.
+    Approve {
+        /// To which question.
+        id: u64,
+        /// For how long.
+        scope: Scope,
+    },
+    /// A no, or the end of a yes.
+    Deny {
+        /// To which question.
+        id: u64,
+    },
     /// Everything that happens from now on.
     Subscribe {},
-    /// A place to read.
+    /// A place.
     Grant {
         /// Which.
         path: Bytes,
+        /// What for.
+        #[serde(default = "for_reading")]
+        access: Gives,
         /// What stands there, by device and inode.
         device: u64,
         /// The inode.
@@ -75,6 +82,14 @@ pub enum Verb {
         for_ms: Option<u64>,
         /// What in it is denied.
         masked: Vec<Masked>,
+    },
+    /// A host to reach, or a port of the host's own.
+    GrantHost {
+        /// `HOST[:PORT]`, as a policy spells it, or `localhost:PORT`.
+        host: String,
+        /// For how long, in milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        for_ms: Option<u64>,
     },
     /// Another mode for the tool calls of the client.
     Mode {
@@ -91,6 +106,37 @@ pub enum Verb {
         /// Of which place.
         path: Bytes,
     },
+    /// The end of a grant of a host, and of every connection that it admitted.
+    RevokeHost {
+        /// As it was given.
+        host: String,
+    },
+}
+
+/// What a place is given for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gives {
+    /// To be read.
+    Read,
+    /// To be read and written.
+    Write,
+}
+
+/// What is asked for where nothing is said.
+fn for_reading() -> Gives {
+    Gives::Read
+}
+
+impl Gives {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
 }
 
 /// Something denied in a place that is given.
@@ -236,6 +282,11 @@ pub struct Reply {
 pub enum Answer {
     /// It is done.
     Done,
+    /// A host was taken away.
+    Closed {
+        /// How many connections ended by it.
+        connections: u64,
+    },
     /// A command is being started. Beside this line come four descriptors: its input to write, its output and its errors to
     /// read, and a channel that says what comes of it. Whoever lets go of the channel ends it.
     Spawned,
@@ -253,6 +304,15 @@ pub enum Answer {
         /// Why it is paused, where it is.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         paused: Option<String>,
+    },
+    /// What waits for an answer, and what was said yes to.
+    Approvals {
+        /// Is anybody asked at all?
+        asks: bool,
+        /// What waits, the oldest first.
+        waiting: Vec<Question>,
+        /// What was said yes to, for longer than once.
+        approved: Vec<Approved>,
     },
     /// It was not done.
     Refused {
@@ -275,9 +335,9 @@ pub struct Given {
     /// Its number, which no other grant of the session has or will have.
     #[serde(default)]
     pub n: u64,
-    /// Which place.
+    /// Which place; the host, where it is one.
     pub path: Bytes,
-    /// `read`.
+    /// `read`, `write`, or `reach` for a host.
     pub access: String,
     /// Since when, in milliseconds since 1970.
     pub since_ms: u64,
@@ -302,8 +362,7 @@ impl Connection {
     /// # Errors
     /// When nobody listens there.
     pub fn open(dir: &AbsPath) -> io::Result<Self> {
-        let token = std::fs::read_to_string(os_path(&dir.join(TOKEN)))?;
-        Self::connect(dir, SOCKET, token)
+        Self::connect(dir, SOCKET, About::token(dir)?)
     }
 
     fn connect(dir: &AbsPath, socket: &str, token: String) -> io::Result<Self> {

@@ -66,7 +66,7 @@ fn session(name: &str) -> Result<(Within, Option<Found>), Failure> {
     let state = record.home.parent().ok_or(Failure::NoHome)?.join("tmp/.ringfence");
     let rung = if probe::native().is_ok() { Rung::Native } else { Rung::LandlockOnly };
     let Record { surface, rung: session_rung, .. } = record;
-    Ok((Within { surface, facts, state, side: Side::Inside, rung, session_rung, user: None }, None))
+    Ok((Within { surface, facts, state, side: Side::Inside, rung, session_rung, user: None, container: None }, None))
 }
 
 /// The record of the session that we are in, if it is the one that is meant. Whoever runs inside may have put another in its

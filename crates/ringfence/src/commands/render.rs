@@ -1,15 +1,20 @@
 //! `ringfence render`: prints what one layer is made of, without a session.
 
+#[cfg(target_os = "linux")]
+mod container;
+
 use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{
-    AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, Profile, agent, apparmor, chroot, env, preamble,
-    selinux,
+    AgentGround, AgentPlan, ClientUser, Engine, Etc, FilePlace, HOOK_SECONDS, Profile, agent, apparmor, chroot, env,
+    preamble, selinux,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Client, Resolved, Shown, Source, Sourced};
 
+#[cfg(not(target_os = "linux"))]
+use super::elsewhere::container;
 use crate::cli::{ModeArg, RenderArgs, RenderLayer};
 use crate::error::Failure;
 use crate::load::Loader;
@@ -32,9 +37,15 @@ pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure
     };
     let loader = Loader::new(managed)?;
     let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
+    let is_contained = engine_of(args.layer).is_some();
+    // A session's own places are part of a container.
+    let loader = if is_contained { loader.in_session(&state.join(SESSION)) } else { loader };
     let mut here = loader.resolve(&policy)?;
     tell::resolved(&here.resolved, Detail::Short);
     override_mode(&mut here.resolved, args.mode);
+    if let Some(engine) = engine_of(args.layer) {
+        return container::run(args, here, engine, &state.join(SESSION));
+    }
     let text = match (args.layer, named) {
         (_, Some(client)) => words(&planned(&here.resolved, client, &state)),
         (RenderLayer::Hook, _) => Client::ALL.map(|client| hook_line(client, &state)).concat(),
@@ -106,6 +117,14 @@ fn mode_of(asked: ModeArg) -> Mode {
     }
 }
 
+fn engine_of(layer: RenderLayer) -> Option<Engine> {
+    match layer {
+        RenderLayer::Docker => Some(Engine::Docker),
+        RenderLayer::Podman => Some(Engine::Podman),
+        _ => None,
+    }
+}
+
 fn client_of(layer: RenderLayer) -> Option<Client> {
     match layer {
         RenderLayer::Claude => Some(Client::Claude),
@@ -116,7 +135,9 @@ fn client_of(layer: RenderLayer) -> Option<Client> {
         | RenderLayer::Env
         | RenderLayer::Apparmor
         | RenderLayer::Selinux
-        | RenderLayer::Chroot => None,
+        | RenderLayer::Chroot
+        | RenderLayer::Docker
+        | RenderLayer::Podman => None,
     }
 }
 
@@ -146,6 +167,7 @@ fn planned(resolved: &Resolved, client: Client, state: &AbsPath) -> AgentPlan {
         etc: Etc::Shown,
         user: ClientUser::Ordinary,
         key_end: None,
+        asks: None,
     };
     agent(&resolved.surface, client, &ground)
 }

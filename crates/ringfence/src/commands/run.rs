@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk};
+use ringfence_session::container::{EngineHere, InContainer, note_use};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
+use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
@@ -23,6 +25,7 @@ use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface}
 mod agent;
 mod report;
 mod sign_in;
+pub(crate) mod worktree;
 
 use super::receipt;
 use super::render::override_mode;
@@ -117,11 +120,28 @@ impl Ladder<'_> {
         let state = if rung.has_view() || self.root.is_some() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+        let Some(own) = worktree::make(self.args, &mut loader, &session)? else {
+            return self.attempt_in(loader, &session, &state, rung, attempt);
+        };
+        let loader = loader.in_worktree(worktree::known(&own));
+        let done = self.attempt_in(loader, &session, &state, rung, attempt);
+        worktree::finish(own, self.args);
+        done
+    }
+
+    fn attempt_in(
+        &self,
+        loader: Loader<'_>,
+        session: &Session,
+        state: &AbsPath,
+        rung: Rung,
+        attempt: Attempt,
+    ) -> Result<u8, Failure> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
-        if caps.memory.is_some() || caps.pids.is_some() {
-            // Only who looks for a control group needs them, and the kernel takes its time.
+        if caps.memory.is_some() || caps.pids.is_some() || rung.engine().is_some() {
+            // Only who looks for a control group, or tells an engine, needs them, and the kernel takes its time.
             here.facts.mounts = mounts();
         }
         let surface = &here.resolved.surface;
@@ -134,12 +154,12 @@ impl Ladder<'_> {
             summary(surface).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-            return self.start_unfenced(&here, &session, &state);
+            return self.start_unfenced(&here, session, state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
         let began = now_ms();
-        let (ended, denied) = self.start(here, &session, &state, rung)?;
+        let (ended, denied) = self.start(here, session, state, rung)?;
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
@@ -165,7 +185,14 @@ impl Ladder<'_> {
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
         client.said.iter().for_each(|line| say(line));
-        let order = self.order(&here, session, &plan, &client, rung);
+        let engine = rung.engine().map(EngineHere::find).transpose().map_err(|source| Failure::Engine { source })?;
+        if let Some(here) = &engine {
+            note_use(session.state(), here.facts.engine)
+                .map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        }
+        let choice = here.resolved.agent.as_ref().map(|choice| &choice.container);
+        let container = engine.as_ref().map(|here| InContainer { here, choice, program: None });
+        let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
@@ -191,6 +218,11 @@ impl Ladder<'_> {
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
+        let ways = Ways { watches, ask: self.args.ask };
+        if let Some(wait) = self.args.ask {
+            let path = os_path(session.dir()).into();
+            given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
+        }
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
@@ -198,7 +230,7 @@ impl Ladder<'_> {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
             let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
-            Desk::open(session, about, receipt, control, watches)
+            Desk::open(session, about, receipt, control, ways)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
         let denied = write_down(&ended, desk);
@@ -244,7 +276,13 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None, Vec::new());
+        let desk = Desk::open(
+            session,
+            about,
+            receipt::event(&ready.receipt),
+            Control::None,
+            Ways { watches: Vec::new(), ask: None },
+        );
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
@@ -275,6 +313,7 @@ impl Ladder<'_> {
             occasion: Occasion::Session,
             variables: &self.variables,
             root: self.root.as_ref(),
+            container: None,
         }
     }
 
@@ -323,7 +362,7 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
     }
     match rung {
         Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
-        Rung::Bwrap | Rung::LandlockOnly | Rung::Chroot => Some(failure.in_one_line()),
+        Rung::Bwrap | Rung::LandlockOnly | Rung::Chroot | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
 }
 
@@ -333,11 +372,13 @@ fn rung_of(backend: Backend) -> Rung {
         Backend::Bwrap => Rung::Bwrap,
         Backend::Landlock => Rung::LandlockOnly,
         Backend::Chroot => Rung::Chroot,
+        Backend::Docker => Rung::Docker,
+        Backend::Podman => Rung::Podman,
     }
 }
 
 /// Without a view of its own, a command that root starts for somebody else must be able to go to the session's directory.
-fn reachable(state: AbsPath) -> AbsPath {
+pub(super) fn reachable(state: AbsPath) -> AbsPath {
     let is_open = |dir: AbsPath| {
         let mode = std::fs::metadata(os_path(&dir)).map(|metadata| metadata.permissions().mode());
         mode.is_ok_and(|mode| mode & 0o001 != 0)

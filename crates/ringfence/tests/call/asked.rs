@@ -70,7 +70,7 @@ fn ask(ground: &Ground, from: From, order: &str, input: &str) -> Output {
     match from {
         From::Outside => {
             let session = ground.session();
-            let token = fs::read_to_string(session.dir().join("token")).unwrap();
+            let token = token_of(&session.dir());
             let mut command = ground.by(Command::new("/usr/bin/python3"));
             command.args(["-I", "ask.py"]).arg(session.dir().join("control")).args([&token, &order, input]);
             command.output().unwrap()
@@ -232,7 +232,7 @@ fn k11_a_call_ends_with_whoever_asked() {
         // One that asks and goes without listening.
         for _ in 0..5 {
             let dir = session.dir();
-            let token = fs::read_to_string(dir.join("token")).unwrap();
+            let token = token_of(&dir);
             let mut stream = std::os::unix::net::UnixStream::connect(dir.join("control")).unwrap();
             writeln!(stream, "{{\"v\":1,\"token\":\"{token}\",\"ask\":{{\"verb\":\"exec\",\"order\":{{\"command\":[\"sleep\",\"1000\"]}}}}}}").unwrap();
         }
@@ -259,6 +259,39 @@ fn k11_a_call_ends_with_whoever_asked() {
     });
 }
 
+/// K11: what was asked for stops with its session, and nothing more is started in one that is paused.
+#[test]
+fn k11_a_paused_session_pauses_its_calls() {
+    each(|ground| {
+        let session = ground.session();
+        let ringfence = |words: &[&str]| assert!(ground.ringfence().args(words).output().unwrap().status.success());
+        let mut spawned = spawn(&session, order("while read line; do echo $line; done"));
+        assert!(matches!(spawned.hear().unwrap(), Some(CallAnswer::Started { .. })));
+        let (mut input, mut output) =
+            (fs::File::from(spawned.stdin.take().unwrap()), fs::File::from(spawned.stdout.try_clone().unwrap()));
+        let mut said = [0; 2];
+        input.write_all(b"a\n").unwrap();
+        output.read_exact(&mut said).unwrap();
+        ringfence(&["pause", &session.id]);
+        let refused = open(&session).exec(order("true")).unwrap();
+        assert!(matches!(refused, AskedCall::Refused { why, .. } if why.contains("paused")), "as {:?}", ground.who);
+        // It is told, and stops, a moment after the session is paused: so it is asked until nobody answers.
+        let wait = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+        let is_answered = |input: &mut fs::File, output: &mut fs::File| {
+            input.write_all(b"b\n").unwrap();
+            let mut fds = [rustix::event::PollFd::new(output, rustix::event::PollFlags::IN)];
+            rustix::event::poll(&mut fds, Some(&wait)).unwrap() > 0 && output.read_exact(&mut [0; 2]).is_ok()
+        };
+        until("it goes on", || !is_answered(&mut input, &mut output));
+        ringfence(&["resume", &session.id]);
+        output.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"b\n");
+        drop(input);
+        let answer = spawned.hear().unwrap();
+        assert!(matches!(answer, Some(CallAnswer::Ended { code: 0, .. })), "{answer:?}");
+    });
+}
+
 /// K11: a supervisor that is killed takes its calls with it.
 #[test]
 fn k11_a_killed_supervisor_takes_its_calls_along() {
@@ -279,7 +312,7 @@ fn k11_a_killed_supervisor_takes_its_calls_along() {
 #[test]
 fn k11_inside_only_calls_can_be_asked_for() {
     each(|ground| {
-        for verb in ["status", "stop", "subscribe"] {
+        for verb in ["status", "stop", "subscribe", "pause", "resume", "approvals"] {
             let said = inside(ground, &[], &format!("{{\"verb\":\"{verb}\"}}"), "");
             let shown = text(&said.stdout);
             assert!(
@@ -306,6 +339,36 @@ fn k11_inside_only_calls_can_be_asked_for() {
         // With Landlock alone no socket can be made, which is said.
         let said = inside(ground, &["--backend", "landlock"], r#"{"command":["true"]}"#, "");
         assert!(text(&said.stderr).contains("no call can be asked for"), "as {:?}: {}", ground.who, text(&said.stderr));
+    });
+}
+
+/// K16: a call that was asked for inside does not go on where its session is paused, and none begins.
+#[test]
+fn k16_a_call_from_inside_does_not_outlive_a_pause() {
+    each(|ground| {
+        ground.write(&[("project/ask.py", ASK), ("project/tick", "")]);
+        let script = "exec python3 -I ask.py \"$(dirname \"$RINGFENCE_EXE\")/calls\" \"$RINGFENCE_CALLS\" \"$@\"";
+        let order = r#"{"command":["/bin/sh","-c","while :; do echo x >> tick; done"]}"#;
+        let mut command = ground.ringfence();
+        command.args(["run", "--calls", "--", "/bin/sh", "-c", script, "sh", order]);
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let ticks = || fs::metadata(ground.path("project/tick")).map_or(0, |tick| tick.len());
+        until("the call runs", || ticks() > 0);
+        let told = |arguments: &[&str]| ground.ringfence().args(arguments).output().unwrap();
+        let listed: serde_json::Value = serde_json::from_slice(&told(&["ps", "--json"]).stdout).unwrap();
+        let id = listed["sessions"][0]["id"].as_str().unwrap().to_owned();
+        assert!(told(&["pause", &id]).status.success());
+        let stands_still = || {
+            let before = ticks();
+            std::thread::park_timeout(Duration::from_millis(500));
+            ticks() == before
+        };
+        until("it stands still", stands_still);
+        assert!(stands_still(), "as {:?}", ground.who);
+        let said = told(&["exec", "--within", &id, "--", "true"]);
+        assert!(!said.status.success() && text(&said.stderr).contains("is paused"), "{}", text(&said.stderr));
+        assert!(told(&["stop", &id]).status.success());
+        child.wait().unwrap();
     });
 }
 
@@ -351,7 +414,7 @@ fn k11_a_strangers_call_is_refused() {
         let (id, calls) = line.trim().split_once(' ').unwrap();
         let state = ground.path("home/.local/state/ringfence");
         let dir = state.join("sessions").join(id);
-        let token = fs::read_to_string(dir.join("token")).unwrap();
+        let token = token_of(&dir);
         // Even where everything is open to all, and the tokens are known.
         let open = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         for path in ["home", "home/.local", "home/.local/state", "project"] {

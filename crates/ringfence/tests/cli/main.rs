@@ -15,6 +15,10 @@ mod library;
 mod plan;
 mod policy_files;
 mod run;
+#[cfg(target_os = "linux")]
+#[path = "../work/screen.rs"]
+#[expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+mod screen;
 mod small;
 mod trust;
 #[cfg(target_os = "linux")]

@@ -34,6 +34,16 @@ fn m8_chroot() {
     TOPIC.in_a_fence(Backend::Chroot);
 }
 
+#[test]
+fn docker() {
+    TOPIC.in_a_fence(Backend::Docker);
+}
+
+#[test]
+fn podman() {
+    TOPIC.in_a_fence(Backend::Podman);
+}
+
 const FILE: &[Thing] = &[File("out/file", SECRET)];
 const MINE: &[Thing] = &[File("out/file", SECRET), File("here/mine/file", "mine\n")];
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use ringfence_testkit::{Starter, engines};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
@@ -30,11 +31,14 @@ pub(crate) enum Backend {
     Native,
     Bwrap,
     Landlock,
+    Docker,
+    Podman,
     Chroot,
 }
 
 impl Backend {
-    pub(crate) const ALL: [Self; 4] = [Self::Native, Self::Bwrap, Self::Landlock, Self::Chroot];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Native, Self::Bwrap, Self::Landlock, Self::Docker, Self::Podman, Self::Chroot];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -42,6 +46,36 @@ impl Backend {
             Self::Bwrap => "bwrap",
             Self::Landlock => "landlock",
             Self::Chroot => "chroot",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+
+    /// Is it made by a container engine?
+    pub(crate) fn is_engine(self) -> bool {
+        matches!(self, Self::Docker | Self::Podman)
+    }
+
+    /// Can it be had here? Without engines it is left out and said; in CI that fails.
+    pub(crate) fn is_here(self) -> bool {
+        if self.is_engine() && engines(Starter::Root).is_none() {
+            report_skip(&format!("{}: no engines were started; `cargo xtask test` starts them", self.word()));
+            return false;
+        }
+        // Another root directory takes a right that only root can hand on.
+        if self == Self::Chroot && !is_root() {
+            report_skip("chroot: the tests do not run as root");
+            return false;
+        }
+        true
+    }
+
+    /// Who starts it in a test for one topic. Docker does the same for everybody who may ask it; Podman has root's rights, or
+    /// those of the user who starts it.
+    fn starters(self) -> &'static [Who] {
+        match self {
+            Self::Docker => &[Who::Owner],
+            _ => Who::everybody(),
         }
     }
 
@@ -83,6 +117,16 @@ macro_rules! tests {
         fn chroot() {
             $topic.in_a_fence(crate::suite::Backend::Chroot);
         }
+
+        #[test]
+        fn docker() {
+            $topic.in_a_fence(crate::suite::Backend::Docker);
+        }
+
+        #[test]
+        fn podman() {
+            $topic.in_a_fence(crate::suite::Backend::Podman);
+        }
     };
 }
 pub(crate) use tests;
@@ -118,7 +162,10 @@ impl Topic {
     /// Each attack succeeds exactly if the receipt says that the claim is not held.
     pub(crate) fn in_a_fence(&self, backend: Backend) {
         let mut wrong = Vec::new();
-        for who in Who::everybody().iter().filter(|_| backend.can_be_tried()) {
+        if !backend.is_here() {
+            return;
+        }
+        for who in backend.starters() {
             let ground = Ground::new(self.rows);
             let numbers = ground.numbers();
             if numbers.len() < self.rows.len() {
@@ -228,7 +275,15 @@ pub(crate) fn fence_with(ground: &Ground, backend: Backend, who: Who, policy: &[
         &[]
     };
     let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], root, policy, &["--"]].concat();
-    starter(backend, who).into_iter().chain(words.into_iter().map(str::to_owned)).collect()
+    let words = words.into_iter().map(str::to_owned);
+    let rights = match who {
+        Who::Root => Starter::Root,
+        Who::Owner => Starter::Ordinary,
+    };
+    let found = if backend.is_engine() { engines(rights) } else { None };
+    let found = found.map(|found| found.into_iter().map(|(name, value)| format!("{name}={value}")));
+    let found = found.into_iter().flat_map(|found| ["/usr/bin/env".to_owned()].into_iter().chain(found));
+    starter(backend, who).into_iter().chain(found).chain(words).collect()
 }
 
 /// How a batch ended.
@@ -393,7 +448,9 @@ pub(crate) fn output(ground: &Ground, command: &[String], more: &[&str]) -> Outp
 
 /// Runs a test for every way to build a fence, started by everybody.
 pub(crate) fn every_fence(test: impl Fn(Backend, Who)) {
-    for backend in Backend::ALL.into_iter().filter(|backend| backend.can_be_tried()) {
-        Who::everybody().iter().for_each(|who| test(backend, *who));
+    for backend in Backend::ALL.into_iter().filter(|backend| backend.is_here()) {
+        // For each topic it is the other.
+        let whole: &[Who] = if backend == Backend::Docker && is_root() { &[Who::Root] } else { Who::everybody() };
+        whole.iter().for_each(|who| test(backend, *who));
     }
 }

@@ -101,10 +101,8 @@ fn a16_nothing_is_typed() {
         let ground = Ground::new(NO_ROWS);
         // The terminal belongs to whoever starts the session.
         let user = starter(backend, who);
-        if backend == Backend::Chroot {
-            ground.enter_root(who);
-        }
-        let shown = play(&ground, &user, &fence(&ground, backend, Who::Root), &typing(WAYS));
+        let command = fence(&ground, backend, who).split_off(user.len());
+        let shown = play(&ground, &user, &command, &typing(WAYS));
         assert!(shown.contains("receipt kept as"), "{shown}");
         assert!(shown.contains("and left b\\'\\'"), "[{}, {who:?}] {shown}", backend.word());
     });

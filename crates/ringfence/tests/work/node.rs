@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, each, each_in_a_root};
+use crate::desk::{Desk, Fence, each_in_a_root, each_with};
 use crate::served::Served;
 
 /// A package that a registry serves.
@@ -35,7 +35,7 @@ fn dependency(desk: &Desk, served: &Served) {
 
 #[test]
 fn packages_are_made_installed_and_run() {
-    each(packages);
+    each_with(Fence::PodmanOfUser, packages);
 }
 
 /// M1: the same in a root of its own.

@@ -1,6 +1,6 @@
 //! Python: environments, packages without an index, tests.
 
-use crate::desk::{Desk, each, each_in_a_root};
+use crate::desk::{Desk, Fence, each_in_a_root, each_with};
 
 /// A wheel is a zip archive with three files that describe it.
 const WHEEL: &str = r#"
@@ -15,7 +15,7 @@ with zipfile.ZipFile("tiny-1.0-py3-none-any.whl", "w") as wheel:
 
 #[test]
 fn environments_packages_and_tests() {
-    each(packages);
+    each_with(Fence::Docker, packages);
 }
 
 /// M1: the same in a root of its own.

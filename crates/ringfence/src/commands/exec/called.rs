@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use ringfence_plan::Rung;
 use ringfence_session::call::{Call, Within};
-use ringfence_session::called::{Called, attend};
+use ringfence_session::called::{Attention, Called, attend};
 use ringfence_session::desk::{CallAnswer, CallOrder};
 use ringfence_session::launch::Ended;
 use ringfence_session::probe;
 use ringfence_session::start::Occasion;
+use ringfence_session::terminal::Signals;
 use ringfence_session::text::Bytes;
 use ringfence_surface::SubPolicy;
 
@@ -24,9 +25,11 @@ use crate::error::Failure;
 use crate::host::{Recorder, facts, mounts};
 
 pub(crate) fn run(args: &CalledArgs) -> Result<ExitCode, Failure> {
+    // Before there is another thread that a signal could reach.
+    let signals = Signals::block().map_err(|source| Failure::Output { source })?;
     let called = Called::take().map_err(|source| Failure::Output { source })?;
     let (order, streams, channel) = called.into_parts();
-    let answer = match make(args, order, streams, &channel) {
+    let answer = match make(args, order, streams, (&channel, &signals)) {
         Ok(ended) => CallAnswer::Ended {
             code: ended.code,
             signal: ended.signal,
@@ -41,7 +44,12 @@ pub(crate) fn run(args: &CalledArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn make(args: &CalledArgs, order: CallOrder, streams: [OwnedFd; 3], channel: &UnixStream) -> Result<Ended, Failure> {
+fn make(
+    args: &CalledArgs,
+    order: CallOrder,
+    streams: [OwnedFd; 3],
+    (channel, signals): (&UnixStream, &Signals),
+) -> Result<Ended, Failure> {
     let (wall, memory) = (order.timeout_ms.map(Duration::from_millis), order.memory);
     let exec = exec_args(args, order)?;
     let (mut within, session) =
@@ -68,7 +76,8 @@ fn make(args: &CalledArgs, order: CallOrder, streams: [OwnedFd; 3], channel: &Un
                 drop(streams);
                 // Whoever has gone is noticed when the call is attended to.
                 let _ = Called::say(channel, CallAnswer::Started { not_held });
-                return attend(call, channel, timeout, &session).map_err(|source| Failure::Start { source });
+                let attention = Attention { channel, signals, timeout, session: &session, rung: within.rung };
+                return attend(call, &attention).map_err(|source| Failure::Start { source });
             }
             Err(failure) if within.rung == Rung::Native && failure.is_the_hosts() && probe::native().is_err() => {
                 within.rung = Rung::LandlockOnly;

@@ -36,6 +36,8 @@ enum Route {
     Stop,
     Pause,
     Resume,
+    Approvals,
+    Answer,
     Mode,
 }
 
@@ -53,6 +55,8 @@ const ROUTES: &[(&str, &str, Route)] = &[
     ("POST", "/api/sessions/{id}/pause", Route::Pause),
     ("POST", "/api/sessions/{id}/resume", Route::Resume),
     ("POST", "/api/sessions/{id}/mode", Route::Mode),
+    ("GET", "/api/sessions/{id}/approvals", Route::Approvals),
+    ("POST", "/api/sessions/{id}/approvals", Route::Answer),
 ];
 
 /// The parts that stand for something, where a path is of this form.
@@ -85,9 +89,10 @@ pub(super) fn answer(request: &mut Request, line: &Line, managed: &Path) -> Resu
     let known: &[&str] = if **route == Route::Sessions { &["all"] } else { &[] };
     request.parameters(known)?;
     let id = said.first().copied().unwrap_or_default();
-    if matches!(route, Route::Grant | Route::Mode) {
+    if matches!(route, Route::Grant | Route::Mode | Route::Answer) {
         return match route {
             Route::Grant => sessions::grant(id, request.json(line)?, managed),
+            Route::Answer => sessions::answer(id, request.json(line)?),
             _ => sessions::mode(id, request.json(line)?),
         }
         .map(Reply::Whole);
@@ -104,7 +109,10 @@ pub(super) fn answer(request: &mut Request, line: &Line, managed: &Path) -> Resu
         Route::Stop => sessions::tell(id, Verb::Stop {})?,
         Route::Pause => sessions::tell(id, Verb::Pause {})?,
         Route::Resume => sessions::tell(id, Verb::Resume {})?,
-        Route::Grant | Route::Mode => return Err(Answer::problem(404, "there is nothing under this path", None)),
+        Route::Approvals => sessions::approvals(id)?,
+        Route::Grant | Route::Mode | Route::Answer => {
+            return Err(Answer::problem(404, "there is nothing under this path", None));
+        }
     }))
 }
 

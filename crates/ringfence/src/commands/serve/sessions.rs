@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use ringfence_plan::claims;
+use ringfence_session::approvals::Scope;
 use ringfence_session::audit::{Audit, Query, Stored, What};
-use ringfence_session::desk::{Answer as Said, Given, Verb};
+use ringfence_session::desk::{Answer as Said, Given, Gives, Verb};
 use ringfence_session::given;
 use ringfence_session::record::Record;
 use ringfence_session::store::{FindError, Found, Live};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::request::Request;
-use crate::commands::sessions::{self, Denied, Row, Want};
+use crate::commands::sessions::{self, Denied, Row, Want, What as Gift};
 use crate::error::Failure;
 use crate::host::os_path;
 use crate::wire::SCHEMA;
@@ -90,7 +91,7 @@ pub(super) fn one(id: &str) -> Result<Answer, Answer> {
     let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
     let (mut events, _) = Audit::of(&state).query(&query).map_err(read)?;
     events.retain(|stored| stored.event.session.as_deref() == Some(id));
-    let mut violations = sessions::denied(&state, Some(id))?;
+    let mut violations = sessions::denied(&state, Some(id), since)?;
     violations.retain(|one| one.session == id);
     let violations = violations.split_off(violations.len().saturating_sub(MOST_VIOLATIONS));
     let whole = Whole {
@@ -137,12 +138,16 @@ pub(super) fn grants(id: &str) -> Result<Answer, Answer> {
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "grants": grants })))
 }
 
-/// What is to be given.
+/// What is to be given: a place or a host.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewGrant {
     /// A place to read.
-    read: Bytes,
+    #[serde(default)]
+    read: Option<Bytes>,
+    /// A host to reach.
+    #[serde(default)]
+    host: Option<String>,
     /// For how long.
     #[serde(default)]
     for_ms: Option<u64>,
@@ -150,19 +155,25 @@ pub(super) struct NewGrant {
 
 pub(super) fn grant(id: &str, asked: NewGrant, managed: &Path) -> Result<Answer, Answer> {
     let wrong = |why: &str| Answer::problem(400, why, None);
-    let path = asked.read.bytes().filter(|path| path.starts_with(b"/") && !path.contains(&0));
-    let path = path.ok_or_else(|| wrong("`read` is not an absolute path"))?;
     if asked.for_ms == Some(0) {
         return Err(wrong("`for_ms` is no time"));
     }
+    let path;
+    let (what, word) = match (&asked.read, &asked.host) {
+        (Some(read), None) => {
+            let absolute = read.bytes().filter(|path| path.starts_with(b"/") && !path.contains(&0));
+            path = absolute.ok_or_else(|| wrong("`read` is not an absolute path"))?;
+            (Gift::Place(&path, Gives::Read), "read")
+        }
+        (None, Some(host)) => (Gift::Host(host), "host"),
+        _ => return Err(wrong("either `read` or `host` is given")),
+    };
     let live = live(id)?;
-    let want = Want { read: &path, for_ms: asked.for_ms };
-    let granted = sessions::give(&live, &want, managed)?;
-    let n =
-        given_to(&live)?.iter().find(|given| given.path.path().as_ref() == Some(&granted.path)).map(|given| given.n);
-    let read = Bytes::new(granted.path.as_bytes());
+    let granted = sessions::give(&live, &Want { what, for_ms: asked.for_ms }, managed)?;
+    let n = given_to(&live)?.iter().find(|given| given.path == granted.what).map(|given| given.n);
     let answer = json!({
-        "schema": SCHEMA, "id": id, "n": n, "read": read, "denied_in_it": granted.masked, "hidden": granted.hidden,
+        "schema": SCHEMA, "id": id, "n": n, word: granted.what, "denied_in_it": granted.masked,
+        "hidden": granted.hidden,
     });
     Ok(Answer::json(201, &answer))
 }
@@ -174,7 +185,11 @@ pub(super) fn revoke(id: &str, n: &str) -> Result<Answer, Answer> {
     let Some(given) = given else {
         return Err(Answer::problem(404, "the session has no grant of this number", None));
     };
-    sessions::ask(&live, Verb::Revoke { path: given.path.clone() })?;
+    let verb = match given.access.as_str() {
+        "reach" => Verb::RevokeHost { host: given.path.shown() },
+        _ => Verb::Revoke { path: given.path.clone() },
+    };
+    sessions::ask(&live, verb)?;
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "n": given.n, "revoked": given.path })))
 }
 
@@ -213,4 +228,52 @@ pub(super) fn mode(id: &str, asked: NewMode) -> Result<Answer, Answer> {
     };
     sessions::ask(&live(id)?, Verb::Mode { mode: mode.to_owned() })?;
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "mode": mode })))
+}
+
+/// What waits for an answer, and what was said yes to.
+pub(super) fn approvals(id: &str) -> Result<Answer, Answer> {
+    match sessions::ask(&live(id)?, Verb::Approvals {})? {
+        Said::Approvals { asks, waiting, approved } => {
+            let answer = json!({ "schema": SCHEMA, "id": id, "asks": asks, "waiting": waiting, "approved": approved });
+            Ok(Answer::json(200, &answer))
+        }
+        _ => Err(Answer::problem(503, "the supervisor answers something else", None)),
+    }
+}
+
+/// An answer to a question of the session.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum NewAnswer {
+    /// A yes.
+    Approve {
+        /// To which question.
+        question: u64,
+        /// For how long; without it, once.
+        #[serde(default = "once")]
+        scope: Scope,
+    },
+    /// A no, or the end of a yes.
+    Deny {
+        /// To which question.
+        question: u64,
+    },
+}
+
+fn once() -> Scope {
+    Scope::Once {}
+}
+
+pub(super) fn answer(id: &str, said: NewAnswer) -> Result<Answer, Answer> {
+    let (question, approved, verb) = match said {
+        NewAnswer::Approve { question, scope: Scope::For { ms: 0 } } => {
+            let why = format!("`ms` is no time, and question {question} waits");
+            return Err(Answer::problem(400, &why, None));
+        }
+        NewAnswer::Approve { question, scope } => (question, true, Verb::Approve { id: question, scope }),
+        NewAnswer::Deny { question } => (question, false, Verb::Deny { id: question }),
+    };
+    sessions::ask(&live(id)?, verb)?;
+    let answer = json!({ "schema": SCHEMA, "id": id, "question": question, "approved": approved });
+    Ok(Answer::json(200, &answer))
 }

@@ -60,12 +60,12 @@ pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
 }
 
 fn list(state: &AbsPath, session: Option<&str>, args: &ViolationsArgs) -> Result<(), Failure> {
-    denied(state, session)?.iter().try_for_each(|row| tell(row, args))
+    denied(state, session, None)?.iter().try_for_each(|row| tell(row, args))
 }
 
 /// What the audit has: each kind once in a session, as it was last told.
-pub(crate) fn denied(state: &AbsPath, session: Option<&str>) -> Result<Vec<Denied>, Failure> {
-    let query = Query { session: session.map(str::to_owned), ..Query::all() };
+pub(crate) fn denied(state: &AbsPath, session: Option<&str>, since_ms: Option<u64>) -> Result<Vec<Denied>, Failure> {
+    let query = Query { session: session.map(str::to_owned), since_ms, ..Query::all() };
     let read = |source| Failure::Read { path: os_path(state).into(), source };
     let (stored, _) = Audit::of(state).query(&query).map_err(read)?;
     let mut rows: Vec<Denied> = Vec::new();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Fence, each, text};
+use super::{Fence, Who, each, is_root, text};
 
 /// A session whose command is a shell that does what it is told.
 pub(super) struct Shell<'f> {
@@ -183,6 +183,46 @@ fn a10_a_command_that_ignores_signals_is_ended() {
     });
 }
 
+/// A hundred sessions at once: each has a name and a fence of its own, all are listed, and none leaves anything.
+#[test]
+fn a10_a_hundred_sessions_at_once() {
+    let fence = Fence::new(if is_root() { Who::Nobody } else { Who::Caller });
+    let start = |_| {
+        let mut command = fence.ringfence();
+        command.args([
+            "run",
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo $RINGFENCE_SESSION; read line; echo $line > $HOME/x; cat $HOME/x; exit 7",
+        ]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut all: Vec<Child> = (0..100).map(start).collect();
+    let mut outputs: Vec<_> = all.iter_mut().map(|child| BufReader::new(child.stdout.take().unwrap())).collect();
+    let mut ids = std::collections::BTreeSet::new();
+    for output in &mut outputs {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        ids.insert(line.trim().to_owned());
+    }
+    assert_eq!(ids.len(), 100);
+    let listed = json(&fence, &["ps", "--json"]);
+    let listed = listed["sessions"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned());
+    assert_eq!(listed.collect::<std::collections::BTreeSet<_>>(), ids);
+    for (number, child) in all.iter_mut().enumerate() {
+        writeln!(child.stdin.take().unwrap(), "this is {number}").unwrap();
+    }
+    for (number, (child, output)) in all.iter_mut().zip(&mut outputs).enumerate() {
+        let mut said = String::new();
+        output.read_to_string(&mut said).unwrap();
+        assert_eq!((said, child.wait().unwrap().code()), (format!("this is {number}\n"), Some(7)));
+    }
+    fence.left_nothing();
+    assert_eq!(json(&fence, &["ps", "--all", "--json"])["sessions"].as_array().unwrap().len(), 100);
+    assert!(ringfence(&fence, &["audit", "verify"]).status.success());
+}
+
 #[test]
 fn k13_a_place_reaches_the_running_command_and_is_taken_away() {
     each(|fence| {
@@ -295,10 +335,22 @@ fn k13_decisions_see_a_grant_at_once() {
         fence.write(&[("other/file", "hello\n")]);
         let shell = Shell::start(fence, &[]);
         let grants = || fs::read_to_string(shell.dir().join("given/grants")).unwrap_or_default();
+        let explains = |question: [&str; 2]| {
+            let question = question.map(|word| fence.script(word));
+            let output = ringfence(fence, &["explain", "--session", &shell.id, &question[0], &question[1]]);
+            output.status.code().unwrap()
+        };
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (1, 1));
         shell.is_granted("$W/other");
         assert!(grants().contains(fence.path("other").to_str().unwrap()), "{}", grants());
+        let given = ringfence(fence, &["grant", &shell.id, "--host", "given.example.com"]);
+        assert!(given.status.success(), "{}", text(&given.stderr));
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (0, 0));
+        assert_eq!((explains(["--write", "$W/other/file"]), explains(["--host", "given.example.com:22"])), (1, 1));
         assert!(shell.revoke("$W/other").status.success());
-        assert_eq!(grants(), "[]");
+        assert!(ringfence(fence, &["revoke", &shell.id, "--host", "given.example.com"]).status.success());
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (1, 1));
+        assert!(grants().trim_end().ends_with(" []"), "{}", grants());
     });
 }
 
