@@ -341,6 +341,16 @@ fn rust(into: &mut Collector) -> Result<(), RootError> {
     let is_wanted = |path: &AbsPath| !matches!(path.file_name(), Some(b"src" | b"doc" | b"etc"));
     let library = if sysroot == at("usr") { at("usr/lib/rustlib") } else { sysroot.join("lib") };
     into.tree(&library, Scripts::Read, &is_wanted);
+    // The wrapper of its own linker finds that by way of `/proc`, which a root does not have; a link does as well.
+    let wrappers: Vec<AbsPath> = into
+        .items
+        .keys()
+        .filter(|path| path.is_within(&library) && path.file_name() == Some(b"ld.lld"))
+        .cloned()
+        .collect();
+    for wrapper in wrappers {
+        into.own(&wrapper, Item::Link { target: b"../rust-lld".to_vec() });
+    }
     linker(into)?;
     certificates(into);
     Ok(())

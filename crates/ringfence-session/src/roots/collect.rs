@@ -55,6 +55,14 @@ const MOST_HOPS: u32 = 40;
 /// Where programs are looked for first: those of the system, before whatever stands before them on somebody's PATH.
 const SYSTEM: &[&str] = &["usr/bin", "bin", "usr/local/bin", "usr/sbin", "sbin"];
 
+/// What a program needs, and how that was found.
+struct Closure {
+    paths: Vec<AbsPath>,
+    /// Those that only the program itself knows of.
+    carried: Vec<AbsPath>,
+    by_cache: bool,
+}
+
 pub(crate) struct Collector {
     pub(crate) items: BTreeMap<AbsPath, Item>,
     pub(crate) left_out: BTreeSet<LeftOut>,
@@ -168,13 +176,19 @@ impl Collector {
             return if scripts == Scripts::Run { self.interpreter(line) } else { Ok(()) };
         }
         let Some(needs) = elf::needs(&file) else { return Ok(()) };
-        let mut found = Vec::new();
-        let mut by_cache = false;
-        self.closure(real, &needs, &[], &mut found, &mut by_cache)?;
-        self.needs_cache |= by_cache;
-        for path in found {
+        let mut found = Closure { paths: Vec::new(), carried: Vec::new(), by_cache: false };
+        self.closure(real, &needs, &[], &mut found)?;
+        self.needs_cache |= found.by_cache;
+        for path in found.paths {
             self.put(&path);
             self.done.extend(real_path(&path));
+        }
+        for path in found.carried {
+            // Where the loader looks without being told.
+            let place = AbsPath::root().join("usr/lib").child(path.file_name().unwrap_or_default());
+            if !self.items.contains_key(&place) {
+                self.own(&place, Item::Link { target: path.as_bytes().to_vec() });
+            }
         }
         Ok(())
     }
@@ -207,19 +221,12 @@ impl Collector {
     }
 
     /// The libraries that a program needs, and theirs.
-    fn closure(
-        &self,
-        path: &AbsPath,
-        needs: &Needs,
-        above: &[Searched],
-        found: &mut Vec<AbsPath>,
-        by_cache: &mut bool,
-    ) -> Result<(), String> {
+    fn closure(&self, path: &AbsPath, needs: &Needs, above: &[Searched], found: &mut Closure) -> Result<(), String> {
         if let Some(interpreter) = &needs.interpreter {
             let loader = AbsPath::lexical(interpreter).ok().filter(|path| real_path(path).is_some());
             let loader = loader.ok_or_else(|| format!("its loader {} is not there", Shown(interpreter)))?;
-            if !found.contains(&loader) {
-                found.push(loader);
+            if !found.paths.contains(&loader) {
+                found.paths.push(loader);
             }
         }
         let chain: Vec<Searched> =
@@ -227,14 +234,15 @@ impl Collector {
         for name in &needs.libraries {
             let place = self.libraries.find(name, needs, path, above);
             let place = place.ok_or_else(|| format!("its library {} is not there", Shown(name)))?;
-            *by_cache |= place.by_cache;
-            if found.contains(&place.path) {
+            found.by_cache |= place.by_cache;
+            if found.paths.contains(&place.path) {
                 continue;
             }
-            found.push(place.path.clone());
+            found.paths.push(place.path.clone());
+            found.carried.extend(place.is_carried.then(|| place.path.clone()));
             let file = File::open(os_path(&place.path)).map_err(|cause| format!("{}: {cause}", place.path))?;
             if let Some(needs) = elf::needs(&file) {
-                self.closure(&place.path, &needs, &chain, found, by_cache)?;
+                self.closure(&place.path, &needs, &chain, found)?;
             }
         }
         Ok(())

@@ -20,6 +20,9 @@ pub(crate) struct Place {
     pub(crate) path: AbsPath,
     /// Only the cache knows of it: inside, the loader needs the cache too.
     pub(crate) by_cache: bool,
+    /// The program says where it is, perhaps by where it is itself. The loader finds that out by way of `/proc`, which a root does
+    /// not have.
+    pub(crate) is_carried: bool,
 }
 
 /// What the loader searches without being told.
@@ -36,19 +39,19 @@ impl Libraries {
         let fits = |path: &AbsPath| kind_of(path) == Some(needs.kind);
         if name.contains(&b'/') {
             let path = AbsPath::lexical(name).ok()?;
-            return fits(&path).then_some(Place { path, by_cache: false });
+            return fits(&path).then_some(Place { path, by_cache: false, is_carried: false });
         }
         let own = Searched::of(needs, origin);
         let rpaths = [&own].into_iter().chain(above).take_while(|_| needs.runpath.is_none());
         let carried = rpaths.flat_map(|searched| &searched.rpath).chain(&own.runpath);
         if let Some(path) = carried.map(|dir| dir.child(name)).find(&fits) {
-            return Some(Place { path, by_cache: false });
+            return Some(Place { path, by_cache: false, is_carried: true });
         }
         if let Some(path) = standard(needs.kind).into_iter().map(|dir| dir.child(name)).find(&fits) {
-            return Some(Place { path, by_cache: false });
+            return Some(Place { path, by_cache: false, is_carried: false });
         }
         let path = self.cache.get(name)?.iter().find(|path| fits(path))?.clone();
-        Some(Place { path, by_cache: true })
+        Some(Place { path, by_cache: true, is_carried: false })
     }
 }
 

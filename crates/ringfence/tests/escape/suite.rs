@@ -78,15 +78,6 @@ impl Backend {
             _ => Who::everybody(),
         }
     }
-
-    /// Can it be tried here? Another root directory takes a right that only root can hand on.
-    pub(crate) fn can_be_tried(self) -> bool {
-        let can = self != Self::Chroot || is_root();
-        if !can {
-            report_skip("the chroot fence: the tests do not run as root");
-        }
-        can
-    }
 }
 
 /// Tests for a topic: its control, and one for each way to build a fence.

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use super::ground::{Ground, Who, is_root};
+use super::ground::{Ground, is_root};
 use super::row::Row;
-use super::suite::{Backend, every_fence, fence, setpriv, starter};
+use super::suite::{every_fence, fence, setpriv, starter};
 
 static NO_ROWS: &[Row] = &[];
 

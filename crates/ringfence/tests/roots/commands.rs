@@ -29,6 +29,23 @@ fn m1_m2_a_root_is_made_and_used_with_one_right() {
     }
 }
 
+/// M2: a toolchain works in a root, although it looks for its own parts by way of `/proc`.
+#[test]
+fn m2_rust_compiles_and_links_in_a_root() {
+    if skips() {
+        return;
+    }
+    let ground = Ground::new(Who::Root);
+    let toolchain = std::path::Path::new(env!("CARGO")).parent().unwrap().to_str().unwrap();
+    let mut create = ground.ringfence(&["root", "create", "t", "--with", "shell,rust"]);
+    let made = create.env("PATH", format!("/usr/bin:/bin:{toolchain}")).output().unwrap();
+    assert!(made.status.success(), "{}", shown(&made));
+    let script = "echo 'fn main() { println!(\"{}\", 6 * 7) }' > m.rs && rustc m.rs && ./m && \
+                  cargo init -q --vcs none app && cd app && cargo run -q --offline";
+    let seen = ground.run("t", &["sh", "-c", script]);
+    assert_eq!(seen.stdout, b"42\nHello, world!\n", "{}", shown(&seen));
+}
+
 /// M1: without the right it is said which one it takes.
 #[test]
 fn m1_without_the_right_nothing_starts() {
