@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agree;
 mod bench;
 mod clients;
 mod dist;
@@ -28,6 +29,8 @@ usage: cargo xtask COMMAND
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
                    bar; the parts are decide, files, start, net, many, work, hook, calls,
                    within, grants
+  agree [POLICIES [SEED]]
+                   try policies, trees and deeds by chance in every layer, and compare with `decide`
   dist             build the program as one file that needs no library of the host";
 
 /// The exit code for a command line that we do not understand.
@@ -39,6 +42,7 @@ enum Chore<'w> {
     Test,
     Tidy,
     Bench(bench::Effort, bench::Parts),
+    Agree(u32, Option<u64>),
     Dist,
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort, bench::Parts),
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
+        Some(Chore::Agree(policies, seed)) => agree::run(&workspace_root(), policies, seed),
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
@@ -80,6 +85,9 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
         ["bench", options @ ..] => measured(options).map(|(effort, parts)| Chore::Bench(effort, parts)),
+        ["agree"] => Some(Chore::Agree(1000, None)),
+        ["agree", policies] => Some(Chore::Agree(policies.parse().ok()?, None)),
+        ["agree", policies, seed] => Some(Chore::Agree(policies.parse().ok()?, seed.parse().ok())),
         ["dist"] => Some(Chore::Dist),
         ["bench-fence", dir, options @ ..] => {
             measured(options).map(|(effort, parts)| Chore::BenchFence(dir, effort, parts))

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asks;
 mod cursor;
 mod dial;
 pub mod dns;
@@ -17,6 +18,7 @@ mod inject;
 mod kept;
 pub mod known_hosts;
 mod lever;
+mod names;
 mod open;
 mod packets;
 pub mod pool;
@@ -28,8 +30,10 @@ mod resolver;
 mod room;
 mod rules;
 mod service;
+mod sockets;
 pub mod spelling;
 
+pub use asks::Asks;
 pub use inject::Credential;
 pub use lever::{Lever, Outcome};
 pub use refusals::{Fresh, Refusal, Refusals};

@@ -4,24 +4,25 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ringfence_surface::{AbsPath, HostTarget};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
-use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinHandle as Task, LocalSet};
 use tokio::time::{Duration, sleep, timeout};
 
+use crate::asks::Asks;
 use crate::dial::{self, NoConnection};
-use crate::dns::{self, Kind, Question};
+use crate::dns::{Kind, Question};
 use crate::gate::Gate;
 use crate::inject::{self, Credential, NotInjected, Outward};
 use crate::lever::{self, Lever, Order};
+use crate::names::{answer_datagrams, answer_streams};
 use crate::open::{Meant, Open, Ticket};
 use crate::packets;
 use crate::pool::{Addresses, Pool, Synthetic};
@@ -31,6 +32,7 @@ use crate::relay::{self, Stream, relay};
 use crate::resolver::Resolver;
 use crate::room::Room;
 use crate::rules::{BOTH_LOOPBACKS, Rules};
+use crate::sockets;
 
 /// How long an answer about a name may be kept inside. The address never changes, but a grant may end.
 const TTL: u32 = 60;
@@ -63,6 +65,7 @@ pub struct Egress {
     thread: Option<JoinHandle<()>>,
     refusals: Refusals,
     lever: Lever,
+    asks: Asks,
 }
 
 impl Egress {
@@ -75,24 +78,32 @@ impl Egress {
         let (stop, stopped) = oneshot::channel();
         let noted = refusals.clone();
         let (lever, orders) = lever::pair();
+        let asks = Asks::default();
+        let asked = asks.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
                 tokio::select! {
-                    () = serve(inside, rules, resolver, noted, orders) => {}
+                    () = serve(inside, rules, resolver, (noted, asked), orders) => {}
                     _ = stopped => {}
                 }
             });
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, lever })
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, lever, asks })
     }
 
     /// What was stopped so far.
     #[must_use]
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    /// Names that wait until somebody has decided about them.
+    #[must_use]
+    pub fn asks(&self) -> &Asks {
+        &self.asks
     }
 
     /// What changes it while it runs.
@@ -119,6 +130,7 @@ pub(crate) struct Shared {
     addresses: Addresses,
     resolver: Arc<dyn Resolver>,
     pub(crate) refusals: Refusals,
+    pub(crate) asks: Asks,
     pub(crate) state: RefCell<State>,
     /// How many names may have listeners.
     pub(crate) most_names: usize,
@@ -153,7 +165,7 @@ async fn serve(
     inside: Inside,
     rules: Rules,
     resolver: Arc<dyn Resolver>,
-    refusals: Refusals,
+    (refusals, asks): (Refusals, Asks),
     orders: mpsc::UnboundedReceiver<Order>,
 ) {
     let room = Room::take();
@@ -164,6 +176,7 @@ async fn serve(
         addresses: inside.addresses,
         resolver,
         refusals,
+        asks,
         state: RefCell::new(state),
         most_names: room.names,
         connections: Arc::new(Semaphore::new(room.connections)),
@@ -175,7 +188,7 @@ async fn serve(
         tokio::task::spawn_local(answer_streams(Rc::clone(&shared), listener));
     }
     for (listener, path) in inside.sockets {
-        tokio::task::spawn_local(accept_unix(Rc::clone(&shared), listener, path));
+        tokio::task::spawn_local(sockets::accept(Rc::clone(&shared), listener, path));
     }
     for (address, listener) in inside.first {
         let to = match address {
@@ -247,7 +260,7 @@ impl Shared {
     }
 
     /// Answers a question about a name.
-    fn answer(self: &Rc<Self>, question: &Question) -> Vec<u8> {
+    pub(crate) fn answer(self: &Rc<Self>, question: &Question) -> Vec<u8> {
         let name = &question.name;
         if name == "localhost" || name.ends_with(".localhost") {
             return question.answer(self.of_both_kinds(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]), TTL);
@@ -299,7 +312,7 @@ impl Shared {
     }
 
     /// The right to carry one more connection; that there is none is noted.
-    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn permit(&self) -> Option<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
         if permit.is_none() {
             self.refusals.note("connection", "too many at once");
@@ -340,57 +353,8 @@ impl Shared {
     }
 }
 
-async fn answer_datagrams(shared: Rc<Shared>, socket: OwnedFd) {
-    let Ok(socket) = UdpSocket::from_std(socket.into()) else { return };
-    let mut buffer = [0; 4096];
-    loop {
-        if socket.readable().await.is_err() {
-            return;
-        }
-        let receive = || ringfence_sys::net::receive(socket.as_fd(), &mut buffer);
-        // One that cannot be read is not answered.
-        let Ok(datagram) = socket.try_io(Interest::READABLE, receive) else { continue };
-        let reply = match dns::parse_query(&buffer[..datagram.length]) {
-            Ok(question) => Some(shared.answer(&question)),
-            Err(bad) => bad.reply,
-        };
-        if let Some(reply) = reply {
-            // Whoever asked and does not take the answer asks again.
-            let _ = ringfence_sys::net::answer(socket.as_fd(), &reply, datagram);
-        }
-    }
-}
-
-async fn answer_streams(shared: Rc<Shared>, listener: OwnedFd) {
-    let Ok(listener) = TcpListener::from_std(listener.into()) else { return };
-    loop {
-        let Some(stream) = accepted(&listener, &shared).await else { continue };
-        let shared = Rc::clone(&shared);
-        let Some(permit) = shared.permit() else { continue };
-        tokio::task::spawn_local(async move {
-            let _permit = permit;
-            // A name that takes longer than this to be asked for is not wanted.
-            let _ = timeout(Duration::from_secs(10), answer_stream(&shared, stream)).await;
-        });
-    }
-}
-
-async fn answer_stream(shared: &Rc<Shared>, mut stream: TcpStream) -> io::Result<()> {
-    loop {
-        let mut query = vec![0; usize::from(stream.read_u16().await?)];
-        stream.read_exact(&mut query).await?;
-        let reply = match dns::parse_query(&query) {
-            Ok(question) => Some(shared.answer(&question)),
-            Err(bad) => bad.reply,
-        };
-        let Some(reply) = reply else { return Ok(()) };
-        let length = u16::try_from(reply.len()).map_err(io::Error::other)?;
-        stream.write_all(&[&length.to_be_bytes(), reply.as_slice()].concat()).await?;
-    }
-}
-
 /// The next connection. Without descriptors left it waits a little: those that end give some back.
-async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<TcpStream> {
+pub(crate) async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<TcpStream> {
     match listener.accept().await {
         Ok((stream, _)) => Some(stream),
         Err(cause) => {
@@ -553,40 +517,4 @@ async fn asked(shared: &Rc<Shared>, mut stream: TcpStream) {
         let (inside, first) = (Stream::Tcp(stream), asked.rest());
         finish(shared, (&inside, &outside), &target, &first, &ticket).await;
     }
-}
-
-async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListener, path: AbsPath) {
-    let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
-    let Ok(listener) = listener else { return };
-    loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(cause) => {
-                shared.refusals.note(format!("socket {path}"), cause.to_string());
-                sleep(Duration::from_millis(20)).await;
-                continue;
-            }
-        };
-        let Some(permit) = shared.permit() else { continue };
-        let (shared, path) = (Rc::clone(&shared), path.clone());
-        tokio::task::spawn_local(async move {
-            let _permit = permit;
-            match connect_unix(&path).await {
-                Ok(outside) => {
-                    drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[], std::future::pending()).await)
-                }
-                Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),
-            }
-        });
-    }
-}
-
-/// Connects to a socket of the host. The agent may be able to put a link in its place, or in that of a directory above it: none
-/// is followed.
-async fn connect_unix(path: &AbsPath) -> io::Result<UnixStream> {
-    let below = path.as_bytes().strip_prefix(b"/").unwrap_or_default();
-    let root = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let place = rustix::fs::openat2(&root, below, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-    UnixStream::connect(format!("/proc/self/fd/{}", place.as_raw_fd())).await
 }

@@ -4,7 +4,7 @@
 //! "writes end here" well, and "but not this file" not at all. It looks at opens, creations, renames and removals; a change of
 //! mode, owner, times or attributes passes it by. What it cannot say is returned as [`Shortfall`]s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Access, Effect, Governance, Pattern, Role, Rule, Sense, Surface};
@@ -171,6 +171,7 @@ fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>
     }
     // What an exception leaves inside something that is taken away as a whole is given by itself.
     let is_exception = |rule: &&Rule| rule.sense == Sense::Exception && rule.source.is_written();
+    let mut left: BTreeSet<&AbsPath> = BTreeSet::new();
     for path in surface.rules().iter().filter(is_exception).filter_map(|rule| rule.pattern.as_path()) {
         let may = |access| surface.decide(path, access).is_allowed();
         let given = match (may(Access::Write), may(Access::Read)) {
@@ -180,8 +181,10 @@ fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>
         };
         let held = rights.entry(path.clone()).or_insert(given);
         *held = (*held).max(given);
+        left.insert(path);
     }
-    let needed = rights.iter().filter(|(path, given)| !is_implied(path, **given, &rights));
+    // What lies between an exception and what would imply it is left out later.
+    let needed = rights.iter().filter(|(path, given)| left.contains(path) || !is_implied(path, **given, &rights));
     (needed.map(|(path, given)| LandlockRule { path: path.clone(), rights: *given }).collect(), withheld)
 }
 

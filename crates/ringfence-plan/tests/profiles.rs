@@ -34,7 +34,15 @@ fn surface(policy: &str) -> Surface {
         session: None,
     };
     let level = Level::Project(Trust::Trusted);
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
     resolve(&inputs, &facts, &mut &facts).unwrap_or_else(|said| panic!("{said:?}")).surface
 }

@@ -163,6 +163,8 @@ pub(crate) enum Asker {
     Hook(OwnedFd),
     /// A call that the broker holds back, by its number.
     Broker(u64),
+    /// Questions about a name, on the way out.
+    Name(String),
 }
 
 /// What came of asking.

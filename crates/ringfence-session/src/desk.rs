@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use ringfence_egress::{Egress, Lever, Refusal, Refusals};
+use ringfence_egress::{Asks, Egress, Lever, Refusal, Refusals};
 use ringfence_surface::AbsPath;
 use ringfence_surface::policy::Watch;
 use rustix::event::EventfdFlags;
@@ -50,6 +50,8 @@ pub use self::wire::{
     Request, VERSION, Verb,
 };
 
+/// A question about a name waits no longer than this: programs do not wait for ever for an address.
+const MOST_NAME: Duration = Duration::from_secs(30);
 /// A session that lasted this long is on the disk before it ends.
 const LONG: Duration = Duration::from_secs(10);
 
@@ -104,6 +106,8 @@ pub struct Desk {
     queue: Queue,
     /// Where the broker tells what it refused, and hears answers.
     broker: Option<OwnedFd>,
+    /// Names that wait on the way out.
+    names: Option<Asks>,
 }
 
 /// What a supervisor does by itself.
@@ -188,6 +192,7 @@ impl Desk {
             notices: Notices::new(),
             queue: Queue::new(ways.ask),
             broker: None,
+            names: None,
         })
     }
 
@@ -207,6 +212,10 @@ impl Desk {
         self.clients.watch(bell.as_fd(), BELL)?;
         way.refusals().ring(rustix::io::fcntl_dupfd_cloexec(&bell, 3)?);
         (self.bell, self.refusals, self.lever) = (Some(bell), Some(way.refusals().clone()), Some(way.lever().clone()));
+        if let (Some(wait), Some(bell)) = (self.queue.wait(), &self.bell) {
+            way.asks().begin(wait.min(MOST_NAME), rustix::io::fcntl_dupfd_cloexec(bell, 3)?);
+            self.names = Some(way.asks().clone());
+        }
         // What came before the bell was hung up.
         self.stopped();
         Ok(())
@@ -358,7 +367,10 @@ impl Aside for Desk {
     fn attend(&mut self) -> Asked {
         for heard in self.clients.turn() {
             match heard {
-                Heard::Own(BELL) => self.stopped(),
+                Heard::Own(BELL) => {
+                    self.stopped();
+                    self.names_ask();
+                }
                 Heard::Own(VERDICTS) => self.judged(),
                 Heard::Own(BROKER) => self.broker_said(),
                 Heard::Own(CALLS) => self.calls.collect(&self.clients),

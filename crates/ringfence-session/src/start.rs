@@ -1,5 +1,7 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod denied;
+mod limits;
 mod own;
 
 use std::ffi::{CString, OsString};
@@ -23,7 +25,6 @@ use rustix::fs::AtFlags;
 
 use crate::agent::{self, Furnished, Furnishing};
 use crate::bwrap::{Bubble, NoBubble};
-use crate::cgroup::{Group, Wanted};
 use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
@@ -32,7 +33,7 @@ use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
-use crate::payload::{Payload, Pids};
+use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
 use crate::rooted::{self, MovedIn};
@@ -47,6 +48,8 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+use denied::without_denied;
+use limits::{group, pids};
 use own::{own_texts, write_texts};
 
 /// Why a session did not start.
@@ -356,6 +359,7 @@ pub fn prepare_with(
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
     if wall.is_none() && !rung.has_view() {
@@ -553,28 +557,6 @@ fn words(
     })
 }
 
-/// Landlock on the host's own files: what exists and is denied is left out, and temporary files are the session's.
-fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
-    let processes = AbsPath::root().join("proc");
-    let denied = walked.findings.denied.iter().map(|(path, _)| path.clone());
-    let (kept, denied): (Vec<AbsPath>, Vec<AbsPath>) = denied.partition(|path| path.is_within(&processes));
-    let reason = "without all of /proc, processes that start later would not see themselves";
-    walked.shortfalls.extend(kept.iter().map(|path| Shortfall {
-        claim: Claim::Denied { pattern: path.to_string() },
-        layer: LayerName::Landlock,
-        reason: reason.to_owned(),
-    }));
-    let list = |dir: &AbsPath| {
-        let entries = fs::read_dir(os_path(dir)).into_iter().flatten().flatten();
-        let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        entries.map(|entry| Entry { is_link: is_link(&entry), name: entry.file_name().into_vec() }).collect()
-    };
-    let (mut rules, withheld) = complement(&plan.landlock.rules, &denied, list);
-    rules.push(LandlockRule { path: session.dir().join("tmp"), rights: Rights::All });
-    let withheld = [plan.landlock.withheld.clone(), withheld].concat();
-    (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
-}
-
 /// Whether anything is reached, and by which rules.
 fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
@@ -590,33 +572,6 @@ fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Opti
     };
     let addresses = if order.rung == Rung::Native { Addresses::Everywhere } else { Addresses::Loopback };
     Ok(Some(Network { rules, addresses, sockets: doors.listeners, channel: ways::channel()? }))
-}
-
-/// A control group, where limits are wanted and one is ours to make.
-fn group(order: &Order<'_>) -> Option<Group> {
-    let wanted = Wanted::of(order.surface.caps());
-    // A container has one of its engine's.
-    let is_wanted = (wanted.memory.is_some() || wanted.pids.is_some()) && order.rung.engine().is_none();
-    is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
-}
-
-/// A limit on processes by the user's own count, where no control group has one.
-fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
-    let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
-    let most = u64::from(most);
-    // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
-    // makes for itself there is nobody else.
-    match (order.rung, identity) {
-        (Rung::LandlockOnly | Rung::Chroot, _) => None,
-        // Its user namespace is its own where the engine has no control group; the first process is counted.
-        (Rung::Docker | Rung::Podman, _) => {
-            container::counts_alone(order).then_some(Pids { most: most + 1, needs_namespace: None })
-        }
-        (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
-            Some(Pids { most, needs_namespace: Some((uid, gid)) })
-        }
-        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
-    }
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.

@@ -229,6 +229,12 @@ impl Violation {
         Some(violation)
     }
 
+    /// Does it stand for others that came faster than they are told?
+    #[must_use]
+    pub fn is_rest(&self) -> bool {
+        self.why == stream::FASTER
+    }
+
     /// One line for a terminal, with nothing in it that moves a cursor.
     #[must_use]
     pub fn line(&self, times: u64) -> String {

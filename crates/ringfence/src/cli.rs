@@ -311,7 +311,7 @@ pub(crate) enum Backend {
 /// Say whether something is allowed, by which rule, and where it was written
 ///
 /// Exits with 0 when it is allowed, 1 when it is denied. A line of shell is read-only (0) or mutating (1); the policy has no part
-/// in that.
+/// in that, and of a session only its mode.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]

@@ -1,5 +1,7 @@
 //! What can go wrong, which exit code it has, and what the user can do about it: all in one place.
 
+mod root;
+
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,8 +19,6 @@ use ringfence_session::launch::StartError;
 #[cfg(target_os = "linux")]
 use ringfence_session::record::RecordError;
 #[cfg(target_os = "linux")]
-use ringfence_session::roots::RootError;
-#[cfg(target_os = "linux")]
 use ringfence_session::start::PrepareError;
 #[cfg(target_os = "linux")]
 use ringfence_session::store::FindError;
@@ -33,6 +33,8 @@ use ringfence_surface::{NotGiven, Widens};
 
 use crate::out::say;
 use crate::tell;
+
+pub(crate) use root::RootFailure;
 
 /// Why a command did not do its job.
 #[derive(Debug, thiserror::Error)]
@@ -349,31 +351,9 @@ pub(crate) enum Failure {
         /// As typed.
         text: String,
     },
-    /// A root cannot be made, found or used.
-    #[cfg(target_os = "linux")]
+    /// Something about roots.
     #[error(transparent)]
-    Root {
-        /// Why.
-        source: RootError,
-    },
-    /// `--backend chroot` without a root, or a root without it.
-    #[error("a root is named by `--root NAME`, with `run --backend chroot` or `render chroot`")]
-    RootAlone,
-    /// Calls from outside see the host's programs.
-    #[cfg(target_os = "linux")]
-    #[error("calls cannot be made within a session that has a root of its own")]
-    CallInRoot,
-    /// The command would work outside the root that it is to run in.
-    #[cfg(target_os = "linux")]
-    #[error("the policy's project {project} is not in root `{name}`")]
-    OutsideRoot {
-        /// Where it is.
-        project: AbsPath,
-        /// Which root.
-        name: String,
-        /// Where work belongs.
-        work: AbsPath,
-    },
+    Root { source: RootFailure },
     /// There is no fence on this system.
     #[cfg(any(test, not(target_os = "linux")))]
     #[error("only Linux has what the fence is made of, so no command is started on this system")]
@@ -415,7 +395,7 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
             #[cfg(target_os = "linux")]
-            Self::Root { source: RootError::Name { .. } } => USAGE,
+            Self::Root { source } if source.is_usage() => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -423,7 +403,6 @@ impl Failure {
             | Self::Host { .. }
             | Self::VariableName { .. }
             | Self::Unknown { .. }
-            | Self::RootAlone
             | Self::NoCommand { .. } => USAGE,
             _ => REFUSED,
         }
@@ -462,6 +441,10 @@ impl Failure {
             Self::Within { .. } => "name a session that runs: `ringfence ps` lists yours, and inside it is $RINGFENCE_SESSION".into(),
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
+            #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Container(NoContainer::NeedsLibraries) } => {
+                "install the program that `cargo xtask dist` builds, or use `image = \"host\"`".into()
+            }
             #[cfg(target_os = "linux")]
             Self::TwoLines { .. } => "`--json` prints it".into(),
             #[cfg(target_os = "linux")]
@@ -503,17 +486,9 @@ impl Failure {
             Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
-            #[cfg(target_os = "linux")]
             Self::Root { source } => return source.hint(),
-            Self::RootAlone => "`ringfence root create NAME --with git,shell` makes a root".into(),
             #[cfg(target_os = "linux")]
-            Self::CallInRoot => "start it as a session: `ringfence run --backend chroot --root NAME -- CMD`".into(),
-            #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::NoRight } => {
-                "give it that right, and no other: `setcap cap_sys_chroot+ep` on the ringfence program; or start as root".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::OutsideRoot { work, .. } => format!("put the project into {work}, or below it"),
+            Self::Start { source: StartError::NoRight } => root::NO_RIGHT.into(),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             #[cfg(target_os = "linux")]

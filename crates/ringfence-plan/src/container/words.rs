@@ -14,6 +14,9 @@ pub const LABEL: &str = "ringfence.session";
 /// How many processes there are at most where the policy says nothing: a bomb ends here.
 const MOST_PROCESSES: u32 = 4096;
 
+/// What tells a loader to begin with other libraries.
+const LOADERS: [&str; 4] = ["GLIBC_TUNABLES", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD"];
+
 pub(super) fn words(order: &ContainerOrder<'_>, bound: &[Bound]) -> Result<Vec<Vec<u8>>, ContainerError> {
     let mut words = Words(Vec::new());
     let facts = &order.facts;
@@ -29,6 +32,10 @@ pub(super) fn words(order: &ContainerOrder<'_>, bound: &[Bound]) -> Result<Vec<V
     if matches!(order.first, First::Ourselves(_)) {
         // Ours is tighter, is the same in every fence, and lets the first process put up Landlock.
         words.all(&["--security-opt", "seccomp=unconfined"]);
+        // Nothing of the image's is loaded into it: it looks around before anything of the image's may run.
+        for name in LOADERS {
+            words.all(&["--env", &format!("{name}=")]);
+        }
         // Names are asked for at port 53 of the container's own loopback.
         words.all(&["--sysctl", "net.ipv4.ip_unprivileged_port_start=0"]);
         if (facts.engine, facts.newer) == (Engine::Docker, NewerAddresses::Had) {

@@ -115,7 +115,7 @@ fn expected(oracle: &Oracle<'_>, deed: &Deed) -> Expected {
         Deed::Two(two, from, to) => asked.two(*two, from, to),
         Deed::Resolve(name) => return resolve(surface, name),
         Deed::Dial(port) => match surface.decide_host_port(*port) {
-            Some(_) => asked.by.push(format!("port {port}")),
+            Some(_) => asked.by.push(format!("localhost:{port}")),
             None => asked.claims.push(network(surface)),
         },
         Deed::Abstract(_) => asked.claims.extend([Claim::NoHostSockets, Claim::OutsidersOutOfReach]),

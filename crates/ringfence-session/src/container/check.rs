@@ -107,7 +107,7 @@ fn unasked_mount(mountinfo: &[u8], checks: &[Check]) -> Option<String> {
 }
 
 /// As the kernel writes paths: blanks and the like by their number.
-fn unescaped(path: &[u8]) -> Vec<u8> {
+pub(super) fn unescaped(path: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((first, more)) = rest.split_first() {

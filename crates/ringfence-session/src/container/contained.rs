@@ -1,15 +1,15 @@
 //! The view as a container engine makes it, laid out: what the engine is told, and where the first process calls back.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use ringfence_plan::{
-    Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, First, Material, MountAccess, MountOp,
-    OperatorMount, Programs, WhyDropped, compose, container, guarded,
+    Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, First, LandlockRule, Material, MountAccess,
+    MountOp, OperatorMount, Programs, Rights, WhyDropped, compose, container, guarded,
 };
 use ringfence_surface::policy::{MountMode, SurfaceMode};
 use ringfence_surface::{AbsPath, Access, Because, ContainerChoice, HostFacts, Look, PathFact, Role, Surface};
@@ -74,6 +74,9 @@ pub enum NoContainer {
     /// What the operator adds could not be searched.
     #[error("cannot find what must be guarded in a mount of the operator's")]
     Walk(#[from] WalkError),
+    /// A client asks ringfence before each tool, and an image without the host's libraries cannot run this one.
+    #[error("a client's hooks need a ringfence that is one file, and this one needs the host's libraries")]
+    NeedsLibraries,
     /// Without a Surface the host's own programs are not shown.
     #[error("without a surface an image must be named: `[agent.NAME.container] image`")]
     NoImage,
@@ -154,6 +157,14 @@ impl Operator {
             dropped.push(DroppedMount { mount, why });
         }
         Ok(Self { kept, dropped, linked })
+    }
+}
+
+impl Operator {
+    /// What Landlock must let be written for them.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = LandlockRule> {
+        let writable = self.kept.iter().filter(|(mount, _)| mount.access == MountAccess::ReadWrite);
+        writable.map(|(mount, _)| LandlockRule { path: mount.destination.clone(), rights: Rights::All })
     }
 }
 
@@ -263,7 +274,7 @@ impl Contained {
         make_mountpoints(&plan, wanted)?;
         let checks = checks(&plan, wanted)?;
         let said = rustix::fs::memfd_create("ringfence-engine", MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
-        let program = Program::new(words(&here.program, &plan)?);
+        let program = Program::new(words(here, &plan)?);
         let user = if here.facts.rights == ringfence_plan::EngineRights::UserAlone { 0 } else { uid };
         let engine = here.facts.engine.word();
         Ok(Self { program, listener, socket, said, checks, programs, user, engine })
@@ -362,11 +373,14 @@ fn listen(session: &AbsPath, owner: Owner) -> io::Result<(AbsPath, OwnedFd)> {
     Ok((given.join("start"), listener))
 }
 
-fn words(program: &str, plan: &ContainerPlan) -> io::Result<Words> {
+fn words(here: &EngineHere, plan: &ContainerPlan) -> io::Result<Words> {
+    let program = here.program.as_str();
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::other);
     let all = [program.as_bytes()].into_iter().chain(plan.words.iter().map(Vec::as_slice));
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    variables.extend(here.variables.iter().cloned());
     let environment =
-        std::env::vars_os().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
+        variables.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     Ok(Words {
         candidates: vec![c_string(program.as_bytes())?],
         arguments: all.map(c_string).collect::<io::Result<_>>()?,

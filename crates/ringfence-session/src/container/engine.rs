@@ -3,6 +3,7 @@
 //! An engine on another machine would mount that machine's files, so it is refused by what it says of itself. One that hides it
 //! is found out in the container, where nothing is what it should be.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,6 +27,8 @@ pub struct EngineHere {
     pub version: String,
     /// What it can do.
     pub facts: EngineFacts,
+    /// Variables by which it is found, beside the caller's own.
+    pub variables: Vec<(OsString, OsString)>,
 }
 
 /// Why an engine cannot be used.
@@ -69,33 +72,43 @@ impl EngineHere {
     /// # Errors
     /// [`NoEngine`].
     pub fn find(engine: Engine) -> Result<Self, NoEngine> {
+        Self::find_with(engine, Vec::new())
+    }
+
+    /// The same, by these variables: `DOCKER_HOST`, `CONTAINERS_CONF` and their like.
+    ///
+    /// # Errors
+    /// [`NoEngine`].
+    pub fn find_with(engine: Engine, variables: Vec<(OsString, OsString)>) -> Result<Self, NoEngine> {
         let programs = PLACES.iter().map(|dir| format!("{dir}/{}", engine.word()));
         let program = programs.into_iter().find(|path| Path::new(path).is_file());
         let program = program.ok_or(NoEngine::Missing { engine: engine.word() })?;
-        let asker = Asker { engine, program: &program };
+        let asker = Asker { engine, program: &program, variables: &variables };
         let (version, facts) = match engine {
             Engine::Docker => asker.docker()?,
             Engine::Podman => asker.podman()?,
         };
-        Ok(Self { program, version, facts })
+        Ok(Self { program, version, facts, variables })
     }
 
     /// What it says to a question; nothing where it fails.
     pub(crate) fn ask(&self, words: &[&str]) -> Option<String> {
-        Asker { engine: self.facts.engine, program: &self.program }.ask(words).ok()
+        let Self { program, variables, .. } = self;
+        Asker { engine: self.facts.engine, program, variables }.ask(words).ok()
     }
 }
 
 struct Asker<'a> {
     engine: Engine,
     program: &'a str,
+    variables: &'a [(OsString, OsString)],
 }
 
 impl Asker<'_> {
     fn ask(&self, words: &[&str]) -> Result<String, NoEngine> {
         let engine = self.engine.word();
         let mut command = Command::new(self.program);
-        command.args(words).stdin(Stdio::null());
+        command.args(words).envs(self.variables.iter().cloned()).stdin(Stdio::null());
         let output = command.output().map_err(|source| NoEngine::Start { engine, source })?;
         if output.status.success()
             && let Ok(text) = String::from_utf8(output.stdout)

@@ -1,11 +1,12 @@
 //! What a start must know of containers: what the operator adds, what does not go along, and what an engine cannot limit.
 
 use ringfence_plan::{
-    Claim, EngineRights, Findings, Found, LayerName, Limited, MountOp, Shortfall, Why, WhyDropped, Withheld,
+    Claim, EngineRights, Findings, Found, LayerName, Limited, MountOp, Programs, Shortfall, Why, WhyDropped, Withheld,
 };
 use ringfence_surface::{AbsPath, Look};
 
 use super::contained::{NoContainer, Operator};
+use super::loader::is_whole;
 use crate::start::{Order, PrepareError};
 use crate::walk::{Hidden, WhyHidden};
 
@@ -19,6 +20,9 @@ pub(crate) fn operator(
         return Ok(None);
     }
     let container = order.container.ok_or(NoContainer::NoEngine)?;
+    if order.client.is_some() && container.programs() == Programs::Image && !is_whole().map_err(NoContainer::Own)? {
+        return Err(NoContainer::NeedsLibraries.into());
+    }
     Ok(Some(Operator::compose(&container, order.surface, order.facts, mounts, look)?))
 }
 

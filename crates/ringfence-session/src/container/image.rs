@@ -99,7 +99,7 @@ pub(super) fn host_image(here: &EngineHere, mounts: &[MountOp]) -> Result<String
     }
     let failed = |said: &[u8]| NoContainer::Image { said: Shown(said.trim_ascii()).to_string() };
     let mut import = Command::new(&here.program);
-    import.arg("import");
+    import.arg("import").envs(here.variables.iter().cloned());
     if here.facts.engine == Engine::Podman {
         import.arg("--quiet");
     }

@@ -21,6 +21,9 @@ pub(super) struct Brought {
     pub(super) before: Vec<Vec<u8>>,
 }
 
+/// An empty list of libraries, in the session's directory.
+const PRELOADED: &str = "ld.so.preload";
+
 /// The libraries of this program, and its loader first; nothing where it has none.
 fn mapped() -> io::Result<Vec<AbsPath>> {
     let maps = fs::read("/proc/self/maps")?;
@@ -41,6 +44,11 @@ fn mapped() -> io::Result<Vec<AbsPath>> {
     Ok(files)
 }
 
+/// Does this program run anywhere, without a library?
+pub(super) fn is_whole() -> io::Result<bool> {
+    Ok(mapped()?.is_empty())
+}
+
 /// Lays out what this program needs, in what is given to the session.
 pub(super) fn bring(session: &AbsPath) -> io::Result<Brought> {
     let files = mapped()?;
@@ -54,6 +62,9 @@ pub(super) fn bring(session: &AbsPath) -> io::Result<Brought> {
         fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(os_path(&path))?;
         mounts.push(MountOp::Program { path, source: source.clone() });
     }
+    // The loader would begin with libraries that an image names there.
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(os_path(&session.join(PRELOADED)))?;
+    mounts.push(MountOp::Own { path: AbsPath::root().join("etc/ld.so.preload"), name: PRELOADED.to_owned() });
     let loader = dir.child(loader.file_name().unwrap_or(b"library"));
     let before = vec![loader.as_bytes().to_vec(), b"--library-path".to_vec(), dir.as_bytes().to_vec()];
     Ok(Brought { mounts, before })

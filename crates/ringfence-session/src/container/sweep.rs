@@ -44,13 +44,16 @@ pub fn sweep(state: &AbsPath, is_alive: impl Fn(&str) -> bool) -> Swept {
             continue;
         };
         let wanted = format!("label={LABEL}");
-        let shown = format!("{{{{.ID}}}} {{{{.Label \"{LABEL}\"}}}}");
-        let Some(list) = here.ask(&["ps", "--all", "--filter", &wanted, "--format", &shown]) else {
+        let Some(list) =
+            here.ask(&["ps", "--all", "--filter", &wanted, "--no-trunc", "--format", "{{.ID}} {{.Labels}}"])
+        else {
             swept.silent.push(engine.word());
             continue;
         };
         for line in list.lines() {
-            let Some((id, labelled)) = line.split_once(' ') else { continue };
+            let Some((id, labelled)) = line.split_once(' ').and_then(|(id, rest)| Some((id, value(rest)?))) else {
+                continue;
+            };
             let Some((session, _)) = labelled.split_once('@') else { continue };
             // Another user's session, or one with another place for its state, is not ours to judge.
             if labelled == label(state, session) && !is_alive(session) && here.ask(&["rm", "--force", id]).is_some() {
@@ -61,9 +64,34 @@ pub fn sweep(state: &AbsPath, is_alive: impl Fn(&str) -> bool) -> Swept {
     swept
 }
 
+/// The label's value, among all labels as engines list them: `name=value,..` or `map[name:value ..]`.
+fn value(labels: &str) -> Option<&str> {
+    let (_, after) = labels.split_once(LABEL)?;
+    let after = after.strip_prefix(['=', ':'])?;
+    let end = after.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '@').unwrap_or(after.len());
+    Some(&after[..end])
+}
+
 /// What a session's container is found by: its name, and whose it is.
 pub(crate) fn label(state: &AbsPath, session: &str) -> String {
     let digest = Sha256::digest(state.as_bytes());
     let whose: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     format!("{session}@{whose}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_as_engines_list_them() {
+        for list in [
+            "ringfence.session=abcd2345@0a1b",
+            "a=b,ringfence.session=abcd2345@0a1b,c=d",
+            "map[a:b ringfence.session:abcd2345@0a1b]",
+        ] {
+            assert_eq!(value(list), Some("abcd2345@0a1b"), "{list}");
+        }
+        assert_eq!(value("a=b"), None);
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::os::fd::OwnedFd;
 
+use ringfence_egress::Asks;
 use ringfence_surface::policy::Counted;
 
-use crate::approvals::{self, Asked, Asker, Outcome, Scope, Subject, Waiting};
+use crate::approvals::{self, Asked, Asker, Outcome, Question, Scope, Subject, Waiting};
 use crate::audit::{Patience, What};
 use crate::broker::wire::Told;
 use crate::terminal::{Key, Prompt};
@@ -17,6 +18,16 @@ impl Desk {
         let subject = Subject::Command { line };
         let (rule, pid, program, command) = (None, None, None, None);
         self.asks(Asked { subject, why, rule, pid, program, command, asker: Asker::Hook(end) });
+    }
+
+    /// Names that wait since it was last asked.
+    pub(super) fn names_ask(&mut self) {
+        for name in self.names.as_ref().map(Asks::take).unwrap_or_default() {
+            let subject = Subject::Host { host: name.clone() };
+            let (why, rule, pid) = ("the policy does not name it".to_owned(), None, None);
+            let (program, command, asker) = (None, None, Asker::Name(name));
+            self.asks(Asked { subject, why, rule, pid, program, command, asker });
+        }
     }
 
     pub(super) fn asks(&mut self, asked: Asked) {
@@ -39,6 +50,8 @@ impl Desk {
         match asker {
             Asker::Hook(end) => approvals::tell(end, allowed),
             Asker::Broker(id) => self.tell_broker(&Told::Answer { id: *id, allowed }),
+            // Whoever says yes has changed what may be reached before.
+            Asker::Name(name) => self.names.iter().for_each(|names| names.settle(name)),
         }
     }
 
@@ -91,7 +104,9 @@ impl Desk {
 
     /// What the user is asked next.
     pub(super) fn prompt(&self) -> Option<Prompt> {
-        let question = self.queue.waiting().next()?;
+        // A host is given by a command, which looks at what the administrator allows.
+        let is_here = |question: &&Question| !matches!(question.subject, Subject::Host { .. });
+        let question = self.queue.waiting().find(is_here)?;
         Some(Prompt { id: question.id, text: format!("ringfence: may it {}", question.line()) })
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_egress::Outcome;
 use ringfence_plan::Found;
+use ringfence_surface::policy::Counted;
 use ringfence_surface::{AbsPath, Way};
 use rustix::process::Signal;
 
@@ -304,6 +305,7 @@ impl Desk {
                     self.tell_broker(&Told::Grant { path: path.clone() });
                 }
                 self.note(grant.event());
+                self.watch(Counted::Granted, 1);
                 self.grants.push(grant);
                 self.say_grants(Answer::Done)
             }

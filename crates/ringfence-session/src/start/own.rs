@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::MountOp;
-use ringfence_surface::{AbsPath, Access, HostTarget, Look, PathFact, Surface};
+use ringfence_surface::{AbsPath, Access, HostTarget, Look, PathFact, Surface, follow};
 
 use super::Order;
 use crate::account;
@@ -44,7 +44,9 @@ pub(super) fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Lo
         texts.push(OwnText { path: hosts, name: "hosts", content });
     }
     if order.rung.engine().is_some() {
-        let resolver = AbsPath::root().join("etc/resolv.conf");
+        // Where it is a link, an engine mounts where that leads.
+        let named = AbsPath::root().join("etc/resolv.conf");
+        let resolver = follow(&AbsPath::root(), named.as_bytes(), look).map_or(named, |found| found.path);
         let content = format!("nameserver {}\n", Addresses::Loopback.resolver()).into_bytes();
         texts.push(OwnText { path: resolver, name: "resolv.conf", content });
     }

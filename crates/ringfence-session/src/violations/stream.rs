@@ -164,7 +164,7 @@ fn more_of(like: &Violation, count: u64) -> Option<Counted> {
     (count > 0).then_some(Counted { violation: more, times: count })
 }
 
-const FASTER: &str = "they came faster than they are written down";
+pub(super) const FASTER: &str = "they came faster than they are written down";
 
 fn cut(violation: &mut Violation) {
     let Violation { tried, why, .. } = violation;

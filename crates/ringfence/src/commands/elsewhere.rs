@@ -132,6 +132,10 @@ pub(crate) mod sessions {
         Err(Failure::NotLinux)
     }
 
+    pub(crate) fn mode_of(session: &str) -> Result<Option<ringfence_surface::policy::Mode>, Failure> {
+        surface_of(session).map(|_| None)
+    }
+
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
         let PsArgs { all: _, json: _ } = args;
         Err(Failure::NotLinux)
@@ -164,7 +168,7 @@ pub(crate) mod sessions {
         Err(Failure::NotLinux)
     }
 
-    pub(crate) fn approve(args: &ApproveArgs) -> Result<ExitCode, Failure> {
+    pub(crate) fn approve(args: &ApproveArgs, _managed: &Path) -> Result<ExitCode, Failure> {
         let ApproveArgs { which: _, lasting: Lasting { once: _, command: _, session: _, for_ms: _ }, json: _ } = args;
         Err(Failure::NotLinux)
     }

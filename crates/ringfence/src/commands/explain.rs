@@ -20,7 +20,11 @@ pub(crate) use answers::{Answer, Asked, asks_first};
 
 pub(crate) fn run(args: &ExplainArgs, managed: &Path) -> Result<ExitCode, Failure> {
     if let Some(line) = &args.question.command {
-        return command::explain(line.as_bytes(), args.json);
+        let held = match &args.session {
+            Some(session) => Some(super::sessions::mode_of(session)?),
+            None => None,
+        };
+        return command::explain(line.as_bytes(), held, args.json);
     }
     let loader = Loader::new(managed)?;
     let (surface, cwd) = match &args.session {

@@ -63,7 +63,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Pause(args) => sessions::pause(&args),
         Command::Resume(args) => sessions::resume(&args),
         Command::Violations(args) => sessions::violations(&args),
-        Command::Approve(args) => sessions::approve(&args),
+        Command::Approve(args) => sessions::approve(&args, managed),
         Command::Deny(args) => sessions::deny(&args),
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),

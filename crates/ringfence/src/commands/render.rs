@@ -16,7 +16,7 @@ use ringfence_surface::{AbsPath, Client, Resolved, Shown, Source, Sourced};
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere::container;
 use crate::cli::{ModeArg, RenderArgs, RenderLayer};
-use crate::error::Failure;
+use crate::error::{Failure, RootFailure};
 use crate::load::Loader;
 use crate::out::{self, say};
 use crate::tell::{self, Detail};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure
     }
     let tree = match (args.layer, &args.root) {
         (RenderLayer::Chroot, Some(name)) => Some(tree(name)?),
-        (RenderLayer::Chroot, None) | (_, Some(_)) => return Err(Failure::RootAlone),
+        (RenderLayer::Chroot, None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
         (_, None) => None,
     };
     let loader = Loader::new(managed)?;

@@ -39,7 +39,7 @@ pub(super) fn here() -> Result<Roots, Failure> {
 }
 
 fn failed(source: RootError) -> Failure {
-    Failure::Root { source }
+    Failure::Root { source: source.into() }
 }
 
 /// A root in JSON.

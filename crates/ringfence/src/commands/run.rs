@@ -30,7 +30,7 @@ pub(crate) mod worktree;
 use super::receipt;
 use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
-use crate::error::Failure;
+use crate::error::{Failure, RootFailure};
 use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out::say;
@@ -39,7 +39,7 @@ use crate::tell::{self, Detail};
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let root = match (args.backend, &args.root) {
         (Some(Backend::Chroot), Some(name)) => Some(enter_work(name)?),
-        (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::RootAlone),
+        (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
         (_, None) => None,
     };
     let account = args.user.as_deref().map(user).transpose()?;
@@ -63,8 +63,8 @@ struct Ladder<'a> {
 
 /// Opens a root, and goes to its work where the caller is elsewhere.
 pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
-    let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source })?;
-    root.check(Depth::Changed).map_err(|source| Failure::Root { source })?;
+    let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source: source.into() })?;
+    root.check(Depth::Changed).map_err(|source| Failure::Root { source: source.into() })?;
     let here = std::env::current_dir().ok();
     if !here.is_some_and(|here| here.starts_with(os_path(&root.work()))) {
         let work = root.work();
@@ -147,7 +147,7 @@ impl Ladder<'_> {
         let surface = &here.resolved.surface;
         if let Some(root) = self.root.as_ref().filter(|root| !surface.root().is_within(&root.work())) {
             let (project, name) = (surface.root().clone(), root.manifest().name.clone());
-            return Err(Failure::OutsideRoot { project, name, work: root.work() });
+            return Err(Failure::Root { source: RootFailure::Outside { project, name, work: root.work() } });
         }
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);

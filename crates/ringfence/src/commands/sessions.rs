@@ -24,7 +24,7 @@ use crate::wire::SCHEMA;
 
 pub(crate) use approve::{approve, deny};
 pub(crate) use audit::{audit, logs};
-pub(crate) use grant::{Want, What, give, grant, revoke, surface_of};
+pub(crate) use grant::{Want, What, give, grant, mode_of, revoke, surface_of};
 pub(crate) use list::{Row, ps, row, rows, show};
 pub(crate) use violations::{Denied, denied, violations};
 

@@ -70,7 +70,7 @@ fn ask(ground: &Ground, from: From, order: &str, input: &str) -> Output {
     match from {
         From::Outside => {
             let session = ground.session();
-            let token = token_of(&session.dir());
+            let token = secret_of(&session.dir());
             let mut command = ground.by(Command::new("/usr/bin/python3"));
             command.args(["-I", "ask.py"]).arg(session.dir().join("control")).args([&token, &order, input]);
             command.output().unwrap()
@@ -86,6 +86,12 @@ fn inside(ground: &Ground, options: &[&str], order: &str, input: &str) -> Output
     let mut command = ground.ringfence();
     command.args(["run", "--calls"]).args(options).args(["--", "/bin/sh", "-c", script, "sh", order, input]);
     command.output().unwrap()
+}
+
+/// What a supervisor asks of whoever talks to it.
+fn secret_of(dir: &std::path::Path) -> String {
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("session.json")).unwrap()).unwrap();
+    kept["token"].as_str().unwrap().to_owned()
 }
 
 fn open(session: &Session<'_>) -> Connection {
@@ -232,7 +238,7 @@ fn k11_a_call_ends_with_whoever_asked() {
         // One that asks and goes without listening.
         for _ in 0..5 {
             let dir = session.dir();
-            let token = token_of(&dir);
+            let token = secret_of(&dir);
             let mut stream = std::os::unix::net::UnixStream::connect(dir.join("control")).unwrap();
             writeln!(stream, "{{\"v\":1,\"token\":\"{token}\",\"ask\":{{\"verb\":\"exec\",\"order\":{{\"command\":[\"sleep\",\"1000\"]}}}}}}").unwrap();
         }
@@ -414,7 +420,7 @@ fn k11_a_strangers_call_is_refused() {
         let (id, calls) = line.trim().split_once(' ').unwrap();
         let state = ground.path("home/.local/state/ringfence");
         let dir = state.join("sessions").join(id);
-        let token = token_of(&dir);
+        let token = secret_of(&dir);
         // Even where everything is open to all, and the tokens are known.
         let open = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         for path in ["home", "home/.local", "home/.local/state", "project"] {

@@ -22,6 +22,8 @@ mod screen;
 mod small;
 mod trust;
 #[cfg(target_os = "linux")]
+mod verify;
+#[cfg(target_os = "linux")]
 mod view;
 
 use ringfence_testkit::World;

@@ -21,7 +21,12 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
         }
         Err(cause) => {
             say(&format!("ringfence: {cause}; this is for an engine with root's rights"));
-            EngineHere { program: engine.word().to_owned(), version: String::new(), facts: usual(engine) }
+            EngineHere {
+                program: engine.word().to_owned(),
+                version: String::new(),
+                facts: usual(engine),
+                variables: Vec::new(),
+            }
         }
     };
     here.facts.mounts = mounts();

@@ -145,6 +145,9 @@ pub(super) struct NewGrant {
     /// A place to read.
     #[serde(default)]
     read: Option<Bytes>,
+    /// A place to read and write.
+    #[serde(default)]
+    write: Option<Bytes>,
     /// A host to reach.
     #[serde(default)]
     host: Option<String>,
@@ -159,14 +162,21 @@ pub(super) fn grant(id: &str, asked: NewGrant, managed: &Path) -> Result<Answer,
         return Err(wrong("`for_ms` is no time"));
     }
     let path;
-    let (what, word) = match (&asked.read, &asked.host) {
-        (Some(read), None) => {
-            let absolute = read.bytes().filter(|path| path.starts_with(b"/") && !path.contains(&0));
-            path = absolute.ok_or_else(|| wrong("`read` is not an absolute path"))?;
+    let absolute = |place: &Bytes| {
+        let path = place.bytes().filter(|path| path.starts_with(b"/") && !path.contains(&0));
+        path.ok_or_else(|| wrong("not an absolute path"))
+    };
+    let (what, word) = match (&asked.read, &asked.write, &asked.host) {
+        (Some(place), None, None) => {
+            path = absolute(place)?;
             (Gift::Place(&path, Gives::Read), "read")
         }
-        (None, Some(host)) => (Gift::Host(host), "host"),
-        _ => return Err(wrong("either `read` or `host` is given")),
+        (None, Some(place), None) => {
+            path = absolute(place)?;
+            (Gift::Place(&path, Gives::Write), "write")
+        }
+        (None, None, Some(host)) => (Gift::Host(host), "host"),
+        _ => return Err(wrong("one of `read`, `write` and `host` is given")),
     };
     let live = live(id)?;
     let granted = sessions::give(&live, &Want { what, for_ms: asked.for_ms }, managed)?;

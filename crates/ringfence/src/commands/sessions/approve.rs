@@ -1,13 +1,15 @@
 //! `ringfence approve` and `ringfence deny`: what waits for an answer, and the answers.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_session::approvals::{Approved, Question, Scope};
+use ringfence_session::approvals::{Approved, Question, Scope, Subject};
 use ringfence_session::desk::{Answer, Verb};
 use ringfence_session::store::{self, Live};
 use ringfence_session::text::now_ms;
 use serde::Serialize;
 
+use super::grant::{Want, What, give};
 use super::{ask, live, states};
 use crate::cli::{ApproveArgs, DenyArgs, Lasting};
 use crate::error::Failure;
@@ -30,12 +32,13 @@ struct Listed {
     sessions: Vec<Waiting>,
 }
 
-pub(crate) fn approve(args: &ApproveArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn approve(args: &ApproveArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let (session, Some(number)) = which(&args.which)? else {
         return list(args.which.first().map(String::as_str), args.json);
     };
     let live = session.map_or_else(|| the_one_with(number), |name| Ok(live(name)?.1))?;
     let scope = scope(&args.lasting);
+    give_host(&live, number, scope, managed)?;
     ask(&live, Verb::Approve { id: number, scope })?;
     if args.json {
         let answer = serde_json::json!({ "schema": SCHEMA, "id": live.id, "question": number, "scope": scope });
@@ -56,6 +59,21 @@ pub(crate) fn deny(args: &DenyArgs) -> Result<ExitCode, Failure> {
         say(&format!("ringfence: session {} may not (question {number})", live.id));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A host is given as `ringfence grant --host` gives it, for as long as was said; then what waits for it goes on. Once is a minute:
+/// a program looks a name up before it uses it.
+fn give_host(live: &Live, number: u64, scope: Scope, managed: &Path) -> Result<(), Failure> {
+    let waiting = waiting(live)?.waiting;
+    let Some(Subject::Host { host }) = waiting.into_iter().find(|one| one.id == number).map(|one| one.subject) else {
+        return Ok(());
+    };
+    let for_ms = match scope {
+        Scope::Once {} | Scope::Command {} => Some(60_000),
+        Scope::Session {} => None,
+        Scope::For { ms } => Some(ms),
+    };
+    give(live, &Want { what: What::Host(&host), for_ms }, managed).map(drop)
 }
 
 fn scope(lasting: &Lasting) -> Scope {

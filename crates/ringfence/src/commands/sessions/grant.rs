@@ -11,6 +11,7 @@ use ringfence_session::given::{self, Kept};
 use ringfence_session::record::Record;
 use ringfence_session::store::{Grants, Live};
 use ringfence_session::text::Bytes;
+use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Surface, Way};
 
 use super::{ask, live};
@@ -143,9 +144,18 @@ pub(crate) fn surface_of(session: &str) -> Result<Surface, Failure> {
     surface(&live(session)?.1)
 }
 
+/// How much a session's tool calls are held back now; nothing where no agent's client was started in it.
+pub(crate) fn mode_of(session: &str) -> Result<Option<Mode>, Failure> {
+    let record = record(&live(session)?.1)?;
+    Ok(record.agent.map(|_| record.mode))
+}
+
 fn surface(live: &Live) -> Result<Surface, Failure> {
-    let record = Record::read(&given::dir(&live.dir).join(given::RECORD));
-    Ok(record.map_err(|source| Failure::Record { source })?.surface)
+    Ok(record(live)?.surface)
+}
+
+fn record(live: &Live) -> Result<Record, Failure> {
+    Record::read(&given::dir(&live.dir).join(given::RECORD)).map_err(|source| Failure::Record { source })
 }
 
 fn kept(live: &Live) -> Vec<Kept> {

@@ -72,7 +72,7 @@ pub(crate) fn denied(state: &AbsPath, session: Option<&str>, since_ms: Option<u6
     let mut known = HashMap::new();
     for new in stored.into_iter().filter_map(|stored| row(stored.event)) {
         let kind = (new.session.clone(), new.counted.violation.tried.clone(), new.counted.violation.why.clone());
-        match known.get(&kind) {
+        match known.get(&kind).filter(|_| !new.counted.violation.is_rest()) {
             // What a hook said is written down each time; the others say how often it was.
             Some(at) => {
                 let row: &mut Denied = &mut rows[*at];

@@ -130,6 +130,26 @@ fn a10_the_api_shows_and_changes_sessions() {
         assert_eq!(server.ask("POST", &format!("{one}/pause"), None, 200)["paused"], true);
         assert_eq!(server.ask("POST", &format!("{one}/resume"), None, 200)["paused"], false);
         assert_eq!(shell.does("echo well"), "well");
+        // A host, and a place to write, where the session can be given that.
+        let host = server.ask("POST", &format!("{one}/grants"), Some(json!({ "host": "given.example.com" })), 201);
+        let listed = server.ask("GET", &format!("{one}/grants"), None, 200)["grants"].clone();
+        assert_eq!((listed.as_array().unwrap().len(), &listed[1]["access"]), (2, &json!("reach")), "{listed}");
+        server.ask("DELETE", &format!("{one}/grants/{}", host["n"]), None, 200);
+        let (status, said) = server.curl(
+            &[
+                "-H",
+                &format!("Authorization: Bearer {}", server.token),
+                "-H",
+                "Content-Type: application/json",
+                "-d",
+                &json!({ "write": fence.path("home/.ssh") }).to_string(),
+            ],
+            &format!("{one}/grants"),
+        );
+        assert!(status == 409 && said.contains("detail"), "{status}: {said}");
+        for wrong in [json!({}), json!({ "read": "/a", "write": "/a" }), json!({ "write": "relative" })] {
+            server.ask("POST", &format!("{one}/grants"), Some(wrong), 400);
+        }
         // The beginning of a name is no name here.
         server.ask("GET", &format!("/api/sessions/{}", &shell.id[..5]), None, 404);
         assert_eq!(server.ask("POST", &format!("{one}/stop"), None, 202)["asked"], true);

@@ -134,3 +134,34 @@ fn k12_the_terminal_asks() {
         assert_eq!(code(&fence, "one"), expected);
     }
 }
+
+/// K12: a name that the policy does not have waits for the user; a yes is a grant like any other, a no is no such name.
+#[test]
+fn k12_a_name_waits_for_the_user() {
+    each(|fence| {
+        fence.policy("[network]\nallow = [\"api.example.com\"]\n");
+        let mut shell = Shell::start(fence, &["--policy", "ringfence.toml", "--ask=20s"]);
+        let id = shell.id.clone();
+        for (name, verb, found) in [("wanted.example.net", "approve", true), ("evil.example.net", "deny", false)] {
+            let project = fence.path("project");
+            let project = project.to_str().unwrap();
+            shell.does(&format!(
+                "(getent hosts {name} > {project}/{verb}.out; echo $? > {project}/{verb}.new; mv {project}/{verb}.new \
+                 {project}/{verb}.code) > /dev/null 2>&1 & echo"
+            ));
+            until("it waits", || waiting(fence, &id).iter().any(|question| question["host"] == name));
+            // Others are answered meanwhile.
+            assert!(shell.does("getent hosts api.example.com").contains("api.example.com"), "as {:?}", fence.who);
+            let number = waiting(fence, &id)[0]["id"].to_string();
+            let output = ringfence(fence, &[verb, &id, &number]);
+            assert!(output.status.success(), "as {:?}: {}", fence.who, text(&output.stderr));
+            assert_eq!(code(fence, verb) == "0", found, "as {:?}: {name}", fence.who);
+            let given = json(fence, &["show", &id, "--json"])["sessions"][0]["grants"].to_string();
+            assert!(given.contains("wanted.example.net"), "as {:?}: {given}", fence.who);
+        }
+        // It is settled: the next question is not held up.
+        let began = Instant::now();
+        shell.does("getent hosts evil.example.net");
+        assert!(began.elapsed() < Duration::from_secs(4) && waiting(fence, &id).is_empty());
+    });
+}

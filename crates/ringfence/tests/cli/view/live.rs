@@ -123,14 +123,26 @@ fn k1_a_running_session_changes_its_mode() {
             assert!(output.status.success(), "as {:?}: {}", fence.who, text(&output.stderr));
             assert_eq!(shell.does(&hook), code, "as {:?}: {mode}", fence.who);
         }
+        // Asked about the session, its mode decides; without one, or where nothing is held back, it is said so.
+        for (mode, code) in [("accept-edits", 1), ("auto", 0)] {
+            assert!(ringfence(fence, &["mode", &shell.id, mode]).status.success());
+            let explained = ringfence(fence, &["explain", "--session", &shell.id, "--command", "touch x"]);
+            let said = text(&explained.stdout);
+            assert!(said.contains(&format!("mode:   {mode}")) && said.contains("mutating: touch x"), "{said}");
+            assert_eq!(explained.status.code(), Some(code), "as {:?}: {said}", fence.who);
+            let read_only = ringfence(fence, &["explain", "--session", &shell.id, "--command", "ls"]);
+            assert_eq!(read_only.status.code(), Some(0), "as {:?}", fence.who);
+        }
         // Whoever works inside cannot do so.
         let planted = shell.does("echo auto > \"$(dirname \"$HOME\")/given/mode\" && echo done");
         assert!(!planted.contains("done"), "{planted}");
         let audit = ringfence(fence, &["audit", "--json", "--session", &shell.id]);
-        assert_eq!(text(&audit.stdout).matches("\"event\":\"mode\"").count(), 3, "{}", text(&audit.stdout));
+        assert_eq!(text(&audit.stdout).matches("\"event\":\"mode\"").count(), 5, "{}", text(&audit.stdout));
         shell.ends();
         // Without a client there is nothing to hold back.
         let plain = Shell::start(fence, &[]);
+        let explained = ringfence(fence, &["explain", "--session", &plain.id, "--command", "touch x"]);
+        assert!(explained.status.success() && text(&explained.stdout).contains("mode:   none"));
         let output = ringfence(fence, &["mode", &plain.id, "auto"]);
         assert!(text(&output.stderr).contains("no tool call is held back"), "{}", text(&output.stderr));
         plain.ends();
