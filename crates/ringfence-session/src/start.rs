@@ -14,8 +14,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung,
-    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
+    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
+    SyscallRule, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
