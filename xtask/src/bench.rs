@@ -2,6 +2,7 @@
 //! beside bubblewrap and beside nothing, and holds all of them to their bars.
 
 mod bars;
+pub(crate) mod broker;
 pub(crate) mod calls;
 mod clock;
 mod files;
@@ -54,6 +55,8 @@ pub(crate) enum Part {
     Calls,
     /// Calls within a session.
     Within,
+    /// Calls that the broker carries out.
+    Broker,
     /// What is given to a session that runs.
     Grants,
 }
@@ -71,6 +74,7 @@ impl Part {
             Self::Hook,
             Self::Calls,
             Self::Within,
+            Self::Broker,
             Self::Grants,
         ];
         all.into_iter().find(|part| part.name() == name)
@@ -87,6 +91,7 @@ impl Part {
             Self::Hook => "hook",
             Self::Calls => "calls",
             Self::Within => "within",
+            Self::Broker => "broker",
             Self::Grants => "grants",
         }
     }
@@ -174,6 +179,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Within) {
         within::run(ground, rules, &mut bars)?;
+    }
+    if parts.has(Part::Broker) {
+        broker::run(ground, effort, &mut bars)?;
     }
     if parts.has(Part::Grants) {
         grants::run(ground, effort, &mut bars)?;

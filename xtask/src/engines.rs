@@ -38,24 +38,24 @@ pub(crate) struct Engines {
 impl Engines {
     /// Starts them. In CI they must start; elsewhere it is said why not.
     pub(crate) fn start(root: &Path) -> Result<Result<Self, String>, Failure> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let data = root.join(target).join("engines");
         let started =
-            if is_root() { Self::start_as_root(root) } else { Err("containers (only root can start engines)".into()) };
+            if is_root() { Self::start_as_root(&data) } else { Err("containers (only root can start engines)".into()) };
         match started {
             Err(why) if std::env::var_os("CI").is_some_and(|value| value == "true") => Err(Failure::Found(why)),
             started => Ok(started),
         }
     }
 
-    fn start_as_root(root: &Path) -> Result<Self, String> {
+    fn start_as_root(data: &Path) -> Result<Self, String> {
         let failed = |cause: std::io::Error| format!("containers (no place for engines: {cause})");
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let data = root.join(target).join("engines");
         let dir = std::env::temp_dir().join(format!("rf-engines-{}", std::process::id()));
-        fs::create_dir_all(&data).map_err(failed)?;
+        fs::create_dir_all(data).map_err(failed)?;
         fs::create_dir(&dir).map_err(failed)?;
         let mut engines = Self { dir, daemon: None, added: Vec::new() };
-        engines.settle(&data).map_err(failed)?;
-        engines.daemon = Some(engines.daemon(&data).map_err(failed)?);
+        engines.settle(data).map_err(failed)?;
+        engines.daemon = Some(engines.daemon(data).map_err(failed)?);
         engines.wait()?;
         Ok(engines)
     }
@@ -144,6 +144,10 @@ impl Drop for Engines {
             let _ = Command::new("kill").arg(daemon.id().to_string()).status();
             let _ = daemon.wait();
         }
+        // Podman of a user's keeps a process that holds its namespaces.
+        if let Ok(id) = fs::read_to_string(self.dir.join("user/run/libpod/tmp/pause.pid")) {
+            let _ = Command::new("kill").arg(id.trim()).status();
+        }
         for file in &self.added {
             if let Ok(text) = fs::read_to_string(file) {
                 let _ = fs::write(file, text.replace(NUMBERS, ""));
@@ -156,4 +160,27 @@ impl Drop for Engines {
 
 fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They answer, and nothing of them is left.
+    #[test]
+    fn engines_start_and_end() {
+        if !is_root() || !Path::new("/usr/sbin/dockerd").exists() {
+            return say::progress("skipped: only root can start engines that are installed");
+        }
+        let data = tempfile::tempdir().expect("a place for data");
+        let before = NUMBER_FILES.map(|file| fs::read_to_string(file).unwrap_or_default());
+        let engines = Engines::start_as_root(data.path()).expect("the engines start");
+        let (dir, id) = (engines.dir().to_owned(), engines.daemon.as_ref().expect("a daemon").id());
+        for name in ["docker.sock", "containers.conf", "root/storage.conf", "user/storage.conf", "user/run"] {
+            assert!(dir.join(name).exists(), "{name}");
+        }
+        drop(engines);
+        assert!(!dir.exists() && !Path::new(&format!("/proc/{id}")).exists());
+        assert_eq!(NUMBER_FILES.map(|file| fs::read_to_string(file).unwrap_or_default()), before);
+    }
 }

@@ -50,6 +50,8 @@ enum Chore<'w> {
     BenchTimes(&'w str, &'w str),
     /// Another.
     BenchCalls(&'w str),
+    /// Another, for calls that change files.
+    BenchWrites(&'w str),
     /// And another.
     BenchNet(&'w str, Option<&'w str>),
     Help,
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
+        Some(Chore::BenchWrites(dir)) => bench::helped(bench::broker::helper(dir)),
         Some(Chore::BenchNet(server, proxy)) => bench::helped(bench::net::helper(server, proxy)),
         Some(Chore::Help) => {
             say::result(USAGE);
@@ -94,6 +97,7 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         }
         ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),
         ["bench-calls", file] => Some(Chore::BenchCalls(file)),
+        ["bench-writes", dir] => Some(Chore::BenchWrites(dir)),
         ["bench-net", server] => Some(Chore::BenchNet(server, None)),
         ["bench-net", server, proxy] => Some(Chore::BenchNet(server, Some(proxy))),
         ["help" | "--help" | "-h"] => Some(Chore::Help),

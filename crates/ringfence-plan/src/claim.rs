@@ -164,6 +164,8 @@ pub enum LayerName {
     AppArmor,
     /// A module of SELinux.
     SeLinux,
+    /// The broker, which carries out calls that change files.
+    Broker,
 }
 
 impl LayerName {
@@ -180,6 +182,7 @@ impl LayerName {
             Self::Root => "root",
             Self::AppArmor => "apparmor",
             Self::SeLinux => "selinux",
+            Self::Broker => "broker",
         }
     }
 }

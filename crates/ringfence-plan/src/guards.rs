@@ -62,6 +62,10 @@ pub fn unseen_exceptions(surface: &Surface, findings: &Findings) -> Vec<Withheld
     let denied = findings.denied.iter().filter(|(_, kind)| *kind == Found::Directory).map(|(path, _)| path);
     let denied = denied.map(|path| (path, Access::Read));
     let closed = denied.chain(findings.protected.iter().map(|path| (path, Access::Write)));
+    // What is taken away as a whole is not shown, or read-only from the start.
+    let given = surface.allowed_reads().filter_map(|rule| rule.pattern.as_path());
+    let closed = closed.chain(given.flat_map(|path| [(path, Access::Read), (path, Access::Write)]));
+    let closed = closed.filter(|(path, access)| !surface.decide(path, *access).is_allowed());
     let closed: Vec<(&AbsPath, usize, u32)> = closed
         .filter_map(|(path, access)| match surface.decide(path, access).because {
             Because::Rule(by) => {

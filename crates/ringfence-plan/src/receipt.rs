@@ -67,6 +67,8 @@ pub struct Standing<'a> {
     pub found: &'a [Shortfall],
     /// What this fence does not give although the Surface does.
     pub withheld: &'a [Withheld],
+    /// Whether calls that change files are brokered, or why they are not.
+    pub broker: Result<(), &'static str>,
 }
 
 /// How much of a receipt is wanted.
@@ -209,6 +211,9 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         },
         Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
+        Claim::DeniedLater if standing.broker.is_ok() => {
+            short(LayerName::Mounts, "none can be made inside; what somebody else makes later is readable")
+        }
         Claim::DeniedNames if is_view => Kept::By(vec![LayerName::Mounts]),
         Claim::DeniedNames => {
             let reason =
@@ -218,9 +223,10 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         Claim::DeniedLater => {
             short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
         }
-        Claim::ProtectedLater => {
-            short(LayerName::Mounts, "a guard holds what exists at the start; such a name can be created inside")
-        }
+        Claim::ProtectedLater => match standing.broker {
+            Ok(()) => Kept::By(vec![LayerName::Broker]),
+            Err(why) => short(LayerName::Broker, &format!("names that do not exist yet are not guarded: {why}")),
+        },
         Claim::HeldWhenReplaced if is_view && standing.guards => {
             short(LayerName::Mounts, "a guard falls off when an editor outside saves the file anew")
         }

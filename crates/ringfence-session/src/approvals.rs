@@ -19,8 +19,8 @@ use crate::text::{Bytes, now_ms};
 
 /// Questions at once.
 const MOST: usize = 32;
-/// Those of them that the hook may ask: whoever is inside can ask like it.
-const MOST_SAID: usize = 8;
+/// Those of them about commands, and those about names: whoever is inside can ask for as many as there are words.
+const MOST_EASY: usize = 8;
 /// As many wait for the same answer.
 const MOST_ASKERS: usize = 64;
 /// As many answers are remembered; the oldest is forgotten, and asked again.
@@ -273,8 +273,11 @@ impl Queue {
             same.question.waiting = same.askers.len();
             return Outcome::Joined;
         }
-        let said_so_far = self.waiting.iter().filter(|one| one.question.said).count();
-        if self.waiting.len() >= MOST || said && said_so_far >= MOST_SAID {
+        let is_easy = matches!(asked.asker, Asker::Hook(_) | Asker::Name(_));
+        let is_alike =
+            |one: &&Waiting| std::mem::discriminant(&one.question.subject) == std::mem::discriminant(&asked.subject);
+        let alike = self.waiting.iter().filter(is_alike).count();
+        if self.waiting.len() >= MOST || is_easy && alike >= MOST_EASY {
             return Outcome::Known(asked.asker, false);
         }
         let Asked { subject, why, rule, pid, program, command, asker } = asked;
@@ -494,7 +497,13 @@ mod tests {
             queue.ask(asked);
             ends.push(end);
         }
-        assert_eq!(queue.waiting().count(), MOST_SAID);
+        assert_eq!(queue.waiting().count(), MOST_EASY);
+        for number in 0..1_000 {
+            let name = format!("n{number}.example.net");
+            let subject = Subject::Host { host: name.clone() };
+            queue.ask(Asked { subject, asker: Asker::Name(name), ..write("/x", 1, 0) });
+        }
+        assert_eq!(queue.waiting().count(), 2 * MOST_EASY);
         assert!(matches!(queue.ask(write("/x", 1, 1)), Outcome::New(_)));
         for number in 0..1_000 {
             queue.ask(write(&format!("/{number}"), 1, number));

@@ -20,7 +20,7 @@ use crate::given;
 use crate::launch::{Ended, Running, StartError};
 use crate::look::facts_of;
 use crate::record::Record;
-use crate::start::{Occasion, Order, PrepareError, Ready, prepare};
+use crate::start::{BrokerChoice, Occasion, Order, PrepareError, Ready, prepare};
 use crate::store::Session;
 use crate::walk::os_path;
 
@@ -172,6 +172,7 @@ impl Within {
             occasion,
             variables,
             root: None,
+            broker: BrokerChoice::On,
             container: self.container.as_ref().map(|container| InContainer {
                 here: &container.here,
                 choice: container.choice.as_ref(),
@@ -250,8 +251,8 @@ impl Laid {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn run(self, watched: Option<Watched>) -> Result<Ended, StartError> {
-        let Self { ready, session, .. } = self;
-        let ended = ready.prepared.run(watched, || {});
+        let Self { ready, session, surface, .. } = self;
+        let ended = ready.prepared.run(&surface, watched);
         drop(session);
         ended
     }
@@ -261,8 +262,8 @@ impl Laid {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn start(self, streams: [std::os::fd::OwnedFd; 3]) -> Result<Call, StartError> {
-        let Self { ready, session, .. } = self;
-        Ok(Call { running: ready.prepared.start(streams)?, session })
+        let Self { ready, session, surface, .. } = self;
+        Ok(Call { running: ready.prepared.start(&surface, streams)?, session })
     }
 }
 

@@ -1,11 +1,15 @@
 //! The first new process of a session: it makes the view, gives up its rights, starts the payload and waits for it.
 //!
-//! It is a copy of the supervisor, which may have other threads: nothing in here allocates or takes a lock.
+//! It is a copy of the supervisor, which may have other threads: nothing in here allocates or takes a lock. Where calls are
+//! brokered the supervisor had none, and from the first call on this process has threads of its own.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::thread::Scope;
 
+use ringfence_surface::Surface;
 use ringfence_sys::process;
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
@@ -14,6 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
+use crate::broker::Broker;
 use crate::descendants;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
@@ -37,6 +42,8 @@ pub(crate) struct Ends {
     pub(crate) ways: Option<OwnedFd>,
     /// Takes the number of the signal that ended the payload, which an exit code does not tell apart from itself.
     pub(crate) signal: OwnedFd,
+    /// Where the broker says what it refused.
+    pub(crate) broker: Option<OwnedFd>,
 }
 
 /// A terminal for the first process to pass on.
@@ -61,16 +68,19 @@ pub(crate) struct First<'p> {
     pub(crate) streams: Option<[OwnedFd; 3]>,
     /// The session's lock: it is held as long as anything of the session runs.
     pub(crate) lock: OwnedFd,
+    /// By what calls are judged, where they are brokered. Then this process was copied from one without further threads.
+    pub(crate) brokered: Option<&'p Surface>,
 }
 
 impl First<'_> {
     /// Allocates nothing.
-    pub(crate) fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 3]) -> u8 {
-        let Ends { errors, alive, ways, signal } = ends;
+    pub(crate) fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 4]) -> u8 {
+        let Ends { errors, alive, ways, signal, broker: broker_end } = ends;
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
-        if let Err(failed) =
-            self.take_streams().and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), None], seat))
+        if let Err(failed) = self
+            .take_streams()
+            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), None], seat))
         {
             return report(&errors, failed);
         }
@@ -81,9 +91,9 @@ impl First<'_> {
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
         // Making the view leaves descriptors open.
-        let entered = self
-            .enter(&alive, ways.as_ref())
-            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), proc.as_ref()], seat));
+        let entered = self.enter(&alive, ways.as_ref()).and_then(|()| {
+            self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), proc.as_ref()], seat)
+        });
         if let Err(failed) = entered {
             return report(&errors, failed);
         }
@@ -111,11 +121,16 @@ impl First<'_> {
         if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
             return 125;
         }
+        let handover = match self.brokered.map(|_| ways::channel()).transpose() {
+            Ok(handover) => handover,
+            Err(error) => return report(&errors, failed(FORK, &error)),
+        };
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
             // The first process of a container is another.
             Shape::Native(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_) => {
-                self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd))
+                let handover = handover.as_ref().map(|(_, inside)| inside);
+                self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd), handover)
             }
         };
         let main = || report(&errors, program());
@@ -133,10 +148,27 @@ impl First<'_> {
             let _ = descendants::end_all();
             return 125;
         }
-        let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref(), &stand_ins);
+        let watch = Watch { payload, signals: &signals, alive: &alive, ways: ways.as_ref(), stand_ins: &stand_ins };
+        if let (Some(surface), Some((handover, inside))) = (self.brokered, handover) {
+            drop(inside);
+            // Its threads do not end by themselves, so neither does what is in here.
+            let broker = OnceLock::new();
+            std::thread::scope(|scope| {
+                let stage = Stage::Handover(handover);
+                let desk = Brokerage { stage, broker: &broker, scope, surface, supervisor: broker_end };
+                let (code, number) = watch.wait(Some(desk));
+                process::end_copy(self.ended(code, number, &signal))
+            });
+        }
+        let (code, number) = watch.wait(None);
+        self.ended(code, number, &signal)
+    }
+
+    /// Passes on how the payload ended.
+    fn ended(&self, code: u8, number: u8, signal: &OwnedFd) -> u8 {
         if number != 0 {
             // Whoever does not listen does not need to know.
-            let _ = rustix::io::write(&signal, &[number]);
+            let _ = rustix::io::write(signal, &[number]);
         }
         if !self.shape.has_processes() && descendants::end_all().is_err() {
             return 125;
@@ -153,7 +185,7 @@ impl First<'_> {
 
     /// Whoever starts several at once has ends of the others' pipes, and this copy of them would keep those from ever being
     /// closed. Bubblewrap is handed some of them.
-    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 2], seat: Seat<'_>) -> Result<(), Failed> {
+    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 3], seat: Seat<'_>) -> Result<(), Failed> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
@@ -165,9 +197,9 @@ impl First<'_> {
         };
         let lock = self.lock.as_raw_fd();
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
-        let [ways, proc] = more.map(|fd| fd.map(OwnedFd::as_raw_fd));
+        let [ways, broker, proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors, alive, signal, lock, one(view), one(seat), one(ways), one(proc)];
+        let mut keep = [errors, alive, signal, lock, one(view), one(seat), ways, broker, proc];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
@@ -249,59 +281,124 @@ const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
 pub(crate) const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
-/// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
-/// Returns its code, and the signal that ended it or 0. Allocates nothing.
-pub(crate) fn wait_for(
+/// Waits for the payload as the first process of a fence does in which nothing is brokered. Allocates nothing.
+pub(crate) fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
+    Watch { payload, signals, alive, ways, stand_ins: &StandIns::NONE }.wait(None)
+}
+
+/// What the first process does when all is made.
+struct Watch<'w> {
     payload: Pid,
-    signals: &OwnedFd,
-    alive: &OwnedFd,
-    ways: Option<&OwnedFd>,
-    stand_ins: &StandIns,
-) -> (u8, u8) {
-    // Asking for nothing makes an empty slot.
-    let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
-    let [one, two, three] = stand_ins.wanted(signals);
-    let mut hold = Hold::new();
-    loop {
+    signals: &'w OwnedFd,
+    alive: &'w OwnedFd,
+    ways: Option<&'w OwnedFd>,
+    stand_ins: &'w StandIns,
+}
+
+impl Watch<'_> {
+    /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor
+    /// ends. Returns its code, and the signal that ended it or 0. Allocates nothing, unless calls are brokered.
+    fn wait(&self, mut brokerage: Option<Brokerage<'_, '_, '_>>) -> (u8, u8) {
+        let Self { payload, signals, alive, ways, stand_ins } = *self;
+        // Asking for nothing makes an empty slot.
+        let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
+        let [one, two, three] = stand_ins.wanted(signals);
+        let mut hold = Hold::new();
         loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == payload => {
-                    let small = |number: i32| u8::try_from(number).ok();
-                    let signal = status.terminating_signal().and_then(small).unwrap_or(0);
-                    let code = status.exit_status().and_then(small).or(Some(128 + (signal & 127)));
-                    return (code.unwrap_or(125), signal);
-                }
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) | Err(_) => break,
-            }
-        }
-        let mut fds = [
-            PollFd::new(signals, PollFlags::IN),
-            PollFd::new(alive, PollFlags::IN),
-            PollFd::new(ways, wanted),
-            PollFd::new(one.0, one.1),
-            PollFd::new(two.0, two.1),
-            PollFd::new(three.0, three.1),
-        ];
-        let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
-        if !fds[1].revents().is_empty() && hold.hear(alive) == Word::End {
-            return (125, 0);
-        }
-        hold.again();
-        if fds[2].revents().contains(PollFlags::IN) {
-            // It fails when the supervisor has gone, which the other pipe tells.
-            let _ = ways::answer(ways);
-        }
-        stand_ins.serve([fds[3].revents(), fds[4].revents(), fds[5].revents()]);
-        while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
-            if signal != Signal::CHILD {
-                // The payload leads a group of its own; what has ended needs no signal.
-                let _ = rustix::process::kill_process_group(payload, signal);
-                // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
-                if !hold.is_held() {
-                    let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+            loop {
+                match rustix::process::wait(WaitOptions::NOHANG) {
+                    Ok(Some((pid, status))) if pid == payload => {
+                        let small = |number: i32| u8::try_from(number).ok();
+                        let signal = status.terminating_signal().and_then(small).unwrap_or(0);
+                        let code = status.exit_status().and_then(small).or(Some(128 + (signal & 127)));
+                        return (code.unwrap_or(125), signal);
+                    }
+                    Ok(Some(_)) | Err(Errno::INTR) => {}
+                    Ok(None) | Err(_) => break,
                 }
             }
+            let calls = brokerage.as_ref().and_then(|brokerage| brokerage.stage.fd());
+            let (calls, waiting) = calls.map_or((signals, PollFlags::empty()), |calls| (calls, PollFlags::IN));
+            let mut fds = [
+                PollFd::new(signals, PollFlags::IN),
+                PollFd::new(alive, PollFlags::IN),
+                PollFd::new(ways, wanted),
+                PollFd::new(calls, waiting),
+                PollFd::new(one.0, one.1),
+                PollFd::new(two.0, two.1),
+                PollFd::new(three.0, three.1),
+            ];
+            let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
+            let [_, over, asked, called, first, second, third] = fds.each_ref().map(PollFd::revents);
+            if !over.is_empty() && hold.hear(alive) == Word::End {
+                return (125, 0);
+            }
+            hold.again();
+            if asked.contains(PollFlags::IN) {
+                // It fails when the supervisor has gone, which the other pipe tells.
+                let _ = ways::answer(ways);
+            }
+            if let Some(brokerage) = brokerage.as_mut().filter(|_| !called.is_empty() && !waiting.is_empty()) {
+                brokerage.go_on();
+            }
+            stand_ins.serve([first, second, third]);
+            while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
+                if signal != Signal::CHILD {
+                    // The payload leads a group of its own; what has ended needs no signal.
+                    let _ = rustix::process::kill_process_group(payload, signal);
+                    // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
+                    if !hold.is_held() {
+                        let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                    }
+                }
+            }
         }
+    }
+}
+
+/// How far the broker is.
+enum Stage {
+    /// The listener is to come from here.
+    Handover(OwnedFd),
+    /// Nobody has called yet.
+    Listener(OwnedFd),
+    /// It works, or nobody will call.
+    Done,
+}
+
+impl Stage {
+    fn fd(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Handover(fd) | Self::Listener(fd) => Some(fd),
+            Self::Done => None,
+        }
+    }
+}
+
+/// What a broker is made of, once somebody calls.
+struct Brokerage<'scope, 'env, 's> {
+    stage: Stage,
+    broker: &'scope OnceLock<Broker<'s>>,
+    scope: &'scope Scope<'scope, 'env>,
+    surface: &'s Surface,
+    supervisor: Option<OwnedFd>,
+}
+
+impl Brokerage<'_, '_, '_> {
+    /// Something is ready. What fails here leaves nobody who listens, and then every call that would wait fails.
+    fn go_on(&mut self) {
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Handover(handover) => {
+                let listener = ways::receive(&handover, &mut [0]).ok().and_then(|mut fds| fds.pop());
+                listener.map_or(Stage::Done, Stage::Listener)
+            }
+            Stage::Listener(listener) => {
+                if let Ok(broker) = Broker::new(listener, self.surface, self.supervisor.take()) {
+                    let _ = self.broker.get_or_init(|| broker).start(self.scope);
+                }
+                Stage::Done
+            }
+            Stage::Done => Stage::Done,
+        };
     }
 }

@@ -81,7 +81,7 @@ fn arrive(orders: OwnedFd, errors: &OwnedFd) -> Result<std::convert::Infallible,
     let payload = read(&bytes).ok_or(Failed { step: INSIDE, errno: Errno::INVAL })?;
     rustix::io::fcntl_setfd(errors.as_fd(), rustix::io::FdFlags::CLOEXEC)
         .map_err(|errno| Failed { step: INSIDE, errno })?;
-    payload.once_seated(None)
+    payload.once_seated(None, None)
 }
 
 /// The payload that orders describe.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use ringfence_egress::pool::Addresses;
 use ringfence_egress::{Egress, Inside, Listen, Refusal, Rules, System};
-use ringfence_surface::AbsPath;
+use ringfence_surface::{AbsPath, Surface};
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
 use rustix::io::Errno;
@@ -172,6 +172,15 @@ pub struct Prepared {
     pub(crate) reports: (OwnedFd, OwnedFd),
     /// The session's lock.
     pub(crate) lock: OwnedFd,
+    /// Whether calls that change files are brokered.
+    pub(crate) brokered: Brokered,
+}
+
+/// Whether calls that change files are carried out by the first process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brokered {
+    Yes,
+    No,
 }
 
 /// A network that leads somewhere.
@@ -215,35 +224,36 @@ impl StartError {
 }
 
 impl Prepared {
-    /// Starts the payload on the caller's own streams and waits for its end. `meanwhile` runs here once the new process does:
-    /// whatever the start needed can be let go of then, which keeps nobody waiting. `watched` ends it too, when that ends.
+    /// Starts the payload on the caller's own streams and waits for its end. `surface` is what it was prepared from; `watched`
+    /// ends it too, when that ends.
     ///
     /// # Errors
     /// [`StartError`] when nothing was started, or when waiting failed.
-    pub fn run(self, watched: Option<Watched>, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
-        let meanwhile = || {
-            meanwhile();
-            Ok(None)
-        };
-        self.run_with(watched, meanwhile, &mut None)
+    pub fn run(self, surface: &Surface, watched: Option<Watched>) -> Result<Ended, StartError> {
+        self.run_with(watched, (surface, |surface| surface), |_| Ok(None), &mut None)
     }
 
-    /// The same for a session, which has a desk: `meanwhile` opens it. Where that fails the new process ends.
+    /// The same for a session, which has a desk: `meanwhile` opens it, once the new process runs. Where that fails the new
+    /// process ends. `ground` is what the start needed and can be let go of then, which keeps nobody waiting; the Surface is in
+    /// it.
     ///
     /// # Errors
     /// Those of [`Prepared::run`]. The desk comes back, if there was one.
-    pub fn run_attended(
+    pub fn run_attended<G>(
         self,
-        meanwhile: impl FnOnce() -> io::Result<Desk>,
+        ground: G,
+        surface: impl FnOnce(&G) -> &Surface,
+        meanwhile: impl FnOnce(G) -> io::Result<Desk>,
     ) -> (Result<Ended, StartError>, Option<Desk>) {
         let mut desk = None;
-        (self.run_with(None, || meanwhile().map(Some), &mut desk), desk)
+        (self.run_with(None, (ground, surface), |ground| meanwhile(ground).map(Some), &mut desk), desk)
     }
 
-    fn run_with(
+    fn run_with<G>(
         self,
         watched: Option<Watched>,
-        meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+        (ground, surface): (G, impl FnOnce(&G) -> &Surface),
+        meanwhile: impl FnOnce(G) -> io::Result<Option<Desk>>,
         desk: &mut Option<Desk>,
     ) -> Result<Ended, StartError> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
@@ -251,14 +261,17 @@ impl Prepared {
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
         let (wall_time, is_native) = (self.wall_time, matches!(self.shape, Shape::Native(_)));
-        let begun = self.begin(screen.seat(), screen.outside(), None)?;
+        let begun = self.begin(surface(&ground), screen.seat(), screen.outside(), None)?;
         // The new process is ended where this fails, since nobody holds on to it any more.
-        *desk = meanwhile().map_err(before("writing down that the session begins"))?;
+        *desk = meanwhile(ground).map_err(before("writing down that the session begins"))?;
         begun.unreaped.lifeline.go();
         // What the new process says about itself is told first: without it there are no sockets either.
         let begun = begun.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
-        let running = begun.arrived()?;
+        let mut running = begun.arrived()?;
+        if let (Some(desk), Some(said)) = (desk.as_mut(), running.said.take()) {
+            desk.take_broker(said).map_err(before("epoll_ctl"))?;
+        }
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
             // Only the first process of a namespace can stop everything in it.
@@ -295,8 +308,8 @@ impl Prepared {
     ///
     /// # Errors
     /// [`StartError`] when nothing was started.
-    pub fn start(self, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
-        let begun = self.begin(Seat::None, None, Some(streams))?;
+    pub fn start(self, surface: &Surface, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
+        let begun = self.begin(surface, Seat::None, None, Some(streams))?;
         begun.unreaped.lifeline.go();
         begun.take_ways().arrived()
     }
@@ -304,6 +317,7 @@ impl Prepared {
     /// Makes the new process.
     fn begin(
         self,
+        surface: &Surface,
         seat: Seat<'_>,
         outside: Option<i32>,
         streams: Option<[OwnedFd; 3]>,
@@ -327,6 +341,16 @@ impl Prepared {
             }
             None => (None, None, None),
         };
+        let brokered = (self.brokered == Brokered::Yes).then_some(surface);
+        if brokered.is_some() && process::has_threads().map_err(before("stat(/proc/self/task)"))? {
+            // What the new process would allocate may be locked for ever in it.
+            let threads = io::Error::other("threads were started since the fence was laid out");
+            return Err(before("copying this process")(threads));
+        }
+        let (said, saying) = match brokered.map(|_| ways::channel()).transpose().map_err(before("socketpair"))? {
+            Some((outside, inside)) => (Some(outside), Some(inside)),
+            None => (None, None),
+        };
         let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
         let child = {
             // Above the three places that they go to.
@@ -340,9 +364,11 @@ impl Prepared {
                 listeners: &listeners,
                 streams: streams.map_err(|errno: Errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
                 lock: self.lock,
+                brokered,
             };
-            let ends = Ends { errors, alive, ways: ways_inside, signal };
-            let others = [Some(alive_write.as_raw_fd()), control.as_ref().map(OwnedFd::as_raw_fd), outside];
+            let ends = Ends { errors, alive, ways: ways_inside, signal, broker: saying };
+            let raw = |end: &Option<OwnedFd>| end.as_ref().map(OwnedFd::as_raw_fd);
+            let others = [Some(alive_write.as_raw_fd()), raw(&control), outside, raw(&said)];
             let group = self.group.as_ref().map(Group::as_fd);
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
@@ -351,7 +377,17 @@ impl Prepared {
         let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
         let made = (self.shape, self.payload);
         let program = self.program_name;
-        Ok(Begun { unreaped, errors: errors_read, made, program, group: self.group, ways, outwards, called: None })
+        Ok(Begun {
+            unreaped,
+            errors: errors_read,
+            made,
+            program,
+            group: self.group,
+            ways,
+            outwards,
+            called: None,
+            said,
+        })
     }
 }
 
@@ -371,6 +407,8 @@ struct Begun<W> {
     outwards: Option<Outwards>,
     /// The first process of a container, where it is one.
     called: Option<OwnedFd>,
+    /// What the broker says.
+    said: Option<OwnedFd>,
 }
 
 /// Who may be reached, which addresses lead to us, and sockets with a path.
@@ -384,16 +422,16 @@ struct Control {
 
 impl Begun<Control> {
     fn take_ways(self) -> Begun<io::Result<Ways>> {
-        let Self { unreaped, errors, made, program, group, ways, outwards, called } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called, said } = self;
         let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
-        Begun { unreaped, errors, made, program, group, ways, outwards, called }
+        Begun { unreaped, errors, made, program, group, ways, outwards, called, said }
     }
 }
 
 impl Begun<io::Result<Ways>> {
     /// Waits until it is the payload, and opens its way out.
     fn arrived(self) -> Result<Running, StartError> {
-        let Self { unreaped, errors, made, program, group, ways, outwards, called } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called, said } = self;
         started(&errors, &made.0, program, called.as_ref())?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, addresses, sockets))) => {
@@ -403,7 +441,7 @@ impl Begun<io::Result<Ways>> {
             _ => None,
         };
         // What it was made of goes here: nobody needs it any more, and a supervisor may wait for days.
-        Ok(Running { unreaped, egress, _group: group })
+        Ok(Running { unreaped, egress, said, _group: group })
     }
 }
 
@@ -411,6 +449,8 @@ impl Begun<io::Result<Ways>> {
 pub struct Running {
     unreaped: Unreaped,
     egress: Option<Egress>,
+    /// What the broker says, where there is one.
+    said: Option<OwnedFd>,
     /// Goes after everything in it has ended.
     _group: Option<Group>,
 }
@@ -431,7 +471,7 @@ impl Running {
     /// # Errors
     /// When somebody else has waited for this process.
     pub fn wait(self) -> Result<Ended, StartError> {
-        let Self { mut unreaped, egress, _group } = self;
+        let Self { mut unreaped, egress, said: _, _group } = self;
         let code = unreaped.reap()?;
         let mut signal = [0];
         let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);

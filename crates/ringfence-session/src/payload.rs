@@ -16,6 +16,7 @@ use crate::steps::{
 };
 use crate::view::Failed;
 use crate::wall::Wall;
+use crate::ways;
 
 /// A terminal and which descriptors it replaces.
 pub(crate) type SeatAt<'fd> = Option<(BorrowedFd<'fd>, pty::Seats)>;
@@ -45,20 +46,35 @@ pub(crate) struct Pids {
 
 impl Payload {
     /// Becomes the program. Returns only on failure. Allocates nothing.
-    pub(crate) fn become_program(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Failed {
-        match self.all_steps(seat, proc) {
+    pub(crate) fn become_program(
+        &self,
+        seat: SeatAt<'_>,
+        proc: Option<BorrowedFd<'_>>,
+        handover: Option<&OwnedFd>,
+    ) -> Failed {
+        match self.all_steps(seat, proc, handover) {
             Err(failed) => failed,
             Ok(never) => match never {},
         }
     }
 
-    fn all_steps(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
+    fn all_steps(
+        &self,
+        seat: SeatAt<'_>,
+        proc: Option<BorrowedFd<'_>>,
+        handover: Option<&OwnedFd>,
+    ) -> Result<Infallible, Failed> {
         take_seat(seat)?;
-        self.once_seated(proc)
+        self.once_seated(proc, handover)
     }
 
-    /// What follows once the terminal is ours. `proc` is a `/proc` that can be written, where the one in the view cannot.
-    pub(crate) fn once_seated(&self, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
+    /// What follows once the terminal is ours. `proc` is a `/proc` that can be written, where the one in the view cannot;
+    /// `handover` takes the listener, where somebody listens.
+    pub(crate) fn once_seated(
+        &self,
+        proc: Option<BorrowedFd<'_>>,
+        handover: Option<&OwnedFd>,
+    ) -> Result<Infallible, Failed> {
         process::close_on_exec_from(3).map_err(|e| failed(DESCRIPTORS, &e))?;
         if let Some(root) = &self.root {
             self.enter_root(root)?;
@@ -85,7 +101,12 @@ impl Payload {
         if let Some(wall) = &self.landlock {
             wall.enter().map_err(|e| failed(LANDLOCK, &e))?;
         }
-        seccomp::install(&self.seccomp, seccomp::Flags::NONE).map_err(|e| failed(SECCOMP, &e))?;
+        match handover {
+            None => seccomp::install(&self.seccomp, seccomp::Flags::NONE),
+            Some(handover) => seccomp::install_with_listener(&self.seccomp, seccomp::Flags::WAIT_KILLABLE_RECV)
+                .and_then(|listener| ways::send(handover, &[1], &[listener.as_fd()])),
+        }
+        .map_err(|e| failed(SECCOMP, &e))?;
         Err(failed(EXEC, &self.program.exec()))
     }
 }

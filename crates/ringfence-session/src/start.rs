@@ -14,8 +14,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
-    SyscallRule, guarded, receipt, unseen_exceptions,
+    BROKERED, Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall,
+    Standing, SyscallRule, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -24,6 +24,7 @@ use ringfence_sys::seccomp;
 use rustix::fs::AtFlags;
 
 use crate::agent::{self, Furnished, Furnishing};
+use crate::broker;
 use crate::bwrap::{Bubble, NoBubble};
 use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
@@ -31,7 +32,7 @@ use crate::environment::{self, Own};
 use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
-use crate::launch::{self, Identity, Network, Prepared, Shape};
+use crate::launch::{self, Brokered, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
@@ -184,6 +185,17 @@ pub struct Order<'a> {
     pub root: Option<&'a Root>,
     /// The container engine, where the fence is made by one.
     pub container: Option<InContainer<'a>>,
+    /// Whether calls that change files are to be brokered, where that can be had.
+    pub broker: BrokerChoice,
+}
+
+/// Are calls that change files carried out by name, at the moment they are made?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokerChoice {
+    /// Where that can be had.
+    On,
+    /// Not here: the mounts guard what exists, and nothing guards names that appear later.
+    Off,
 }
 
 /// What is started.
@@ -248,8 +260,7 @@ pub enum Last<'a> {
     Landlock(&'a mut LandlockPlan),
 }
 
-/// The same with a last change to what the fence is made of: for tests that break it on purpose, and show what is then let
-/// through.
+/// The same with a last change to what the fence is made of: for tests that break it on purpose.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -369,7 +380,12 @@ pub fn prepare_with(
     let pids = pids(order, identity, group.as_ref());
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
-    let syscalls = [plan.syscalls.as_slice(), more].concat();
+    let listens = broker::is_to_be_had(order);
+    let (brokered, notified): (Brokered, &[SyscallRule]) = match listens {
+        Ok(()) => (Brokered::Yes, BROKERED),
+        Err(_) => (Brokered::No, &[]),
+    };
+    let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
@@ -408,6 +424,7 @@ pub fn prepare_with(
             },
             found: &walked.shortfalls,
             withheld: &withheld,
+            broker: listens,
         };
         receipt(surface, &standing, order.lines)
     };
@@ -463,7 +480,8 @@ pub fn prepare_with(
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock };
+    let prepared =
+        Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,

@@ -27,7 +27,7 @@ use crate::container::{InContainer, NoEngine};
 use crate::given;
 use crate::launch::{self, StartError};
 use crate::look::{Live, facts_of};
-use crate::start::{Last, Occasion, Order, PrepareError, prepare_with};
+use crate::start::{BrokerChoice, Last, Occasion, Order, PrepareError, prepare_with};
 use crate::store::Session;
 use crate::walk::os_path;
 
@@ -159,6 +159,8 @@ impl Trying<'_> {
             variables: &[],
             container: self.container,
             root: None,
+            // What is tried here are the walls; the broker would hide whether they stand.
+            broker: BrokerChoice::Off,
         };
         let ready = prepare_with(&order, &mut Live::new(), change)?;
         let said = said(&ready, &plan);
@@ -167,7 +169,7 @@ impl Trying<'_> {
         let input = self.orders().map_err(talk)?;
         let (answers, output) = launch::pipe().map_err(talk)?;
         let errors = File::options().write(true).open("/dev/null").map_err(talk)?;
-        let running = ready.prepared.start([input.into(), output, errors.into()])?;
+        let running = ready.prepared.start(self.surface, [input.into(), output, errors.into()])?;
         let lifeline = running.lifeline();
         let numbers =
             Conversation { listeners: tree.listeners, outsiders: self.outsiders, answers: File::from(answers) }

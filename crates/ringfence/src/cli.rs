@@ -164,6 +164,9 @@ pub(crate) struct RunArgs {
     /// In tier production: start although this claim does not hold, by its name in the receipt
     #[arg(long = "allow-shortfall", value_name = "CLAIM")]
     pub(crate) allow_shortfall: Vec<String>,
+    /// Leave calls that change files to the kernel: names that do not exist yet are then not guarded
+    #[arg(long)]
+    pub(crate) no_broker: bool,
     /// Let the command ask for further commands in fences of their own that are tighter: $RINGFENCE_CALLS inside is the token
     #[arg(long)]
     pub(crate) calls: bool,
@@ -206,6 +209,7 @@ impl RunArgs {
             root: None,
             user: None,
             allow_shortfall: Vec::new(),
+            no_broker: false,
             calls: false,
             receipt: false,
             report: None,

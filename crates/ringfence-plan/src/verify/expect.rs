@@ -297,7 +297,9 @@ impl Asked<'_, '_> {
         }
         let claims = match (what, verdict.because) {
             (What::Metadata, _) => vec![Claim::MetadataStays],
-            (What::Names, Because::Rule(_)) => {
+            (What::Names, Because::Rule(rule)) => {
+                // Where the whole host is shown, not everything is searched for what a pattern means, which is said of it.
+                self.unless.push(Claim::Denied { pattern: rule.pattern.to_string() });
                 let elsewhere = (!self.is_given(path, access)).then(|| everything_else(access));
                 [Claim::DeniedNames].into_iter().chain(elsewhere).collect()
             }

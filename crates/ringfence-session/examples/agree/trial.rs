@@ -99,7 +99,7 @@ impl World {
                     owner,
                 };
                 let tried = trying.run_with(change, &mut |_| ());
-                let left = if tried.is_ok() { differences(&shape) } else { Default::default() };
+                let left = if tried.is_ok() { differences(&shape) } else { Vec::new() };
                 fs::remove_dir_all(os_path(&self.place))?;
                 match tried {
                     Ok(tried) => (tried.came, tried.said, left),

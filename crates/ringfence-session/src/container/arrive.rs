@@ -30,7 +30,6 @@ use super::orders::{Arrived, Orders};
 use crate::environment;
 use crate::first::{Ends, FORWARDED, wait_for};
 use crate::payload::{Payload, SeatAt};
-use crate::stand_ins::StandIns;
 use crate::steps::{ARRIVED, CAPABILITIES, CHECK, FORK, INSIDE, LIMITS, STANDARD, TERMINAL, WAYS, failed, report};
 use crate::terminal;
 use crate::view::Failed;
@@ -58,7 +57,7 @@ pub(crate) fn hand_over(
     }
     rustix::fs::seek(&text, SeekFrom::Start(0))?;
     let (lock, [stdin, stdout, stderr], seat) = rest;
-    let Ends { errors, alive, ways, signal } = ends;
+    let Ends { errors, alive, ways, signal, broker: _ } = ends;
     let all = [&text, &errors, &alive, &signal, &lock, &stdin, &stdout, &stderr];
     let mut fds: Vec<BorrowedFd<'_>> = all.into_iter().map(|fd| fd.as_fd()).collect();
     fds.extend(seat);
@@ -134,7 +133,14 @@ fn take(path: &[u8]) -> io::Result<Handed> {
     let streams = [next()?, next()?, next()?];
     let seat = if has[0] == 1 { Some(next()?) } else { None };
     let ways = if has[1] == 1 { Some(next()?) } else { None };
-    Ok(Handed { called: socket, orders, ends: Ends { errors, alive, ways, signal }, _lock: lock, streams, seat })
+    Ok(Handed {
+        called: socket,
+        orders,
+        ends: Ends { errors, alive, ways, signal, broker: None },
+        _lock: lock,
+        streams,
+        seat,
+    })
 }
 
 /// What is left to do once everything was found to be right.
@@ -216,7 +222,7 @@ fn with_image(words: &Words, workdir: &CString) -> Program {
 /// Becomes the one that waits.
 fn start(prepared: Prepared, ends: Ends, seat: Option<OwnedFd>) -> u8 {
     let Prepared { _engines, payload, seats } = prepared;
-    let Ends { errors, alive, ways, signal } = ends;
+    let Ends { errors, alive, ways, signal, broker: _ } = ends;
     let made = match seat.map(|inside| terminal::make_inside(inside.as_fd())).transpose() {
         Ok(made) => made,
         Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
@@ -230,13 +236,13 @@ fn start(prepared: Prepared, ends: Ends, seat: Option<OwnedFd>) -> u8 {
     if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
         return 125;
     }
-    let pid = match process::fork_in_copy(|| report(&errors, payload.become_program(at, None))) {
+    let pid = match process::fork_in_copy(|| report(&errors, payload.become_program(at, None, None))) {
         Ok(pid) => pid,
         Err(error) => return report(&errors, failed(FORK, &error)),
     };
     // Now only the payload holds it, until it becomes its program.
     drop((errors, made));
-    let (code, number) = wait_for(pid, &signals, &alive, ways.as_ref(), &StandIns::NONE);
+    let (code, number) = wait_for(pid, &signals, &alive, ways.as_ref());
     if number != 0 {
         // Whoever does not listen does not need to know.
         let _ = rustix::io::write(&signal, &[number]);

@@ -20,7 +20,6 @@ const MOST_PACKETS: usize = 64;
 
 impl Desk {
     /// Listens to the broker, and tells it how long calls may wait for an answer.
-    #[expect(dead_code, reason = "the broker that connects here is built in another part")]
     pub(crate) fn take_broker(&mut self, broker: OwnedFd) -> io::Result<()> {
         self.clients.watch(broker.as_fd(), BROKER)?;
         let wait = self.queue.wait().and_then(|wait| u64::try_from(wait.as_millis()).ok());

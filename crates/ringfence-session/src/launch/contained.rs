@@ -53,12 +53,13 @@ impl Prepared {
             listeners: control.is_some().then_some(listeners.as_slice()),
             payload: &self.payload,
         };
-        let ends = Ends { errors, alive, ways, signal };
+        let ends = Ends { errors, alive, ways, signal, broker: None };
         hand_over(&called, &orders, ends, (self.lock, streams, seat)).map_err(before("calling the container"))?;
         let ways = control.map(|control| Control { control, listeners });
         let (made, program) = ((self.shape, self.payload), self.program_name);
         let called = Some(called);
-        Ok(Begun { unreaped, errors: errors_read, made, program, group: self.group, ways, outwards, called })
+        let (group, said) = (self.group, None);
+        Ok(Begun { unreaped, errors: errors_read, made, program, group, ways, outwards, called, said })
     }
 }
 

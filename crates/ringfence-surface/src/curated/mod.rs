@@ -79,6 +79,7 @@ pub fn tables() -> Vec<Table> {
         table("private, writable", TableKind::Paths, system::PRIVATE_WRITABLE),
         table("private, readable", TableKind::Paths, system::PRIVATE_READABLE),
         table("settings of git", TableKind::Keys, settings::GIT),
+        table("settings of a repository made inside", TableKind::Keys, settings::GIT_REPOSITORY),
         table("variables that pass", TableKind::Variables, env::PASS),
         table("variables that never pass", TableKind::Variables, env::NEVER),
     ];

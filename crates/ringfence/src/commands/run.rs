@@ -15,7 +15,7 @@ use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
 use ringfence_session::roots::{Depth, Root};
-use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
+use ringfence_session::start::{self, BrokerChoice, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
@@ -226,12 +226,17 @@ impl Ladder<'_> {
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
-        let (ended, desk) = prepared.run_attended(|| {
-            record(&here.resolved.surface).map_err(io::Error::other)?;
-            drop((here, plan, found));
-            let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
-            Desk::open(session, about, receipt, control, ways)
-        });
+        let ground = (here, plan, found);
+        let (ended, desk) = prepared.run_attended(
+            ground,
+            |(here, ..)| &here.resolved.surface,
+            |(here, plan, found)| {
+                record(&here.resolved.surface).map_err(io::Error::other)?;
+                drop((here, plan, found));
+                let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
+                Desk::open(session, about, receipt, control, ways)
+            },
+        );
         let ended = ended.map_err(|source| Failure::Start { source });
         let denied = write_down(&ended, desk);
         Ok((ended?, denied))
@@ -314,6 +319,7 @@ impl Ladder<'_> {
             variables: &self.variables,
             root: self.root.as_ref(),
             container: None,
+            broker: if self.args.no_broker { BrokerChoice::Off } else { BrokerChoice::On },
         }
     }
 

@@ -154,7 +154,7 @@ fn a14_bubblewrap_works() {
     }
 }
 
-/// A9: for one project, bubblewrap's receipt says the same as our own, line by line.
+/// A9: for one project, bubblewrap's receipt says the same as our own, line by line, but for what the broker holds.
 #[test]
 fn a9_bubblewrap_carries_the_same_claims() {
     for who in super::ground::Who::everybody() {
@@ -165,7 +165,7 @@ fn a9_bubblewrap_carries_the_same_claims() {
             let place = ground.world.path("").to_str().unwrap().to_owned();
             let receipt = Receipt::from(&said);
             let lines = receipt.lines().map(|(kind, words, holds)| (kind.to_owned(), words.replace(&place, ""), holds));
-            lines.collect::<Vec<_>>()
+            lines.filter(|(kind, ..)| kind != "protected-later").collect::<Vec<_>>()
         };
         assert_eq!(lines(Backend::Native), lines(Backend::Bwrap), "{who:?}");
     }

@@ -98,16 +98,16 @@ fn a_day(desk: Desk) {
                  git -C /tmp/again log -1 > /dev/null",
         ),
         (
-            "a submodule is added from a local path",
-            "git -c protocol.file.allow=always submodule add -q /tmp/up.git sub > /dev/null 2>&1; \
-                 test -e sub/file && git commit -qm sub && git -C sub log -1 > /dev/null && \
-                 git ls-files -s sub | grep -q ^160000",
-        ),
-        (
             "a patch is made and applied",
             "echo p >> file && git diff > /tmp/p.diff && git checkout -q file && git apply /tmp/p.diff && \
                  git format-patch -1 --stdout > /tmp/m && git checkout -q file && git reset -q --hard HEAD~1 && \
                  git am -q /tmp/m",
+        ),
+        (
+            "a submodule is added from a local path",
+            "git -c protocol.file.allow=always submodule add -q /tmp/up.git sub > /dev/null 2>&1; \
+                 test -e sub/file && git commit -qm sub && git -C sub log -1 > /dev/null && \
+                 git ls-files -s sub | grep -q ^160000",
         ),
         (
             "a message is written in an editor",
