@@ -27,6 +27,7 @@ struct Package {
 
 /// Everything that has to be installed beside a Rust toolchain. A check that needs another program adds its row here.
 const PACKAGES: &[Package] = &[
+    Package { name: "apparmor", sign: Sign::File("/usr/sbin/apparmor_parser"), why: PROFILES },
     Package { name: "bubblewrap", sign: Sign::File("/usr/bin/bwrap"), why: "one way to build a fence is made of it" },
     Package { name: "busybox", sign: Sign::File("/usr/bin/busybox"), why: LINES },
     Package { name: "ca-certificates", sign: Sign::File("/etc/ssl/certs/ca-certificates.crt"), why: WORK },
@@ -50,6 +51,7 @@ const PACKAGES: &[Package] = &[
         sign: Sign::File("/usr/aarch64-linux-gnu/include/stdio.h"),
         why: "what TLS is made of is compiled for 64-bit ARM too",
     },
+    Package { name: "libcap2-bin", sign: Sign::File("/usr/sbin/setcap"), why: ROOTS },
     Package { name: "make", sign: Sign::File("/usr/bin/make"), why: WORK },
     Package { name: "netbase", sign: Sign::File("/etc/services"), why: WORK },
     Package { name: "nodejs", sign: Sign::File("/usr/bin/node"), why: WORK },
@@ -63,6 +65,8 @@ const PACKAGES: &[Package] = &[
     Package { name: "python3-venv", sign: Sign::Module("ensurepip"), why: WORK },
     Package { name: "ripgrep", sign: Sign::File("/usr/bin/rg"), why: LINES },
     Package { name: "runc", sign: Sign::File("/usr/sbin/runc"), why: ENGINES },
+    Package { name: "secilc", sign: Sign::File("/usr/bin/secilc"), why: PROFILES },
+    Package { name: "selinux-utils", sign: Sign::File("/usr/sbin/selabel_lookup"), why: PROFILES },
     Package { name: "strace", sign: Sign::File("/usr/bin/strace"), why: WORK },
     Package { name: "tree", sign: Sign::File("/usr/bin/tree"), why: LINES },
     Package { name: "tzdata", sign: Sign::File("/usr/share/zoneinfo/Europe/Berlin"), why: WORK },
@@ -82,6 +86,12 @@ const LINES: &str = "lines of shell that count as read-only are run with it";
 
 /// A little internet of network namespaces, and a client that everybody has.
 const NET: &str = "the tests of the way out build an internet with it";
+
+/// What is rendered for the host's own security modules is read by their compilers.
+const PROFILES: &str = "profiles for AppArmor and SELinux are compiled with it";
+
+/// One right, by a file.
+const ROOTS: &str = "the tests of roots give a program one right with it";
 
 /// What developers use all day has to work inside, so the tests use it.
 const WORK: &str = "the tests of ordinary work inside the fence use it";

@@ -222,7 +222,7 @@ fn whole_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &
         let (read, seen) = match ground {
             Ground::View | Ground::ForeignView => (Some(in_the_view), in_the_view),
             Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
-            Ground::Host => (None, "names, sizes, links and processes can be seen everywhere"),
+            Ground::Host => (None, "names, sizes and links can be seen everywhere"),
         };
         judge(Claim::NothingElseIsReadable, read);
         judge(Claim::NothingElseIsSeen, Some(seen));

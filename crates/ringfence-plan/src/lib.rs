@@ -8,13 +8,16 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod apparmor;
 mod bwrap;
+mod chroot;
 mod claim;
 mod complement;
 mod container;
 mod env;
 mod guards;
 pub mod hook;
+mod host_profile;
 mod json;
 mod landlock;
 mod mounts;
@@ -22,6 +25,7 @@ mod preamble;
 mod receipt;
 mod rung;
 mod seccomp;
+mod selinux;
 pub mod verify;
 
 use ringfence_surface::{HostFacts, Surface};
@@ -29,7 +33,9 @@ use ringfence_surface::{HostFacts, Surface};
 pub use agent::{
     AgentFile, AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, agent, claude, codex, gemini,
 };
+pub use apparmor::{apparmor, namespaces_profile};
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
+pub use chroot::chroot;
 pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
 pub use container::{
@@ -39,6 +45,7 @@ pub use container::{
 };
 pub use env::env;
 pub use guards::{Findings, guarded, unseen_exceptions};
+pub use host_profile::Profile;
 pub use landlock::{
     Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
 };
@@ -47,6 +54,7 @@ pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
 pub use seccomp::{ArgTest, BROKERED, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
+pub use selinux::selinux;
 
 /// What would be enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +76,7 @@ pub fn compile(surface: &Surface, facts: &HostFacts, rung: Rung) -> Plan {
     let (ground, fence) = match rung {
         Rung::Native => (Ground::View, Fence::Namespaces),
         Rung::Bwrap | Rung::Docker | Rung::Podman => (Ground::ForeignView, Fence::Namespaces),
-        Rung::LandlockOnly => (Ground::Host, Fence::LandlockOnly),
+        Rung::LandlockOnly | Rung::Chroot => (Ground::Host, Fence::LandlockOnly),
     };
     Plan { mounts, skipped, landlock: landlock(surface, ground), syscalls: syscalls(fence) }
 }

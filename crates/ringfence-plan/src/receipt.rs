@@ -87,7 +87,7 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     let ground = match standing.rung {
         Rung::Native => Ground::View,
         Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
-        Rung::LandlockOnly => Ground::Host,
+        Rung::LandlockOnly | Rung::Chroot => Ground::Host,
     };
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
@@ -152,6 +152,7 @@ fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
     if surface.view() == View::Surface {
         claims.extend([Claim::NothingElseIsReadable, Claim::NothingElseIsSeen]);
     }
+    claims.push(Claim::NobodyElseIsSeen);
     claims.extend([Claim::NothingElseIsWritable, Claim::MetadataStays, Claim::SecondWall, Claim::FenceStays]);
     let has = |wanted: &[Effect]| {
         surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
@@ -196,6 +197,14 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         | Claim::MetadataStays
         | Claim::Denied { .. }
         | Claim::Protected { .. } => by_walls(claim, standing.rung, domain),
+        Claim::NobodyElseIsSeen if is_view => Kept::By(vec![LayerName::Processes]),
+        Claim::NobodyElseIsSeen => {
+            short(LayerName::Processes, "without a namespace it can be found out which processes there are")
+        }
+        Claim::SecondWall if standing.rung == Rung::Chroot => match standing.landlock {
+            Some(_) => Kept::By(vec![LayerName::Landlock]),
+            None => short(LayerName::Landlock, "Landlock is not to be had here: the root stands alone"),
+        },
         Claim::SecondWall => match (is_view, standing.landlock) {
             (true, Some(_)) => Kept::By(vec![LayerName::Landlock]),
             (true, None) => short(LayerName::Landlock, "Landlock is not to be had here: the mounts stand alone"),
@@ -258,6 +267,20 @@ fn by_walls(claim: &Claim, rung: Rung, domain: Option<&Fares>) -> Kept {
     if rung.has_view() {
         let second = carries.then_some(LayerName::Landlock);
         return Kept::By([LayerName::Mounts].into_iter().chain(second).collect());
+    }
+    if rung == Rung::Chroot {
+        // In the root is what was put there, and the work; only of that the domain must say something.
+        let second = carries.then_some(LayerName::Landlock);
+        match claim {
+            // Where something in the root is denied, protected or the worker's own, whoever builds the fence says so.
+            Claim::NothingElseIsReadable
+            | Claim::NothingElseIsSeen
+            | Claim::NothingElseIsWritable
+            | Claim::MetadataStays => {
+                return Kept::By([LayerName::Root].into_iter().chain(second).collect());
+            }
+            _ => {}
+        }
     }
     let said = domain.and_then(|fares| fares.shortfalls.iter().find(|short| short.claim == *claim));
     match (carries, said) {

@@ -13,6 +13,9 @@ pub enum Rung {
     Bwrap,
     /// Landlock and seccomp on the host's own files, where no namespaces are to be had.
     LandlockOnly,
+    /// A root directory of its own that holds the tools and the work, Landlock and seccomp in it. Never fallen back to: there must
+    /// be a root, and somebody must ask for it.
+    Chroot,
     /// The same mounts made by Docker, with Landlock and seccomp of our own in the container.
     Docker,
     /// The same by Podman.
@@ -29,6 +32,7 @@ impl Rung {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::LandlockOnly => "landlock",
+            Self::Chroot => "chroot",
             Self::Docker => "docker",
             Self::Podman => "podman",
         }
@@ -36,7 +40,7 @@ impl Rung {
 
     /// Does it have a view of its own, made of mounts?
     pub fn has_view(self) -> bool {
-        self != Self::LandlockOnly
+        !matches!(self, Self::LandlockOnly | Self::Chroot)
     }
 
     /// Which container engine makes it, if one does?
@@ -44,7 +48,7 @@ impl Rung {
         match self {
             Self::Docker => Some(Engine::Docker),
             Self::Podman => Some(Engine::Podman),
-            Self::Native | Self::Bwrap | Self::LandlockOnly => None,
+            Self::Native | Self::Bwrap | Self::LandlockOnly | Self::Chroot => None,
         }
     }
 
@@ -59,7 +63,7 @@ impl Rung {
             Self::Native => Some(Self::Bwrap),
             Self::Bwrap => Some(Self::LandlockOnly),
             // Whoever asks for a container wants that and nothing else.
-            Self::LandlockOnly | Self::Docker | Self::Podman => None,
+            Self::LandlockOnly | Self::Chroot | Self::Docker | Self::Podman => None,
         }
     }
 }

@@ -72,6 +72,7 @@ fn run() -> io::Result<u8> {
         facts: &facts,
         plan: &plan,
         rung: Rung::Native,
+        root: None,
         session: &session,
         command,
         user: None,

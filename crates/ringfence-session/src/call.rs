@@ -27,6 +27,9 @@ use crate::walk::os_path;
 /// Why a call was not made. Nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
+    /// The session has a root of its own, and a call from outside would see the host's programs.
+    #[error("calls cannot be made within a session that has a root of its own")]
+    InRoot,
     /// It asks for more than the session has.
     #[error("this call would be wider than its session")]
     Widens(#[from] Widens),
@@ -145,6 +148,9 @@ impl Within {
         occasion: Occasion,
         look: &mut dyn Look,
     ) -> Result<Laid, CallError> {
+        if self.session_rung == Rung::Chroot {
+            return Err(CallError::InRoot);
+        }
         let made = Session::create_call(&self.state);
         let session = made.map_err(|source| CallError::Own { state: self.state.clone(), source })?;
         let closed = SubPolicy { scratch: Some(session.dir().clone()), ..self.closed(policy) };
@@ -165,6 +171,7 @@ impl Within {
             lines: Lines::Short,
             occasion,
             variables,
+            root: None,
             broker: BrokerChoice::On,
             container: self.container.as_ref().map(|container| InContainer {
                 here: &container.here,

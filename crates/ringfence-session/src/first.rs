@@ -24,6 +24,7 @@ use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
+use crate::stand_ins::StandIns;
 use crate::steps::{
     CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, STANDARD, TERMINAL, WAYS, failed, report,
 };
@@ -112,6 +113,10 @@ impl First<'_> {
         if pty::block(&FORWARDED).is_err() {
             return 125;
         }
+        let stand_ins = match self.shape {
+            Shape::Root(places) => StandIns::open(places),
+            Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Container(_) => StandIns::NONE,
+        };
         // Nothing of the payload runs before the supervisor has written down that it does.
         if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
             return 125;
@@ -123,7 +128,7 @@ impl First<'_> {
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
             // The first process of a container is another.
-            Shape::Native(_) | Shape::Walls | Shape::Container(_) => {
+            Shape::Native(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_) => {
                 if matches!(self.shape, Shape::Walls) {
                     // The broker of the fence that this one may be in looks at what its rights are to be.
                     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable);
@@ -142,7 +147,12 @@ impl First<'_> {
         };
         // Now only the payload holds it, until it becomes its program.
         drop(errors);
-        let watch = Watch { payload, signals: &signals, alive: &alive, ways: ways.as_ref() };
+        if matches!(self.shape, Shape::Root(_)) && self.give_up_rights().is_err() {
+            // Nobody watches with rights over what is watched. It fails where everything else would, too.
+            let _ = descendants::end_all();
+            return 125;
+        }
+        let watch = Watch { payload, signals: &signals, alive: &alive, ways: ways.as_ref(), stand_ins: &stand_ins };
         if let (Some(surface), Some((handover, inside))) = (self.brokered, handover) {
             drop(inside);
             // Its threads do not end by themselves, so neither does what is in here.
@@ -164,7 +174,7 @@ impl First<'_> {
             // Whoever does not listen does not need to know.
             let _ = rustix::io::write(signal, &[number]);
         }
-        if matches!(self.shape, Shape::Walls) && descendants::end_all().is_err() {
+        if !self.shape.has_processes() && descendants::end_all().is_err() {
             return 125;
         }
         code
@@ -183,7 +193,7 @@ impl First<'_> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls | Shape::Container(_) => None,
+            Shape::Walls | Shape::Root(_) | Shape::Container(_) => None,
         };
         let seat = match seat {
             Seat::None => None,
@@ -200,10 +210,7 @@ impl First<'_> {
     /// Makes the view, and gives up the rights over it.
     fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<(), Failed> {
         let identity = |e: &io::Error| failed(IDENTITY, e);
-        // Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
-        let dies_at_once = !matches!(self.shape, Shape::Walls);
-        let bind_to_parent = || if dies_at_once { process::die_with_parent() } else { Ok(()) };
-        bind_to_parent().map_err(|e| identity(&e))?;
+        self.bind_to_parent().map_err(|e| identity(&e))?;
         // The parent may have died before it was asked for; then nobody holds the other end any more.
         if is_closed(alive) {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
@@ -214,19 +221,28 @@ impl First<'_> {
                 // Without it nothing can be given later, which whoever asks is told.
                 let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
             }
-            Shape::Walls => {
+            Shape::Walls | Shape::Root(_) => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
             }
             Shape::Bwrap(_) | Shape::Container(_) => {}
         }
-        let quiet = DumpableBehavior::NotDumpable;
-        rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
+        rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
-        if matches!(self.shape, Shape::Bwrap(_)) {
-            // It mounts with the rights of whoever started us; the payload gives them up.
+        if matches!(self.shape, Shape::Bwrap(_) | Shape::Root(_)) {
+            // Bubblewrap mounts, or the payload changes its root, with the rights of whoever started us, and gives them up.
             return Ok(());
         }
+        self.give_up_rights()
+    }
+
+    /// Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
+    fn bind_to_parent(&self) -> io::Result<()> {
+        if self.shape.has_processes() { process::die_with_parent() } else { Ok(()) }
+    }
+
+    fn give_up_rights(&self) -> Result<(), Failed> {
+        let identity = |e: &io::Error| failed(IDENTITY, e);
         // An ordinary user without a namespace has no right to this, and nothing to give up.
         let has_rights = matches!((self.shape, self.identity), (Shape::Native(_), _) | (_, Identity::Other { .. }));
         if has_rights {
@@ -235,8 +251,8 @@ impl First<'_> {
         if let Identity::Other { uid, gid } = self.identity {
             process::become_user(uid, gid).map_err(|e| identity(&e))?;
             // Changing who we are undid both.
-            bind_to_parent().map_err(|e| identity(&e))?;
-            rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
+            self.bind_to_parent().map_err(|e| identity(&e))?;
+            rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         }
         process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
@@ -263,12 +279,15 @@ fn is_closed(end: &OwnedFd) -> bool {
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 
+/// Nobody else looks into it.
+const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
+
 pub(crate) const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
 /// Waits for the payload as the first process of a fence does in which nothing is brokered. Allocates nothing.
 pub(crate) fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
-    Watch { payload, signals, alive, ways }.wait(None)
+    Watch { payload, signals, alive, ways, stand_ins: &StandIns::NONE }.wait(None)
 }
 
 /// What the first process does when all is made.
@@ -277,15 +296,17 @@ struct Watch<'w> {
     signals: &'w OwnedFd,
     alive: &'w OwnedFd,
     ways: Option<&'w OwnedFd>,
+    stand_ins: &'w StandIns,
 }
 
 impl Watch<'_> {
     /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor
     /// ends. Returns its code, and the signal that ended it or 0. Allocates nothing, unless calls are brokered.
     fn wait(&self, mut brokerage: Option<Brokerage<'_, '_, '_>>) -> (u8, u8) {
-        let Self { payload, signals, alive, ways } = *self;
+        let Self { payload, signals, alive, ways, stand_ins } = *self;
         // Asking for nothing makes an empty slot.
         let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
+        let [one, two, three] = stand_ins.wanted(signals);
         let mut hold = Hold::new();
         loop {
             loop {
@@ -307,9 +328,12 @@ impl Watch<'_> {
                 PollFd::new(alive, PollFlags::IN),
                 PollFd::new(ways, wanted),
                 PollFd::new(calls, waiting),
+                PollFd::new(one.0, one.1),
+                PollFd::new(two.0, two.1),
+                PollFd::new(three.0, three.1),
             ];
             let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
-            let [_, over, asked, called] = fds.each_ref().map(PollFd::revents);
+            let [_, over, asked, called, first, second, third] = fds.each_ref().map(PollFd::revents);
             if !over.is_empty() && hold.hear(alive) == Word::End {
                 return (125, 0);
             }
@@ -321,6 +345,7 @@ impl Watch<'_> {
             if let Some(brokerage) = brokerage.as_mut().filter(|_| !called.is_empty() && !waiting.is_empty()) {
                 brokerage.go_on();
             }
+            stand_ins.serve([first, second, third]);
             while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
                 if signal != Signal::CHILD {
                     // The payload leads a group of its own; what has ended needs no signal.

@@ -106,6 +106,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Payload> {
         seccomp,
         pids,
         becomes,
+        root: None,
     })
 }
 
@@ -170,6 +171,7 @@ mod tests {
             seccomp: seccomp::compile(&syscalls(Fence::Namespaces)).unwrap().program,
             pids: Some(Pids { most: 12, needs_namespace: Some((7, 8)) }),
             becomes: Some((7, 8)),
+            root: None,
         }
     }
 

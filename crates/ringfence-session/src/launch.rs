@@ -32,7 +32,8 @@ use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
 use crate::script::Base;
-use crate::steps::{ARRIVED, CHECK, EXEC, LANDLOCK, next_report, words};
+use crate::stand_ins;
+use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, next_report, words};
 use crate::store::Grants;
 use crate::terminal::{Aside, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
@@ -95,6 +96,9 @@ pub enum StartError {
     /// Each call inside a fence stacks a layer, and there is no room for another.
     #[error("landlock_restrict_self: sixteen layers are stacked already")]
     TooManyLayers,
+    /// Another root directory takes a right that the caller does not have.
+    #[error("chroot takes CAP_SYS_CHROOT, which you do not have")]
+    NoRight,
     /// The program is not there.
     #[error("{program}: not found inside the fence")]
     NotFound {
@@ -144,8 +148,17 @@ pub(crate) enum Shape {
     Bwrap(Bubble),
     /// Of nothing but the payload's own walls.
     Walls,
+    /// Of a root directory and the payload's own walls.
+    Root(stand_ins::Places),
     /// By a container engine.
     Container(Box<Contained>),
+}
+
+impl Shape {
+    /// Has it a process namespace, whose end is the end of everybody in it?
+    pub(crate) fn has_processes(&self) -> bool {
+        !matches!(self, Self::Walls | Self::Root(_))
+    }
 }
 
 /// Everything the new process needs, laid out.
@@ -318,7 +331,7 @@ impl Prepared {
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
-            (Shape::Bwrap(_) | Shape::Walls | Shape::Container(_), _) => Namespaces::NONE,
+            (Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_), _) => Namespaces::NONE,
         };
         let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
         // It is read once there is nobody left to write.
@@ -503,7 +516,7 @@ impl Drop for Unreaped {
 pub(crate) fn grants(shape: &Shape) -> Grants {
     match shape {
         Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
-        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Container(_) => Grants::None,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_) => Grants::None,
     }
 }
 
@@ -563,6 +576,7 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String, called: Option<&Own
             (LANDLOCK, _) if source.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) => {
                 return Err(StartError::TooManyLayers);
             }
+            (CHROOT, io::ErrorKind::PermissionDenied) => return Err(StartError::NoRight),
             (EXEC, io::ErrorKind::NotFound) => return Err(StartError::NotFound { program }),
             (EXEC, _) => return Err(StartError::NotExecutable { program, source }),
             (step, _) if view.is_some_and(|view| view.is_replaced(step, &source)) => {

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit};
 
 use crate::standard::Standard;
 use crate::steps::{
-    CAPABILITIES, DESCRIPTORS, EXEC, IDENTITY, LANDLOCK, LIMITS, SEAT, SECCOMP, STANDARD, WORKDIR, failed,
+    CAPABILITIES, CHROOT, DESCRIPTORS, EXEC, IDENTITY, LANDLOCK, LIMITS, SEAT, SECCOMP, STANDARD, WORKDIR, failed,
 };
 use crate::view::Failed;
 use crate::wall::Wall;
@@ -31,6 +31,8 @@ pub(crate) struct Payload {
     pub(crate) pids: Option<Pids>,
     /// Who the program runs as, where whoever made the view left that to us.
     pub(crate) becomes: Option<(u32, u32)>,
+    /// What becomes `/`, where that is no view of mounts.
+    pub(crate) root: Option<CString>,
 }
 
 /// A limit on processes.
@@ -74,7 +76,9 @@ impl Payload {
         handover: Option<&OwnedFd>,
     ) -> Result<Infallible, Failed> {
         process::close_on_exec_from(3).map_err(|e| failed(DESCRIPTORS, &e))?;
-        if let Some((uid, gid)) = self.becomes {
+        if let Some(root) = &self.root {
+            self.enter_root(root)?;
+        } else if let Some((uid, gid)) = self.becomes {
             process::drop_bounding_set().map_err(|e| failed(CAPABILITIES, &e))?;
             process::become_user(uid, gid).map_err(|e| failed(IDENTITY, &e))?;
             process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))?;
@@ -104,6 +108,26 @@ impl Payload {
         }
         .map_err(|e| failed(SECCOMP, &e))?;
         Err(failed(EXEC, &self.program.exec()))
+    }
+}
+
+impl Payload {
+    /// Makes a directory `/` and gives up every right. Of what is open, only the three standard descriptors come along to the
+    /// program; they are no directories, and where we stand is inside: so nothing leads out. Allocates nothing.
+    fn enter_root(&self, root: &CString) -> Result<(), Failed> {
+        rustix::process::chroot(root.as_c_str()).map_err(|errno| Failed { step: CHROOT, errno })?;
+        rustix::process::chdir(c"/").map_err(|errno| Failed { step: CHROOT, errno })?;
+        match process::drop_bounding_set() {
+            Ok(()) => {}
+            // That takes another right, which whoever can only change their root does not have. Without new privileges nothing
+            // in that set can be had again.
+            Err(cause) if cause.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error()) => {}
+            Err(cause) => return Err(failed(CAPABILITIES, &cause)),
+        }
+        if let Some((uid, gid)) = self.becomes {
+            process::become_user(uid, gid).map_err(|e| failed(IDENTITY, &e))?;
+        }
+        process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod denied;
 mod limits;
 mod own;
 
@@ -13,8 +14,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rights, Rung,
-    SET_IDS, Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt, unseen_exceptions,
+    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
+    SyscallRule, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -37,6 +38,8 @@ use crate::links;
 use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
+use crate::rooted::{self, MovedIn};
+use crate::roots::Root;
 use crate::script::{self, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
@@ -47,6 +50,7 @@ use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, WalkError, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+use denied::without_denied;
 use limits::{group, pids};
 use own::{own_texts, write_texts};
 
@@ -123,6 +127,18 @@ pub enum PrepareError {
     /// Without namespaces everything rests on Landlock.
     #[error("this kernel has no Landlock")]
     NoLandlock,
+    /// A fence that is built of a root needs one, and others have none.
+    #[error("there is no root to run in")]
+    NoRoot,
+    /// Hooks are asked inside, where ringfence is not.
+    #[error("an agent's client cannot be started in a root")]
+    ClientInRoot,
+    /// What belongs to the session could not be put into the root.
+    #[error("cannot put the session's directories into the root")]
+    MoveIn {
+        /// Why.
+        source: io::Error,
+    },
     /// A pipe could not be made.
     #[error("pipe2")]
     Pipe {
@@ -166,6 +182,8 @@ pub struct Order<'a> {
     pub occasion: Occasion,
     /// Variables that whoever starts it sets itself.
     pub variables: &'a [(OsString, OsString)],
+    /// The root that it runs in, where the fence is built of one.
+    pub root: Option<&'a Root>,
     /// The container engine, where the fence is made by one.
     pub container: Option<InContainer<'a>>,
     /// Whether calls that change files are to be brokered, where that can be had.
@@ -205,6 +223,8 @@ pub struct Ready {
     pub identity: Identity,
     /// Why the agent remembers nothing of earlier sessions, if it should.
     pub forgetful: Option<io::Error>,
+    /// What belongs to the session, in the root that it runs in. It goes with this.
+    pub moved_in: Option<MovedIn>,
 }
 
 /// What becomes of signatures under commits.
@@ -245,6 +265,12 @@ pub fn prepare_with(
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
     }
+    let root = match (rung, order.root) {
+        (Rung::Chroot, None) => return Err(PrepareError::NoRoot),
+        (Rung::Chroot, Some(_)) if order.client.is_some() => return Err(PrepareError::ClientInRoot),
+        (Rung::Chroot, root) => root,
+        _ => None,
+    };
     let workdir = surface.decide(surface.workdir(), Access::Read);
     if !workdir.is_allowed() {
         let rule = workdir.because.to_string();
@@ -259,6 +285,9 @@ pub fn prepare_with(
     let stdio = if rung.has_view() { reopened } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
+    if let Some(root) = root {
+        rooted::open_caches(root, identity).map_err(|source| PrepareError::MoveIn { source })?;
+    }
     let program = give(order)?;
     match order.occasion {
         // While the view is made there is time for it: see `record`.
@@ -291,12 +320,19 @@ pub fn prepare_with(
         mounts = with_ways(&mounts, worker);
         homes.retain(|home| is_reachable(home, worker));
     }
+    if let Some(root) = root {
+        mounts.retain(|op| op.destination().is_within(&root.tree()));
+    }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
+    if root.is_some() {
+        let more = rooted::shortfalls(surface, &walked.findings, identity);
+        walked.shortfalls.extend(more);
+    }
     let (mut guards, more) = match rung {
         Rung::Bwrap | Rung::Docker | Rung::Podman => links::without_links(surface, &walked.findings),
-        Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
+        Rung::Native | Rung::LandlockOnly | Rung::Chroot => (walked.findings.clone(), Vec::new()),
     };
     walked.shortfalls.extend(more);
     if rung.engine().is_some() {
@@ -306,9 +342,14 @@ pub fn prepare_with(
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
     guards.protected.retain(|path| !doors.has(path));
-    let (mut landlock, mut withheld) = match rung {
-        Rung::Native | Rung::Bwrap | Rung::Docker | Rung::Podman => (plan.landlock.clone(), Vec::new()),
-        Rung::LandlockOnly => without_denied(plan, &mut walked, session),
+    let (mut landlock, mut withheld) = match (rung, root) {
+        (Rung::Native | Rung::Bwrap | Rung::Docker | Rung::Podman, _) => (plan.landlock.clone(), Vec::new()),
+        (Rung::LandlockOnly | Rung::Chroot, None) => without_denied(plan, &mut walked, session),
+        (Rung::LandlockOnly | Rung::Chroot, Some(root)) => {
+            let (inside, withheld) = rooted::rules(surface, plan, root, session.dir());
+            let (landlock, more) = without_denied(&Plan { landlock: inside, ..plan.clone() }, &mut walked, session);
+            (landlock, [withheld, more].concat())
+        }
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
     withheld.extend(unseen_exceptions(surface, &walked.findings));
@@ -324,7 +365,7 @@ pub fn prepare_with(
     landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
-    if wall.is_none() && rung == Rung::LandlockOnly {
+    if wall.is_none() && !rung.has_view() {
         return Err(PrepareError::NoLandlock);
     }
     let group = group(order);
@@ -343,9 +384,10 @@ pub fn prepare_with(
         seccomp: filter.program,
         pids,
         becomes: match (rung, identity) {
-            (Rung::Bwrap, Identity::Other { uid, gid }) => Some((uid, gid)),
+            (Rung::Bwrap | Rung::Chroot, Identity::Other { uid, gid }) => Some((uid, gid)),
             _ => None,
         },
+        root: root.map(|root| c_string(root.tree().as_bytes())).transpose()?,
     };
     let limits = order.container.map(|container| container.here.facts.limits);
     let receipt = {
@@ -401,6 +443,7 @@ pub fn prepare_with(
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
+        Rung::Chroot => Shape::Root(rooted::stand_ins(root.ok_or(PrepareError::NoRoot)?)),
         Rung::Docker | Rung::Podman => {
             let operator = operator.as_ref().ok_or(NoContainer::NoEngine)?;
             let container = order.container.ok_or(NoContainer::NoEngine)?;
@@ -420,6 +463,8 @@ pub fn prepare_with(
         }
     };
     let grants = launch::grants(&shape);
+    let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
+    let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
@@ -435,7 +480,7 @@ pub fn prepare_with(
     };
     let unwritable = idmap.err();
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, moved_in })
 }
 
 /// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
@@ -465,7 +510,7 @@ pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Resul
 /// Puts ringfence itself among what the agent is given.
 pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
-    if order.occasion == Occasion::EmbeddedCall {
+    if order.occasion == Occasion::EmbeddedCall || rung == Rung::Chroot {
         return Ok(Reached::Not);
     }
     given::program(surface, rung, session.dir()).map_err(|source| PrepareError::Given { source })
@@ -508,28 +553,6 @@ fn words(
         arguments: order.command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?,
         environment: environment::lines(&variables),
     })
-}
-
-/// Landlock on the host's own files: what exists and is denied is left out, and temporary files are the session's.
-fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
-    let processes = AbsPath::root().join("proc");
-    let denied = walked.findings.denied.iter().map(|(path, _)| path.clone());
-    let (kept, denied): (Vec<AbsPath>, Vec<AbsPath>) = denied.partition(|path| path.is_within(&processes));
-    let reason = "without all of /proc, processes that start later would not see themselves";
-    walked.shortfalls.extend(kept.iter().map(|path| Shortfall {
-        claim: Claim::Denied { pattern: path.to_string() },
-        layer: LayerName::Landlock,
-        reason: reason.to_owned(),
-    }));
-    let list = |dir: &AbsPath| {
-        let entries = fs::read_dir(os_path(dir)).into_iter().flatten().flatten();
-        let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        entries.map(|entry| Entry { is_link: is_link(&entry), name: entry.file_name().into_vec() }).collect()
-    };
-    let (mut rules, withheld) = complement(&plan.landlock.rules, &denied, list);
-    rules.push(LandlockRule { path: session.dir().join("tmp"), rights: Rights::All });
-    let withheld = [plan.landlock.withheld.clone(), withheld].concat();
-    (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
 }
 
 /// Whether anything is reached, and by which rules.

@@ -158,6 +158,7 @@ impl Trying<'_> {
             occasion: Occasion::CapturedCall,
             variables: &[],
             container: self.container,
+            root: None,
             // What is tried here are the walls; the broker would hide whether they stand.
             broker: BrokerChoice::Off,
         };

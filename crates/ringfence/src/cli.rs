@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+mod roots;
 mod sessions;
 mod verify;
 
@@ -9,6 +10,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+#[cfg(target_os = "linux")]
+pub(crate) use roots::RootCommand;
+pub(crate) use roots::{ClassArg, RootArgs};
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
 pub(crate) use sessions::Lasting;
@@ -77,6 +81,7 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Root(RootArgs),
     Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
@@ -150,6 +155,9 @@ pub(crate) struct RunArgs {
     /// Build the fence in this way only; without it, in the strongest way that this host allows
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<Backend>,
+    /// With `--backend chroot`: the root to run in, as `ringfence root create` made it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) root: Option<String>,
     /// Started by root: run the command as this user (a name, or UID:GID)
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
@@ -198,6 +206,7 @@ impl RunArgs {
             policy: PolicyArgs::only(None),
             mode: None,
             backend: None,
+            root: None,
             user: None,
             allow_shortfall: Vec::new(),
             no_broker: false,
@@ -295,6 +304,8 @@ pub(crate) enum Backend {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// A root of its own, with Landlock and seccomp in it: needs CAP_SYS_CHROOT and nothing else
+    Chroot,
     /// The same mounts in a container, made by Docker
     Docker,
     /// The same, made by Podman
@@ -371,6 +382,9 @@ pub(crate) struct RenderArgs {
     /// As for `run`
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeArg>,
+    /// With `chroot`: the root, as `ringfence root create` made it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) root: Option<String>,
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
@@ -397,6 +411,12 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+    /// A profile for AppArmor, with what is given and taken of files
+    Apparmor,
+    /// A module for SELinux, in CIL
+    Selinux,
+    /// The steps by which a command gets a root of its own
+    Chroot,
     /// What Docker is started with, one argument to a line
     Docker,
     /// What Podman is started with, one argument to a line

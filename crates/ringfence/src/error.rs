@@ -1,5 +1,7 @@
 //! What can go wrong, which exit code it has, and what the user can do about it: all in one place.
 
+mod root;
+
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,6 +33,8 @@ use ringfence_surface::{NotGiven, Widens};
 
 use crate::out::say;
 use crate::tell;
+
+pub(crate) use root::RootFailure;
 
 /// Why a command did not do its job.
 #[derive(Debug, thiserror::Error)]
@@ -347,6 +351,9 @@ pub(crate) enum Failure {
         /// As typed.
         text: String,
     },
+    /// Something about roots.
+    #[error(transparent)]
+    Root { source: RootFailure },
     /// There is no fence on this system.
     #[cfg(any(test, not(target_os = "linux")))]
     #[error("only Linux has what the fence is made of, so no command is started on this system")]
@@ -387,6 +394,8 @@ impl Failure {
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
+            #[cfg(target_os = "linux")]
+            Self::Root { source } if source.is_usage() => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -477,6 +486,9 @@ impl Failure {
             Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
+            Self::Root { source } => return source.hint(),
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::NoRight } => root::NO_RIGHT.into(),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             #[cfg(target_os = "linux")]

@@ -70,6 +70,13 @@ impl<'m> Loader<'m> {
         self
     }
 
+    /// With the caches of projects elsewhere.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn caching_in(mut self, dir: &AbsPath) -> Self {
+        self.facts.environment.insert(b"XDG_CACHE_HOME".to_vec(), dir.as_bytes().to_vec());
+        self
+    }
+
     /// For a session with a work tree of its own: what holds here holds there.
     #[cfg(target_os = "linux")]
     pub(crate) fn in_worktree(mut self, worktree: Worktree) -> Self {

@@ -31,6 +31,7 @@ pub(super) fn encode(record: &Record<&Surface>) -> Vec<u8> {
         Rung::LandlockOnly => 2,
         Rung::Docker => 3,
         Rung::Podman => 4,
+        Rung::Chroot => 5,
     });
     body.out.bytes(record.home.as_bytes());
     body.parts(parts);

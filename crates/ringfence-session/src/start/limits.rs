@@ -23,7 +23,7 @@ pub(super) fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>)
     // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
     // makes for itself there is nobody else.
     match (order.rung, identity) {
-        (Rung::LandlockOnly, _) => None,
+        (Rung::LandlockOnly | Rung::Chroot, _) => None,
         // Its user namespace is its own where the engine has no control group; the first process is counted.
         (Rung::Docker | Rung::Podman, _) => {
             container::counts_alone(order).then_some(Pids { most: most + 1, needs_namespace: None })

@@ -83,6 +83,20 @@ pub(crate) mod serve {
     }
 }
 
+/// `ringfence root`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod root {
+    use std::process::ExitCode;
+
+    use crate::cli::RootArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &RootArgs) -> Result<ExitCode, Failure> {
+        let RootArgs { command: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence statusline`.
 pub(crate) mod statusline {
     use std::process::ExitCode;

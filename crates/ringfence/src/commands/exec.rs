@@ -21,7 +21,7 @@ use rustix::fd::AsFd as _;
 
 use super::{receipt, run};
 use crate::cli::ExecArgs;
-use crate::error::Failure;
+use crate::error::{Failure, RootFailure};
 use crate::host::{Recorder, facts, mounts};
 use crate::out::{print_bytes, print_json, say, say_bytes};
 use crate::wire::executed::{WireExecuted, WireRefused};
@@ -144,6 +144,7 @@ fn failed(cause: CallError) -> Failure {
         CallError::Start(source) => Failure::Start { source },
         CallError::Widens(source) => Failure::Widens { source },
         CallError::PartOfTheNetwork => Failure::PartOfTheNetwork,
+        CallError::InRoot => Failure::Root { source: RootFailure::Call },
         CallError::Own { state, source } => Failure::Write { path: crate::host::os_path(&state).into(), source },
     }
 }

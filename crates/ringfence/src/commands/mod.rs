@@ -18,6 +18,8 @@ mod plan;
 mod receipt;
 mod render;
 #[cfg(target_os = "linux")]
+mod root;
+#[cfg(target_os = "linux")]
 mod run;
 mod schema;
 #[cfg(target_os = "linux")]
@@ -38,7 +40,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, run, serve, sessions, statusline, verify};
+use elsewhere::{doctor, exec, root, run, serve, sessions, statusline, verify};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -68,6 +70,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Revoke(args) => sessions::revoke(&args, managed),
         Command::Mode(args) => sessions::mode(&args),
         Command::Audit(args) => sessions::audit(&args, managed),
+        Command::Root(args) => root::run(&args),
         Command::Serve(args) => serve::run(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;

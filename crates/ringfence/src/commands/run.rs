@@ -14,6 +14,7 @@ use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
+use ringfence_session::roots::{Depth, Root};
 use ringfence_session::start::{self, BrokerChoice, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
@@ -29,17 +30,22 @@ pub(crate) mod worktree;
 use super::receipt;
 use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
-use crate::error::Failure;
+use crate::error::{Failure, RootFailure};
 use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let root = match (args.backend, &args.root) {
+        (Some(Backend::Chroot), Some(name)) => Some(enter_work(name)?),
+        (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
+        (_, None) => None,
+    };
     let account = args.user.as_deref().map(user).transpose()?;
     let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
     let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
-    let ladder = Ladder { args, managed, account, calls, variables };
+    let ladder = Ladder { args, managed, account, calls, variables, root };
     ladder.climb().map(ExitCode::from)
 }
 
@@ -48,9 +54,25 @@ struct Ladder<'a> {
     args: &'a RunArgs,
     managed: &'a Path,
     account: Option<(u32, u32)>,
+    /// What the fence is built of, where that is a root.
+    root: Option<Root>,
     /// What the command knows by which it may ask for further ones, and the variable that says so.
     calls: Option<String>,
     variables: Vec<(OsString, OsString)>,
+}
+
+/// Opens a root, and goes to its work where the caller is elsewhere.
+pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
+    let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source: source.into() })?;
+    root.check(Depth::Changed).map_err(|source| Failure::Root { source: source.into() })?;
+    let here = std::env::current_dir().ok();
+    if !here.is_some_and(|here| here.starts_with(os_path(&root.work()))) {
+        let work = root.work();
+        std::env::set_current_dir(os_path(&work))
+            .map_err(|source| Failure::Read { path: os_path(&work).into(), source })?;
+        say(&format!("ringfence: in {work}"));
+    }
+    Ok(root)
 }
 
 /// Whether this is the first try, which says what is fenced.
@@ -92,7 +114,10 @@ impl Ladder<'_> {
     fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
         let mut loader = Loader::new(self.managed)?;
         let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
-        let state = if rung.has_view() { state } else { reachable(state) };
+        if let Some(root) = &self.root {
+            loader = loader.caching_in(&root.cache());
+        }
+        let state = if rung.has_view() || self.root.is_some() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
         let Some(own) = worktree::make(self.args, &mut loader, &session)? else {
@@ -120,6 +145,10 @@ impl Ladder<'_> {
             here.facts.mounts = mounts();
         }
         let surface = &here.resolved.surface;
+        if let Some(root) = self.root.as_ref().filter(|root| !surface.root().is_within(&root.work())) {
+            let (project, name) = (surface.root().clone(), root.manifest().name.clone());
+            return Err(Failure::Root { source: RootFailure::Outside { project, name, work: root.work() } });
+        }
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);
             summary(surface).iter().for_each(|line| say(line));
@@ -288,6 +317,7 @@ impl Ladder<'_> {
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
             variables: &self.variables,
+            root: self.root.as_ref(),
             container: None,
             broker: if self.args.no_broker { BrokerChoice::Off } else { BrokerChoice::On },
         }
@@ -338,7 +368,7 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
     }
     match rung {
         Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
-        Rung::Bwrap | Rung::LandlockOnly | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
+        Rung::Bwrap | Rung::LandlockOnly | Rung::Chroot | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
 }
 
@@ -347,6 +377,7 @@ fn rung_of(backend: Backend) -> Rung {
         Backend::Native => Rung::Native,
         Backend::Bwrap => Rung::Bwrap,
         Backend::Landlock => Rung::LandlockOnly,
+        Backend::Chroot => Rung::Chroot,
         Backend::Docker => Rung::Docker,
         Backend::Podman => Rung::Podman,
     }

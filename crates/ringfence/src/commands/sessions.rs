@@ -122,6 +122,7 @@ fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
     let (mut killed, mut left, mut containers, mut worktrees) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut roots = Vec::new();
     for state in states()? {
         let collected = store::gc(&state);
         let swept = sweep(&state, |id| store::find(&state, id).is_ok());
@@ -130,6 +131,11 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
         killed.extend(collected.killed);
         left.extend(collected.left.iter().map(ToString::to_string));
         worktrees.extend(worktree::collect(&state, std::time::Duration::from_secs(60)));
+    }
+    // Sessions first: what theirs is in a root goes when they are gone.
+    if let Ok(found) = super::root::here().map(|roots| roots.gc()) {
+        roots.extend(found.removed);
+        left.extend(found.left.iter().map(ToString::to_string));
     }
     if args.json {
         let trees: Vec<serde_json::Value> = worktrees
@@ -144,11 +150,12 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
             })
             .collect();
         print_json(&serde_json::json!({
-            "schema": SCHEMA, "collected": killed, "containers": containers, "left": left, "worktrees": trees,
+            "schema": SCHEMA, "collected": killed, "containers": containers, "roots": roots, "left": left, "worktrees": trees,
         }))?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
         let lines = lines.chain(containers.iter().map(|id| format!("removed the container of {id}\n")));
+        let lines = lines.chain(roots.iter().map(|name| format!("collected root {name}\n")));
         let lines = lines.chain(left.iter().map(|path| format!("left {path}\n")));
         print(&lines.chain(worktrees.iter().map(|left| super::run::worktree::words(left) + "\n")).collect::<String>())?;
     }

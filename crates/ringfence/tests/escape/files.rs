@@ -28,6 +28,12 @@ fn m8_landlock() {
     TOPIC.in_a_fence(Backend::Landlock);
 }
 
+/// M8: nothing of another project shows in a root.
+#[test]
+fn m8_chroot() {
+    TOPIC.in_a_fence(Backend::Chroot);
+}
+
 #[test]
 fn docker() {
     TOPIC.in_a_fence(Backend::Docker);

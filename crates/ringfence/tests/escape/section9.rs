@@ -32,6 +32,12 @@ fn a14_landlock() {
     TOPIC.in_a_fence(Backend::Landlock);
 }
 
+/// A14, in a root.
+#[test]
+fn a14_chroot() {
+    TOPIC.in_a_fence(Backend::Chroot);
+}
+
 #[test]
 fn docker() {
     TOPIC.in_a_fence(Backend::Docker);

@@ -33,16 +33,19 @@ pub(crate) enum Backend {
     Landlock,
     Docker,
     Podman,
+    Chroot,
 }
 
 impl Backend {
-    pub(crate) const ALL: [Self; 5] = [Self::Native, Self::Bwrap, Self::Landlock, Self::Docker, Self::Podman];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Native, Self::Bwrap, Self::Landlock, Self::Docker, Self::Podman, Self::Chroot];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::Landlock => "landlock",
+            Self::Chroot => "chroot",
             Self::Docker => "docker",
             Self::Podman => "podman",
         }
@@ -57,6 +60,11 @@ impl Backend {
     pub(crate) fn is_here(self) -> bool {
         if self.is_engine() && engines(Starter::Root).is_none() {
             report_skip(&format!("{}: no engines were started; `cargo xtask test` starts them", self.word()));
+            return false;
+        }
+        // Another root directory takes a right that only root can hand on.
+        if self == Self::Chroot && !is_root() {
+            report_skip("chroot: the tests do not run as root");
             return false;
         }
         true
@@ -94,6 +102,11 @@ macro_rules! tests {
         #[test]
         fn landlock() {
             $topic.in_a_fence(crate::suite::Backend::Landlock);
+        }
+
+        #[test]
+        fn chroot() {
+            $topic.in_a_fence(crate::suite::Backend::Chroot);
         }
 
         #[test]
@@ -157,8 +170,13 @@ impl Topic {
             assert_eq!(receipt.json["backend"], backend.word());
             for number in numbers {
                 let (row, told) = (&self.rows[number], &run.told[&number]);
+                let is_out_of_the_root = backend == Backend::Chroot && row.is_outside();
+                // A root holds few programs.
+                let is_not_there = backend == Backend::Chroot && told.code == 127;
                 let problem = match (receipt.holds_all(&ground, number, row), ground.succeeded(number, told)) {
-                    _ if told.broken => "the attack is broken",
+                    _ if told.broken && !is_not_there => "the attack is broken",
+                    (Some(_), true) if is_out_of_the_root => "ESCAPED from the root",
+                    (Some(_), false) if is_out_of_the_root => continue,
                     (None, _) => "the receipt says nothing of it",
                     (Some(true), true) => "ESCAPED, and the receipt says that it holds",
                     (Some(false), false) if row.short == Short::Succeeds => {
@@ -183,7 +201,8 @@ impl Topic {
             let text = format!("{opened}\nos.execv(sys.argv[2], sys.argv[2:])\n");
             let opener = ["/usr/bin/python3", "-I", "-c", &text, &orders].map(str::to_owned);
             // The user that a wrapper becomes has these open, so the wrapper comes first.
-            let at = if command.first().is_some_and(|word| word == SETPRIV) { setpriv().len() } else { 0 };
+            let is_wrapped = command.first().is_some_and(|word| word == SETPRIV);
+            let at = if is_wrapped { command.iter().position(|word| word == "--").unwrap() + 1 } else { 0 };
             command.splice(at..at, opener);
         }
         let driver = ["/usr/bin/python3", "-I", "-c", include_str!("driver.py")].map(str::to_owned);
@@ -209,6 +228,17 @@ pub(crate) fn setpriv() -> Vec<String> {
     }
 }
 
+/// Who starts a fence of this kind: for a root, somebody with one right more, and no other.
+pub(crate) fn starter(backend: Backend, who: Who) -> Vec<String> {
+    let only = "-all,+sys_chroot";
+    let mut words = if who == Who::Root { Vec::new() } else { setpriv() };
+    if backend == Backend::Chroot && !words.is_empty() {
+        let rights = ["--inh-caps", only, "--ambient-caps", only, "--bounding-set", only].map(str::to_owned);
+        words.splice(1..1, rights);
+    }
+    words
+}
+
 /// What comes before a command that is run without a fence.
 fn without(control: Control) -> Vec<String> {
     let unshare = [UNSHARE, "--user", "--map-root-user", "--mount", "--net", "--ipc", "--uts", "--pid", "--fork"];
@@ -229,16 +259,22 @@ pub(crate) fn fence(ground: &Ground, backend: Backend, who: Who) -> Vec<String> 
 /// The same, with these flags.
 pub(crate) fn fence_with(ground: &Ground, backend: Backend, who: Who, policy: &[&str]) -> Vec<String> {
     let binary = ground.world.binary().to_str().unwrap();
-    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], policy, &["--"]].concat();
-    let words = words.into_iter().map(str::to_owned);
-    let (user, starter) = match who {
-        Who::Root => (Vec::new(), Starter::Root),
-        Who::Owner => (setpriv(), Starter::Ordinary),
+    let root: &[&str] = if backend == Backend::Chroot {
+        ground.enter_root(who);
+        &["--root", "r"]
+    } else {
+        &[]
     };
-    let found = if backend.is_engine() { engines(starter) } else { None };
+    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], root, policy, &["--"]].concat();
+    let words = words.into_iter().map(str::to_owned);
+    let rights = match who {
+        Who::Root => Starter::Root,
+        Who::Owner => Starter::Ordinary,
+    };
+    let found = if backend.is_engine() { engines(rights) } else { None };
     let found = found.map(|found| found.into_iter().map(|(name, value)| format!("{name}={value}")));
     let found = found.into_iter().flat_map(|found| ["/usr/bin/env".to_owned()].into_iter().chain(found));
-    user.into_iter().chain(found).chain(words).collect()
+    starter(backend, who).into_iter().chain(found).chain(words).collect()
 }
 
 /// How a batch ended.

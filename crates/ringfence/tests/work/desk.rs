@@ -58,6 +58,8 @@ pub(crate) struct Desk {
     fence: Fence,
     variables: Vec<(String, String)>,
     search: String,
+    /// What does not work here, where the work is done in a root: each a sentence of a table.
+    root: Option<&'static [&'static str]>,
 }
 
 /// Runs a case for each user that there is, and in containers.
@@ -79,6 +81,28 @@ pub(crate) fn each_user(case: impl Fn(Desk)) {
         case(Desk::new(Who::Ordinary, Fence::Own));
     } else {
         report_skip("as another user: the tests do not run as root");
+    }
+}
+
+/// Runs a case in a root with these classes of tools, for each user that there is. A root has no `/proc`, no sockets, and few
+/// programs: what does not work for want of them is named, and must not work.
+pub(crate) fn each_in_a_root(classes: &str, lacks: &'static [&'static str], case: impl Fn(Desk)) {
+    if !rustix::process::geteuid().is_root() {
+        report_skip("work in a root: the tests do not run as root, and nobody else can hand on the right to it");
+        return;
+    }
+    for who in [Who::RootForThem, Who::Ordinary] {
+        let mut desk = Desk::new(who, Fence::Own);
+        desk.root = Some(lacks);
+        let mut command = desk.starter(desk.world.binary().to_str().unwrap());
+        let made = command.args(["root", "create", "r", "--with", classes]).output().unwrap();
+        assert!(made.status.success(), "{}", shown(&made));
+        let work = String::from_utf8(made.stdout).unwrap();
+        let (project, work) = (desk.world.path("project"), Path::new(work.trim_end()));
+        give_away(&project);
+        fs::rename(&project, work).unwrap();
+        std::os::unix::fs::symlink(work, &project).unwrap();
+        case(desk);
     }
 }
 
@@ -104,13 +128,14 @@ impl Desk {
         world.write("home/.gitconfig", GIT_CONFIG);
         let starter = if who == Who::Ordinary { Starter::Ordinary } else { Starter::Root };
         let variables = fence.backend().and_then(|_| engines(starter)).unwrap_or_default();
-        let desk = Self { world, who, fence, variables, search: "/usr/local/bin:/usr/bin:/bin".to_owned() };
+        let desk = Self { world, who, fence, variables, search: "/usr/local/bin:/usr/bin:/bin".to_owned(), root: None };
         desk.hand_over();
         desk
     }
 
     pub(crate) fn project(&self, path: &str) -> PathBuf {
-        self.world.path("project").join(path)
+        let project = self.world.path("project");
+        fs::canonicalize(&project).unwrap_or(project).join(path)
     }
 
     pub(crate) fn home(&self, path: &str) -> PathBuf {
@@ -144,9 +169,8 @@ impl Desk {
     /// Everything belongs to whoever works.
     pub(crate) fn hand_over(&self) {
         if self.who != Who::Caller {
-            for dir in ["home", "project"] {
-                give_away(&self.world.path(dir));
-            }
+            give_away(&self.world.path("home"));
+            give_away(&self.project(""));
         }
     }
 
@@ -176,14 +200,30 @@ impl Desk {
     /// A shell script of the user, outside, which must succeed.
     #[track_caller]
     pub(crate) fn prepare(&self, script: &str) {
-        let output = self.outside("/bin/bash").args(["-euc", script]).output().unwrap();
+        let mut command = self.outside("/bin/bash");
+        if self.root.is_some() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command.args(["-euc", script]).output().unwrap();
         assert!(output.status.success(), "outside, as {:?}: {script}\n{}", self.who, shown(&output));
     }
 
     /// `ringfence run -- ...`, still without its command.
     pub(crate) fn run(&self) -> Command {
-        let mut command = self.starter("/usr/bin/timeout");
-        command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).arg("run").args(self.flags()).arg("--");
+        if self.root.is_none() {
+            let mut command = self.starter("/usr/bin/timeout");
+            command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).arg("run").args(self.flags()).arg("--");
+            return command;
+        }
+        let mut command = self.anybody("/usr/bin/setpriv");
+        if self.who == Who::Ordinary {
+            // The right that is needed, and no other.
+            let only = "-all,+sys_chroot";
+            command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+            command.args(["--inh-caps", only, "--ambient-caps", only, "--bounding-set", only]);
+        }
+        command.args(["--", "/usr/bin/timeout", "--kill-after=5", PATIENCE]).arg(self.world.binary());
+        command.args(["run", "--backend", "chroot", "--root", "r", "--"]);
         command
     }
 
@@ -217,9 +257,12 @@ impl Desk {
         command.args(actions.iter().flat_map(|(sentence, script)| [sentence, script]));
         let output = command.output().unwrap();
         let said = shown(&output);
-        assert!(output.status.success(), "as {:?}, {:?}:\n{said}", self.who, self.fence);
-        let done = said.lines().filter(|line| line.starts_with("works: ")).count();
-        assert_eq!(done, actions.len(), "as {:?}: not every action was tried\n{said}", self.who);
+        let lacks = self.root.unwrap_or_default();
+        let works = |sentence: &str| said.contains(&format!("works: {sentence}\n"));
+        for (sentence, _) in actions {
+            assert_ne!(works(sentence), lacks.contains(sentence), "as {:?}: {sentence}\n{said}", self.who);
+        }
+        assert_eq!(output.status.success(), lacks.is_empty(), "as {:?}:\n{said}", self.who);
     }
 }
 
