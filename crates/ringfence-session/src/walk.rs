@@ -324,7 +324,7 @@ impl<'s> Walk<'s> {
         let failed = |errno: Errno| WalkError::List { path: root.clone(), source: errno.into() };
         let place = match open_place(&self.top, &relative(root)) {
             // Where the whole host is shown, so is the place of something that a policy names and the host does not have.
-            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             place => place.map_err(failed)?,
         };
         let status = rustix::fs::fstat(&place).map_err(failed)?;

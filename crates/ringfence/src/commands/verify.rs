@@ -48,6 +48,10 @@ impl Layer {
             Self::Hook => "hook",
         }
     }
+
+    fn is_an_engines(self) -> bool {
+        matches!(self, Self::Fence(rung) if rung.engine().is_some())
+    }
 }
 
 pub(crate) fn run(args: &VerifyArgs, managed: &Path) -> Result<ExitCode, Failure> {
@@ -70,8 +74,10 @@ pub(crate) fn run(args: &VerifyArgs, managed: &Path) -> Result<ExitCode, Failure
         progress.clear();
         columns.push(match tried {
             Ok(column) => column,
-            // Only one that was asked for must be there.
-            Err(cause) if cause.is_the_hosts() && args.layers.is_empty() => Column::missing(layer.word(), &cause),
+            // Only one that was asked for must be there. Why an engine starts nothing is its own matter.
+            Err(cause) if args.layers.is_empty() && (cause.is_the_hosts() || layer.is_an_engines()) => {
+                Column::missing(layer.word(), &cause)
+            }
             Err(source) => return Err(Failure::Verify { layer: layer.word(), source }),
         });
     }
