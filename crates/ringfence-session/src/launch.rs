@@ -94,7 +94,7 @@ pub enum StartError {
     /// Each call inside a fence stacks a layer, and there is no room for another.
     #[error("landlock_restrict_self: sixteen layers are stacked already")]
     TooManyLayers,
-    /// Another root directory takes a right that the caller does not have.
+    /// Another root directory takes a right.
     #[error("chroot takes CAP_SYS_CHROOT, which you do not have")]
     NoRight,
     /// The program is not there.
@@ -150,13 +150,6 @@ pub(crate) enum Shape {
     Root(stand_ins::Places),
     /// By a container engine.
     Container(Box<Contained>),
-}
-
-impl Shape {
-    /// Has it a process namespace, whose end is the end of everybody in it?
-    pub(crate) fn has_processes(&self) -> bool {
-        !matches!(self, Self::Walls | Self::Root(_))
-    }
 }
 
 /// Everything the new process needs, laid out.
