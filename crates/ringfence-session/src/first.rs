@@ -55,6 +55,13 @@ pub(crate) enum Seat<'s> {
     ToBeMade(BorrowedFd<'s>, pty::Seats),
 }
 
+impl Shape {
+    /// Has it a process namespace?
+    fn has_processes(&self) -> bool {
+        !matches!(self, Self::Walls | Self::Root(_))
+    }
+}
+
 /// The first new process.
 pub(crate) struct First<'p> {
     pub(crate) shape: &'p Shape,
