@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) use roots::RootArgs;
 #[cfg(target_os = "linux")]
-pub(crate) use roots::RootCommand;
-pub(crate) use roots::{ClassArg, RootArgs};
+pub(crate) use roots::{ClassArg, RootCommand};
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
 pub(crate) use sessions::Lasting;

@@ -64,7 +64,6 @@ impl<'m> Loader<'m> {
     }
 
     /// For a session, whose own directories are writable.
-    #[cfg(target_os = "linux")]
     pub(crate) fn in_session(mut self, dir: &AbsPath) -> Self {
         self.facts.session = Some(dir.clone());
         self
