@@ -146,8 +146,10 @@ impl Resolver<'_> {
         let (name, slash) = if name.is_empty() { (b".".as_slice(), false) } else { (name, slash) };
         let prefix = if end == 0 { path } else { prefix };
         let dir = match self.open_prefix(from, prefix) {
-            // The way leads through `/proc`, or there are too many links.
-            Err(Errno::LOOP) if from.bounds.is_empty() => self.walk(from, prefix)?,
+            // The way leads through `/proc`, where what is the caller's is looked for among what is ours; or it leads nowhere.
+            Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) if from.bounds.is_empty() => {
+                self.walk(from, prefix)?
+            }
             other => other?,
         };
         let mut place = Place { at: AbsPath::root(), dir, name: name.to_vec(), slash, links, prefix: prefix.to_vec() };

@@ -115,6 +115,11 @@ fn k8_what_is_nobodys_project_is_open() {
             ("dependencies bring their settings", "mkdir -p node_modules/p/.vscode && echo x > node_modules/p/.npmrc"),
             ("so do temporary files", "mkdir -p /tmp/p/.git/hooks && echo x > /tmp/p/.envrc"),
             ("and the session's home", "mkdir -p ~/.vscode && echo x > ~/.npmrc"),
+            (
+                "the caller's own descriptors, also those whose numbers are nobody's else",
+                "exec 57< . && echo x > /proc/self/fd/57/of57 && echo y > /dev/fd/57/of58 && mv /proc/self/fd/57/of57 of59 && \
+                 test \"$(cat of59 of58)\" = \"$(printf 'x\\ny')\" && rm /proc/self/fd/57/of58 of59",
+            ),
             ("names that are only alike", "echo x > .envrc2 && echo x > xenvrc && mkdir .vscode2"),
             (
                 "a directory keeps its name below another",
