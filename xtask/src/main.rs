@@ -25,7 +25,7 @@ usage: cargo xtask COMMAND
   bench [--quick] [--only PART]
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
                    bar; the parts are decide, files, start, net, many, work, calls, within
-  dist             build the program as one file that needs no library of the host";
+  dist             build the program as one file that needs no library of the host, and a Debian package";
 
 /// The exit code for a command line that we do not understand.
 const EXIT_USAGE: u8 = 2;

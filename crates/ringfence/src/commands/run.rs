@@ -1,5 +1,6 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +16,7 @@ use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
 use ringfence_surface::policy::{Mode, Tier};
-use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
+use ringfence_surface::{AbsPath, Client, Effect, Governance, Role, Rule, Shown, Surface};
 
 mod agent;
 mod sign_in;
@@ -30,8 +31,23 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let args = &with_agent(args);
     let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()? };
     ladder.climb().map(ExitCode::from)
+}
+
+/// `run -- claude` means what `run --agent claude -- claude` means: without its model, its settings and its hook the client would
+/// be of no use inside. Whoever wants the bare program has `run -- env claude`.
+fn with_agent(args: &RunArgs) -> Cow<'_, RunArgs> {
+    let program = args.command.first().and_then(|word| Path::new(word).file_name()?.to_str());
+    match program.and_then(Client::named) {
+        Some(client) if args.policy.agent.is_none() => {
+            let mut args = args.clone();
+            args.policy.agent = Some(client.word().to_owned());
+            Cow::Owned(args)
+        }
+        _ => Cow::Borrowed(args),
+    }
 }
 
 /// The ways to build the fence, from the strongest down.
