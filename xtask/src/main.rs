@@ -7,6 +7,7 @@
 mod bench;
 mod clients;
 mod dist;
+mod fuzzer;
 mod packages;
 mod say;
 mod steps;

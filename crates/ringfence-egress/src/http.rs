@@ -136,6 +136,13 @@ pub fn parse_head(bytes: &[u8]) -> HeadResult {
     }
 }
 
+/// The header fields of a whole head that [`parse_head`] has accepted: names as they were written, values without the spaces
+/// around them.
+pub fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = head.split(|byte| *byte == b'\n').skip(1).map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.take_while(|line| !line.is_empty()).filter_map(|line| split_field(line).ok())
+}
+
 const ENDLESS: &str = "a head that does not end";
 const HTTP2: &str = "http/2 without TLS";
 

@@ -29,7 +29,7 @@ mod service;
 pub mod spelling;
 
 pub use inject::Credential;
-pub use refusals::{Refusal, Refusals};
+pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;
 pub use service::{Egress, Inside, Listen, PROXY};

@@ -14,9 +14,12 @@ use crate::claim::{Claim, LayerName, Shortfall};
 /// What the wall stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ground {
-    /// A view of mounts: only what the Surface names exists. Reads are admitted everywhere, so that a read-only mount that is
-    /// added later is readable too; writes only in the writable roots.
+    /// A view of mounts that we make: only what the Surface names exists. Reading is left to it, and only changes are
+    /// restricted: see [`Files::Changes`].
     View,
+    /// The same made by bubblewrap, where what else comes in is not in our hands. Reads are admitted everywhere, so that a
+    /// read-only mount is readable too; writes only in the writable roots.
+    ForeignView,
     /// A view in which other sandboxes may be started. A domain that handles any right on files forbids every later mount,
     /// so this one handles none and holds the scopes only.
     NestedView,
@@ -60,6 +63,10 @@ pub enum Scope {
 pub enum Files {
     /// Whatever no rule gives is refused.
     Restricted,
+    /// Of what no rule gives, changes are refused: opening for writing, making, removing, renaming. Reading, executing and
+    /// emptying a file by its path are left to the view. A domain that handles any of these three walks up to the root at each
+    /// open, also for emptying alone, which every open asks about; that makes reading many files a tenth slower.
+    Changes,
     /// Files are left to the other layers.
     Open,
 }
@@ -106,10 +113,14 @@ const DEVICES: &[&[u8]] =
 pub fn landlock(surface: &Surface, ground: Ground) -> LandlockPlan {
     let (rules, withheld) = match ground {
         Ground::NestedView => (Vec::new(), Vec::new()),
-        Ground::View | Ground::Host => rules(surface, ground),
+        Ground::View | Ground::ForeignView | Ground::Host => rules(surface, ground),
     };
     LandlockPlan {
-        files: if ground == Ground::NestedView { Files::Open } else { Files::Restricted },
+        files: match ground {
+            Ground::View => Files::Changes,
+            Ground::NestedView => Files::Open,
+            Ground::ForeignView | Ground::Host => Files::Restricted,
+        },
         rules,
         scopes: vec![Scope::Signal, Scope::AbstractUnixSocket],
         withheld,
@@ -121,7 +132,7 @@ pub fn fares(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> Fares {
     let mut fares = Fares { carried: Vec::new(), shortfalls: Vec::new() };
     // A self-governing session asks nothing of the operating system.
     if *surface.governance() == Governance::Fenced {
-        whole_claims(surface, ground, &mut fares);
+        whole_claims(surface, ground, plan, &mut fares);
         path_claims(surface, ground, plan, &mut fares);
     }
     fares
@@ -130,7 +141,7 @@ pub fn fares(surface: &Surface, ground: Ground, plan: &LandlockPlan) -> Fares {
 fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>) {
     let mut rights: BTreeMap<AbsPath, Rights> = BTreeMap::new();
     let mut withheld = Vec::new();
-    if ground == Ground::View || surface.view() == View::Host {
+    if ground != Ground::Host || surface.view() == View::Host {
         rights.insert(AbsPath::root(), Rights::Read);
     }
     for rule in surface.allowed_reads() {
@@ -169,9 +180,10 @@ fn is_implied(path: &AbsPath, given: Rights, rights: &BTreeMap<AbsPath, Rights>)
 }
 
 const LEFT_TO_THE_VIEW: &str = "files are left to the view, since other sandboxes may be started inside";
+const EMPTIED: &str = "emptying a file by its path is left to the view, since asking about it makes every open slower";
 
 /// The claims that speak of everything.
-fn whole_claims(surface: &Surface, ground: Ground, fares: &mut Fares) {
+fn whole_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &mut Fares) {
     let mut judge = |claim, short: Option<&str>| match short {
         Some(reason) => fares.shortfalls.push(shortfall(claim, reason)),
         None => fares.carried.push(claim),
@@ -179,16 +191,18 @@ fn whole_claims(surface: &Surface, ground: Ground, fares: &mut Fares) {
     if surface.view() == View::Surface {
         let in_the_view = "reads are admitted everywhere in the view: the view says what there is";
         let (read, seen) = match ground {
-            Ground::View => (Some(in_the_view), in_the_view),
+            Ground::View | Ground::ForeignView => (Some(in_the_view), in_the_view),
             Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
             Ground::Host => (None, "names, sizes, links and processes can be seen everywhere"),
         };
         judge(Claim::NothingElseIsReadable, read);
         judge(Claim::NothingElseIsSeen, Some(seen));
     }
-    let (written, metadata) = match ground {
-        Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
-        Ground::View | Ground::Host => (None, "mode, owner, times and attributes can be changed anywhere"),
+    let anywhere = "mode, owner, times and attributes can be changed anywhere";
+    let (written, metadata) = match plan.files {
+        Files::Open => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
+        Files::Changes => (Some(EMPTIED), anywhere),
+        Files::Restricted => (None, anywhere),
     };
     judge(Claim::NothingElseIsWritable, written);
     judge(Claim::MetadataStays, Some(metadata));
@@ -212,10 +226,11 @@ fn path_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &m
         };
         match (plan.files, touched) {
             (Files::Open, _) => fares.shortfalls.push(shortfall(claim, LEFT_TO_THE_VIEW)),
-            (Files::Restricted, true) => {
+            (Files::Restricted | Files::Changes, true) => {
                 let reason = "rights add up from the directories above and cannot be taken away below";
                 fares.shortfalls.push(shortfall(claim, reason));
             }
+            (Files::Changes, false) => fares.shortfalls.push(shortfall(claim, EMPTIED)),
             (Files::Restricted, false) => fares.carried.push(claim),
         }
     }
@@ -294,7 +309,9 @@ mod tests {
     #[test]
     fn under_a_view() {
         let plan = landlock(&surface(POLICY), Ground::View);
-        assert_eq!(plan.files, Files::Restricted);
+        assert_eq!(plan.files, Files::Changes);
+        let foreign = landlock(&surface(POLICY), Ground::ForeignView);
+        assert_eq!((foreign.files, &foreign.rules), (Files::Restricted, &plan.rules));
         assert_eq!(plan.scopes, [Scope::Signal, Scope::AbstractUnixSocket]);
         assert_eq!(plan.rules.first().map(|rule| (rule.path.clone(), rule.rights)), Some((abs("/"), Rights::Read)));
         assert!(plan.rules.iter().skip(1).all(|rule| rule.rights != Rights::Read), "{:?}", plan.rules);
@@ -360,13 +377,16 @@ mod tests {
     fn what_it_cannot_say_is_said() {
         let view = judged(POLICY, Ground::View);
         assert!(short(&view, "nothing else is readable").is_some());
-        assert!(carries(&view, "nothing else is writable"));
+        assert!(short(&view, "nothing else is writable").is_some_and(|why| why.contains("emptying")));
         assert!(short(&view, "no metadata elsewhere can be changed").is_some_and(|why| why.contains("mode, owner")));
         assert!(short(&view, "no network").is_some_and(|why| why.contains("unix sockets by path")));
         assert!(short(&view, "deny /srv/keys").is_some());
         assert!(short(&view, "protect /home/u/proj/infra").is_some());
         assert!(short(&view, "protect **/.envrc").is_some());
-        assert!(carries(&view, "protect /srv/www"));
+        assert!(short(&view, "protect /srv/www").is_some_and(|why| why.contains("emptying")));
+        let foreign = judged(POLICY, Ground::ForeignView);
+        assert!(carries(&foreign, "nothing else is writable") && carries(&foreign, "protect /srv/www"));
+        assert!(short(&foreign, "nothing else is readable").is_some());
         let host = judged(POLICY, Ground::Host);
         assert!(carries(&host, "nothing else is readable") && carries(&host, "nothing else is writable"));
         assert!(short(&host, "nothing else can be seen").is_some_and(|why| why.contains("names, sizes")));

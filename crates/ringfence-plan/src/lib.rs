@@ -57,7 +57,8 @@ pub struct Plan {
 pub fn compile(surface: &Surface, facts: &HostFacts, rung: Rung) -> Plan {
     let (mounts, skipped) = mounts::compile(surface, facts);
     let (ground, fence) = match rung {
-        Rung::Native | Rung::Bwrap => (Ground::View, Fence::Namespaces),
+        Rung::Native => (Ground::View, Fence::Namespaces),
+        Rung::Bwrap => (Ground::ForeignView, Fence::Namespaces),
         Rung::LandlockOnly => (Ground::Host, Fence::LandlockOnly),
     };
     Plan { mounts, skipped, landlock: landlock(surface, ground), syscalls: syscalls(fence) }

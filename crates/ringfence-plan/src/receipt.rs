@@ -82,7 +82,11 @@ pub enum Lines {
 pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Receipt {
     // Mounts guard every path that exists, so only Landlock alone must look at each.
     let looks_at_paths = wanted == Lines::All || !standing.rung.has_view();
-    let ground = if standing.rung.has_view() { Ground::View } else { Ground::Host };
+    let ground = match standing.rung {
+        Rung::Native => Ground::View,
+        Rung::Bwrap => Ground::ForeignView,
+        Rung::LandlockOnly => Ground::Host,
+    };
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
     let mut judge = |claim: Claim| {
@@ -211,9 +215,10 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
         Claim::NoHostSockets => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Seccomp }]),
-        Claim::NoLaterSockets if is_view => {
-            short(LayerName::Mounts, "what is hidden is what exists at the start; a socket made later can be reached")
-        }
+        Claim::NoLaterSockets if is_view => short(
+            LayerName::Mounts,
+            "what is hidden is what exists at the start; a socket made later can be reached, with what it hands over",
+        ),
         Claim::NoLaterSockets => Kept::By(vec![LayerName::Seccomp]),
         Claim::OutsidersOutOfReach => {
             let walls = [(is_view, LayerName::Processes), (standing.keeps_signals, LayerName::Landlock)];

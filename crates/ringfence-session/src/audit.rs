@@ -8,6 +8,7 @@
 //! that were not synced yet. Nothing here is secret from, or safe from, the user whose audit it is: somebody with the user's
 //! rights could write the whole chain anew. Whoever wants to notice that keeps a number and its hash elsewhere.
 
+mod follow;
 mod log;
 mod read;
 mod verify;
@@ -20,7 +21,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::text::{Bytes, hex};
+use crate::violations::Counted;
 
+pub use follow::Follow;
 pub use read::{Query, Stored};
 pub use verify::{Known, Report};
 
@@ -82,15 +85,8 @@ pub enum What {
     },
     /// Its supervisor was killed; noticed by somebody else.
     Killed,
-    /// Something was stopped on its way out.
-    Violation {
-        /// What was tried.
-        tried: String,
-        /// Why it was stopped.
-        why: String,
-        /// How often, so far.
-        times: u64,
-    },
+    /// Something was denied.
+    Violation(Counted),
     /// A tool call was judged.
     Verdict {
         /// Which tool.
@@ -102,6 +98,9 @@ pub enum What {
         /// On what, where it is one thing.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         path: Option<Bytes>,
+        /// What would allow it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        remedy: Option<String>,
     },
     /// A place was given to a running session.
     Grant {
@@ -140,6 +139,24 @@ pub enum What {
         /// Which.
         mode: String,
     },
+    /// There was more of something than a watch of the policy allows.
+    Watch {
+        /// The watch, in words.
+        watch: String,
+        /// Where it was written.
+        source: String,
+        /// How much it was.
+        count: u64,
+        /// What was done.
+        done: String,
+    },
+    /// Everything in the session was stopped.
+    Pause {
+        /// Why.
+        why: String,
+    },
+    /// It goes on.
+    Resume,
     /// Something was asked for and not given.
     GrantRefused {
         /// What.
@@ -231,6 +248,14 @@ impl Audit {
     /// When it cannot be read.
     pub fn query(&self, query: &Query) -> io::Result<(Vec<Stored>, usize)> {
         read::query(&self.dir, query)
+    }
+
+    /// What happens from the line after this one on; without one, from now on.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn follow(&self, after: Option<u64>) -> io::Result<Follow> {
+        Follow::from(&self.dir, after)
     }
 }
 

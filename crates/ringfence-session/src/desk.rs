@@ -4,6 +4,9 @@
 //! and what may take long is done by another process.
 
 mod clients;
+mod events;
+mod hold;
+mod watchdog;
 mod wire;
 
 use std::io;
@@ -14,6 +17,7 @@ use std::time::{Duration, Instant};
 use ringfence_egress::Refusals;
 use ringfence_plan::Found;
 use ringfence_surface::AbsPath;
+use ringfence_surface::policy::Watch;
 use rustix::event::EventfdFlags;
 use rustix::process::{Signal, WaitOptions};
 
@@ -21,13 +25,18 @@ use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
 use crate::live::{Change, LiveError, LiveView, Place};
 use crate::store::{About, Grants, Past, Session};
-use crate::terminal::{Aside, Asked};
-use crate::text::{Bytes, hex, now_ms};
+use crate::terminal::{Aside, Asked, Lifeline, Screen};
+use crate::text::{Bytes, is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
+use crate::violations::{Stream, Summary};
 use crate::walk::os_path;
 
 use self::clients::{BELL, CHANGE, Clients, Heard, VERDICTS};
+use self::events::Notices;
+use self::hold::Held;
+use self::watchdog::Watchdog;
 
+pub(crate) use self::hold::PAUSED;
 pub use self::wire::{Answer, Connection, Given, Masked, Reply, Request, VERSION, Verb};
 pub(crate) use self::wire::{SOCKET, TOKEN};
 
@@ -60,16 +69,28 @@ pub struct Desk {
     token: String,
     bell: Option<OwnedFd>,
     refusals: Option<Refusals>,
-    /// How many kinds of them were told.
-    told: usize,
+    /// What was denied so far.
+    stream: Stream,
+    /// When the number of it is next written where a client may show it.
+    count: Option<Instant>,
     view: Option<LiveView>,
     grants: Vec<Grant>,
+    /// How many grants there were: each has a number of its own.
+    numbered: u64,
     work: Option<Work>,
     /// Processes that are done and not collected yet.
     done: Vec<rustix::process::Pid>,
     asked: Asked,
+    /// Why the session ends, where that was not asked for.
+    ended_by: Option<String>,
     /// Where the hook of an agent's client says what it refused.
     verdicts: Option<Verdicts>,
+    watchdog: Watchdog,
+    /// By which the session can be held, where it can.
+    lifeline: Option<Lifeline>,
+    held: Option<Held>,
+    /// Lines for the user.
+    notices: Notices,
 }
 
 #[derive(Debug)]
@@ -109,7 +130,13 @@ impl Desk {
     ///
     /// # Errors
     /// When it cannot be written down: a session of which nothing is known does not run.
-    pub fn open(session: &Session, about: About, receipt: What, control: Control) -> io::Result<Self> {
+    pub fn open(
+        session: &Session,
+        about: About,
+        receipt: What,
+        control: Control,
+        watches: Vec<(Watch, String)>,
+    ) -> io::Result<Self> {
         let audit = Audit::of(session.state());
         about.write(session.dir())?;
         let (path, command) = (about.project.clone(), about.command.clone());
@@ -119,7 +146,8 @@ impl Desk {
         let mut clients = Clients::new()?;
         let mut token = String::new();
         if control == Control::Socket {
-            token = new_token(session.dir())?;
+            token = new_token()?;
+            keep_token(session.dir(), &token)?;
             clients.listen(session.dir())?;
         }
         let verdicts = about.agent.is_some().then(|| Verdicts::listen(session.dir(), about.user)).transpose()?;
@@ -140,18 +168,31 @@ impl Desk {
             token,
             bell: None,
             refusals: None,
-            told: 0,
+            stream: Stream::new(),
+            count: None,
             view: None,
             grants: Vec::new(),
+            numbered: 0,
             work: None,
             done: Vec::new(),
             asked: Asked::Nothing,
+            ended_by: None,
             verdicts,
+            watchdog: Watchdog::new(watches),
+            lifeline: None,
+            held: None,
+            notices: Notices::new(),
         })
     }
 
     /// Takes over what can be changed of the running session.
-    pub(crate) fn take(&mut self, view: Option<LiveView>, refusals: Option<&Refusals>) -> io::Result<()> {
+    pub(crate) fn take(
+        &mut self,
+        view: Option<LiveView>,
+        refusals: Option<&Refusals>,
+        lifeline: Option<Lifeline>,
+    ) -> io::Result<()> {
+        self.lifeline = lifeline;
         self.view = view.filter(|_| self.about.grants != Grants::None);
         if let Some(refusals) = refusals {
             let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -170,14 +211,20 @@ impl Desk {
         self.flush(Patience::Start);
     }
 
-    /// Writes down how it ended.
-    ///
-    /// # Errors
-    /// When that cannot be written.
-    pub fn ended(mut self, code: u8, stopped: u64) -> io::Result<()> {
+    /// Writes down how it ended, and returns what was denied in it; an error where it cannot be written.
+    pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>) {
         self.stopped();
         self.judged();
         self.passed_over();
+        for untold in self.stream.untold() {
+            self.note(What::Violation(untold));
+        }
+        let summary = Summary { ended_by: self.ended_by.take(), ..self.stream.summary() };
+        (summary, self.write_end(code))
+    }
+
+    fn write_end(&mut self, code: u8) -> io::Result<()> {
+        let stopped = self.stream.kinds();
         if let Some(work) = self.work.take() {
             self.give_up(&work);
         }
@@ -220,38 +267,6 @@ impl Desk {
         }
     }
 
-    /// What was stopped on the way out since it was last asked.
-    fn stopped(&mut self) {
-        if let Some(bell) = &self.bell {
-            // Nothing is in it where nobody rang.
-            let _ = rustix::io::read(bell, &mut [0; 8]);
-        }
-        let Some(refusals) = &self.refusals else { return };
-        let new = refusals.since(self.told);
-        self.told += new.len();
-        for (refusal, times) in new {
-            self.note(What::Violation { tried: refusal.what, why: refusal.why, times });
-        }
-    }
-
-    /// What the hook has said since it was last asked, as it said it.
-    fn judged(&mut self) {
-        while let Some(said) = self.verdicts.as_mut().and_then(Verdicts::next) {
-            self.passed_over();
-            let why = if said.why.is_empty() { said.kind } else { format!("{}: {}", said.kind, said.why) };
-            self.note(What::Verdict { tool: said.tool, allowed: said.allowed, why, path: said.path });
-        }
-    }
-
-    /// What the hook said faster than it is written down. It is said once it can be heard again, and at the end.
-    fn passed_over(&mut self) {
-        let dropped = self.verdicts.as_mut().map_or(0, Verdicts::dropped);
-        if dropped > 0 {
-            let why = format!("{dropped} more came faster than they are written down, or could not be read");
-            self.note(What::Verdict { tool: String::new(), allowed: false, why, path: None });
-        }
-    }
-
     fn answer(&mut self, client: u64, line: &[u8]) {
         let refused =
             |why: &str, hint: Option<&str>| Answer::Refused { why: why.to_owned(), hint: hint.map(str::to_owned) };
@@ -272,6 +287,8 @@ impl Desk {
                 self.asked = Asked::End;
                 Answer::Done
             }
+            Verb::Pause {} => self.pause("asked for").map_or_else(|why| refused(&why, None), |()| Answer::Done),
+            Verb::Resume {} => self.resume().map_or_else(|why| refused(&why, None), |()| Answer::Done),
             Verb::Subscribe {} => {
                 self.clients.subscribe(client);
                 Answer::Done
@@ -302,7 +319,9 @@ impl Desk {
         Answer::Status {
             session: Box::new(self.about.clone()),
             grants: self.grants.iter().map(|grant| grant.given.clone()).collect(),
-            stopped: self.told,
+            stopped: usize::try_from(self.stream.kinds()).unwrap_or(usize::MAX),
+            denied: self.stream.denied(),
+            paused: self.held.as_ref().map(|held| held.why.clone()),
         }
     }
 
@@ -349,7 +368,9 @@ impl Desk {
         let place = Place { path: path.clone(), id, masked: masked.ok_or_else(|| plain("not a path"))? };
         let change = view.attach(&place).map_err(|cause| (cause.to_string(), None))?;
         let (until, until_ms) = end_of(for_ms);
-        let given = Given { path: Bytes::new(path.as_bytes()), access: "read".into(), since_ms: now_ms(), until_ms };
+        self.numbered += 1;
+        let (n, since_ms) = (self.numbered, now_ms());
+        let given = Given { n, path: Bytes::new(path.as_bytes()), access: "read".into(), since_ms, until_ms };
         self.begin(change, Some(client), Doing::Attach(Grant { given, path, until }));
         Ok(())
     }
@@ -487,7 +508,7 @@ impl Aside for Desk {
         let expires = self.grants.iter().filter(|_| self.work.is_none()).filter_map(|grant| grant.until).min();
         let work = self.work.as_ref().map(|work| work.until);
         let done = (!self.done.is_empty()).then_some(now + Duration::from_millis(20));
-        [waits, expires, work, done, self.again, self.sync].into_iter().flatten().min()
+        [waits, expires, work, done, self.again, self.sync, self.count].into_iter().flatten().min()
     }
 
     fn attend(&mut self) -> Asked {
@@ -513,25 +534,20 @@ impl Aside for Desk {
             self.flush(Patience::Running);
         }
         self.sync();
+        self.count();
         self.asked
+    }
+
+    fn notice(&mut self, screen: Screen) -> Option<String> {
+        self.notices.next(screen)
     }
 }
 
 /// Something that only those know who can read what ringfence keeps.
-fn new_token(dir: &AbsPath) -> io::Result<String> {
-    let mut random = [0; 16];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let token = hex(&random);
+fn keep_token(dir: &AbsPath, token: &str) -> io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o600).open(os_path(&dir.join(TOKEN)))?;
-    io::Write::write_all(&mut file, token.as_bytes())?;
-    Ok(token)
-}
-
-/// Takes as long for the first byte that differs as for the last.
-fn is_same(one: &str, other: &str) -> bool {
-    let differs = one.bytes().zip(other.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
-    one.len() == other.len() && differs == 0
+    io::Write::write_all(&mut file, token.as_bytes())
 }
 
 fn grant_event(given: &Given) -> What {

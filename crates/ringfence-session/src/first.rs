@@ -15,6 +15,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
 use crate::descendants;
+use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
@@ -223,6 +224,7 @@ const FORWARDED: [Signal; 7] =
 fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
     // Asking for nothing makes an empty slot.
     let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
+    let mut hold = Hold::new();
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -238,10 +240,11 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&Owne
         }
         let mut fds =
             [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
-        let _ = rustix::event::poll(&mut fds, None);
-        if !fds[1].revents().is_empty() {
+        let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
+        if !fds[1].revents().is_empty() && hold.hear(alive) == Word::End {
             return (125, 0);
         }
+        hold.again();
         if fds[2].revents().contains(PollFlags::IN) {
             // It fails when the supervisor has gone, which the other pipe tells.
             let _ = ways::answer(ways);
@@ -250,8 +253,10 @@ fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&Owne
             if signal != Signal::CHILD {
                 // The payload leads a group of its own; what has ended needs no signal.
                 let _ = rustix::process::kill_process_group(payload, signal);
-                // One that is stopped would not hear of it.
-                let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
+                if !hold.is_held() {
+                    let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                }
             }
         }
     }

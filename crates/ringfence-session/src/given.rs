@@ -37,6 +37,12 @@ pub const PROGRAM: &str = "ringfence";
 /// How many claims fall short, where a client may show it.
 pub const SHORTFALLS: &str = "shortfalls";
 
+/// How often something was denied, where a client may show it.
+pub const DENIED: &str = "denied";
+
+/// What takes its place in one step.
+const NEW_DENIED: &str = "denied.new";
+
 /// Where the hook says what it refused.
 pub const VERDICTS: &str = "verdicts";
 
@@ -91,6 +97,14 @@ pub(crate) fn mode_of(word: &[u8]) -> Option<Mode> {
 /// When it cannot be written.
 pub(crate) fn keep_mode(session: &AbsPath, word: &str) -> io::Result<()> {
     keep(session, [NEW_MODE, MODE], word.as_bytes())
+}
+
+/// Says how often something was denied so far.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn keep_denied(session: &AbsPath, count: u64) -> io::Result<()> {
+    keep(session, [NEW_DENIED, DENIED], count.to_string().as_bytes())
 }
 
 fn keep(session: &AbsPath, names: [&str; 2], content: &[u8]) -> io::Result<()> {

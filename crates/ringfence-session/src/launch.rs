@@ -214,7 +214,7 @@ impl Prepared {
         let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
-        let wall_time = self.wall_time;
+        let (wall_time, is_native) = (self.wall_time, matches!(self.shape, Shape::Native(_)));
         let begun = self.begin(screen.seat(), screen.outside(), None)?;
         // The new process is ended where this fails, since nobody holds on to it any more.
         *desk = meanwhile().map_err(before("writing down that the session begins"))?;
@@ -225,7 +225,9 @@ impl Prepared {
         let running = begun.arrived()?;
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
-            desk.take(view, running.egress.as_ref().map(Egress::refusals)).map_err(before("eventfd"))?;
+            // Only the first process of a namespace can stop everything in it.
+            let lifeline = is_native.then(|| running.lifeline());
+            desk.take(view, running.egress.as_ref().map(Egress::refusals), lifeline).map_err(before("eventfd"))?;
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.

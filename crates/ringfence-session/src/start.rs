@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 
 use ringfence_egress::Rules;
 use ringfence_plan::{
-    Claim, Entry, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
+    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
     Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
 };
 use ringfence_surface::policy::Mode;
@@ -35,7 +35,7 @@ use crate::record::{Record, RecordError};
 use crate::script::{self, Base, ScriptError};
 use crate::secrets::Secrets;
 use crate::seed::seed;
-use crate::standard::standards;
+use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
@@ -217,12 +217,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
     }
     let stdio = match order.occasion {
-        Occasion::Session | Occasion::Call => standards(surface),
-        Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Vec::new()),
+        Occasion::Session | Occasion::Call => Standards::find(surface),
+        Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Standards::NONE()),
     };
-    let stdio = stdio.map_err(|source| PrepareError::Standard { source })?;
+    let Standards { reopened, lent } = stdio.map_err(|source| PrepareError::Standard { source })?;
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
-    let stdio = if rung.has_view() { stdio } else { Vec::new() };
+    let stdio = if rung.has_view() { reopened } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
     let program = give(order)?;
@@ -272,6 +272,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
+    }
+    if lent == Lent::Place && landlock.files == Files::Changes {
+        landlock.files = Files::Restricted;
     }
     let wall = Wall::new(&landlock);
     if wall.is_none() && rung == Rung::LandlockOnly {

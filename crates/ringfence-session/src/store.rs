@@ -307,6 +307,7 @@ mod tests {
             agent: None,
             shortfalls: Vec::new(),
             grants: Grants::Reads,
+            watches: Vec::new(),
         }
     }
 

@@ -32,6 +32,7 @@ mod flow;
 mod inside;
 mod outer;
 mod relay;
+mod screen;
 mod signals;
 
 use std::io;
@@ -44,7 +45,7 @@ use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetwinsize, tcsetat
 
 pub use self::inside::{Ends, ask_for_master, make_inside};
 pub use self::relay::Relay;
-pub use self::signals::{Aside, Asked, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
+pub use self::signals::{Aside, Asked, Clock, Lifeline, Recipient, Screen, Signals, Struck, Why, wait_with_signals};
 
 use self::outer::{Hold, Outer};
 

@@ -59,6 +59,23 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Something that nobody guesses: 32 hexadecimal digits.
+///
+/// # Errors
+/// When the kernel has no random bytes.
+pub fn new_token() -> std::io::Result<String> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(hex(&random))
+}
+
+/// Takes as long for the first byte that differs as for the last.
+#[must_use]
+pub fn is_same(one: &str, other: &str) -> bool {
+    let differs = one.bytes().zip(other.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
+    one.len() == other.len() && differs == 0
+}
+
 /// Milliseconds since 1970.
 #[must_use]
 pub fn now_ms() -> u64 {

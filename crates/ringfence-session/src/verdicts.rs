@@ -37,6 +37,9 @@ pub struct Said {
     /// Which path, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<Bytes>,
+    /// What would allow it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub remedy: Option<String>,
 }
 
 /// Tells the supervisor of the session whose given directory this is. Where nobody listens, nobody hears it.
@@ -123,6 +126,7 @@ mod tests {
             kind: "k".to_owned(),
             why: "w".to_owned(),
             path: Some(Bytes::new(b"/x")),
+            remedy: None,
         }
     }
 

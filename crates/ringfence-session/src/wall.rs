@@ -33,8 +33,15 @@ impl Wall {
             PlanScope::AbstractUnixSocket => Scope::ABSTRACT_UNIX_SOCKET,
         };
         let scopes = plan.scopes.iter().map(scope).fold(Scope::NONE, Scope::union).intersection(supported.scoped);
-        let handled = if plan.files == Files::Restricted { supported.fs } else { AccessFs::NONE };
-        Some(Self { rules: plan.rules.iter().filter_map(rule).collect(), handled, scopes })
+        let handled = match plan.files {
+            Files::Restricted => supported.fs,
+            Files::Changes => supported.fs.intersection(AccessFs::CHANGES),
+            Files::Open => AccessFs::NONE,
+        };
+        // What a rule gives and the domain does not handle is everybody's.
+        let says_something = |(_, access): &(CString, AccessFs)| !access.intersection(handled).is_empty();
+        let rules = plan.rules.iter().filter_map(rule).filter(says_something).collect();
+        Some(Self { rules, handled, scopes })
     }
 
     /// Whether signals stay among the fenced.

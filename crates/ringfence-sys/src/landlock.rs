@@ -102,6 +102,8 @@ bits! {
         ABI_3 = (1 << 15) - 1,
         /// Everything of ABI 5; later ones up to 8 add no right on files.
         ABI_5 = (1 << 16) - 1,
+        /// Everything but reading, executing and cutting short: a domain that handles one of these looks at every open.
+        CHANGES = (1 << 16) - 1 - (1 << 0 | 1 << 2 | 1 << 3 | 1 << 14),
         /// Reading and executing.
         READ = 1 << 0 | 1 << 2 | 1 << 3,
         /// Reading, writing and control of a device.

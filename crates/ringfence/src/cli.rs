@@ -9,7 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
-pub(crate) use sessions::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
+pub(crate) use sessions::{
+    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs, ViolationsArgs,
+};
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
@@ -54,11 +56,17 @@ pub(crate) enum Command {
     ///
     /// Its command is asked to end, and after two seconds it is ended with everything it has started.
     Stop(OneArgs),
+    /// Stop everything in a session until it is resumed
+    Pause(OneArgs),
+    /// Let a paused session go on
+    Resume(OneArgs),
+    Violations(ViolationsArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
     Completions(CompletionsArgs),
@@ -130,6 +138,9 @@ pub(crate) struct RunArgs {
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
+    /// When it has ended, write what was denied in it to this file, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
@@ -145,6 +156,7 @@ impl RunArgs {
             user: None,
             allow_shortfall: Vec::new(),
             receipt: false,
+            report: None,
             command: command.to_vec(),
         }
     }

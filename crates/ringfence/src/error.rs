@@ -277,6 +277,29 @@ pub(crate) enum Failure {
         source: GiveError,
     },
     #[cfg(target_os = "linux")]
+    /// Another server is there already.
+    #[error("the sessions are served already")]
+    Served {
+        /// Where, if it is known.
+        address: String,
+    },
+    #[cfg(target_os = "linux")]
+    /// The port is not to be had.
+    #[error("cannot listen on port {port} of 127.0.0.1")]
+    Listen {
+        /// As asked.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    #[cfg(target_os = "linux")]
+    /// The server cannot go on.
+    #[error("cannot serve")]
+    Serve {
+        /// Why.
+        source: io::Error,
+    },
+    #[cfg(target_os = "linux")]
     /// A line of the audit on the command line.
     #[error("`{}` is not NUMBER:HASH", Shown(text.as_bytes()))]
     KnownLine {
@@ -403,6 +426,12 @@ impl Failure {
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
+            #[cfg(target_os = "linux")]
+            Self::Served { address } if address.is_empty() => "end the other one first".into(),
+            #[cfg(target_os = "linux")]
+            Self::Served { address } => format!("it is at {address}, and its token in the file `serve/token` of ringfence's state"),
+            #[cfg(target_os = "linux")]
+            Self::Listen { .. } => "name another with `--port`; without it any free one is taken".into(),
             #[cfg(target_os = "linux")]
             Self::Find { .. } => "`ringfence ps --all` lists them".into(),
             #[cfg(target_os = "linux")]

@@ -333,3 +333,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn fields_are_those_of_the_head() {
+    let bytes = b"GET / HTTP/1.1\r\nHost: a.example\r\nX-One:  1 \r\nEmpty:\r\n\r\nNot: this\r\n";
+    let HeadResult::Head(head) = parse_head(bytes) else { panic!("it is a head") };
+    let found: Vec<_> = super::fields(&bytes[..head.end]).collect();
+    assert_eq!(found, [(&b"Host"[..], &b"a.example"[..]), (b"X-One", b"1"), (b"Empty", b"")]);
+}

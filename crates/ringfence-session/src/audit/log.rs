@@ -15,7 +15,7 @@ use crate::text::{Bytes, now_ms};
 use crate::walk::os_path;
 
 pub(super) const LOG: &str = "log.jsonl";
-const HEAD: &str = "head";
+pub(super) const HEAD: &str = "head";
 /// A part of this length is put away.
 const MOST: u64 = 8 << 20;
 /// So many parts are kept beside the current one.

@@ -43,6 +43,7 @@ fn path_of(what: &What) -> Option<&Bytes> {
     match what {
         What::Start { path, .. } | What::Grant { path, .. } | What::Revoke { path, .. } => Some(path),
         What::Verdict { path, .. } => path.as_ref(),
+        What::Violation(counted) => counted.violation.path.as_ref(),
         _ => None,
     }
 }

@@ -43,6 +43,10 @@ pub enum Verb {
     Status {},
     /// The end of the session.
     Stop {},
+    /// Everything in the session stops.
+    Pause {},
+    /// It goes on.
+    Resume {},
     /// Everything that happens from now on.
     Subscribe {},
     /// A place to read.
@@ -102,8 +106,14 @@ pub enum Answer {
         session: Box<About>,
         /// What was given to it.
         grants: Vec<Given>,
-        /// How many kinds of things were stopped on its way out.
+        /// How many kinds of things were denied to it.
         stopped: usize,
+        /// How often something was denied to it.
+        #[serde(default)]
+        denied: u64,
+        /// Why it is paused, where it is.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        paused: Option<String>,
     },
     /// It was not done.
     Refused {
@@ -123,6 +133,9 @@ pub enum Answer {
 /// Something that was given to a running session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
+    /// Its number, which no other grant of the session has or will have.
+    #[serde(default)]
+    pub n: u64,
     /// Which place.
     pub path: Bytes,
     /// `read`.

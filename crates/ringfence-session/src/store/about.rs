@@ -45,6 +45,9 @@ pub struct About {
     pub shortfalls: Vec<String>,
     /// What can be given while it runs.
     pub grants: Grants,
+    /// What the supervisor does by itself when too much of something happens, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub watches: Vec<String>,
 }
 
 /// What can be given to a session while it runs.
@@ -143,7 +146,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t [u8]) -> io::Result<T> {
 
 /// Removes what is written about a session from its directory. What is not there needs no removing.
 pub(crate) fn remove(dir: &AbsPath) {
-    for name in [FILE, NEW, crate::desk::SOCKET, crate::desk::TOKEN] {
+    for name in [FILE, NEW, crate::desk::SOCKET, crate::desk::TOKEN, crate::desk::PAUSED] {
         let _ = rustix::fs::unlink(dir.join(name).as_bytes());
     }
 }

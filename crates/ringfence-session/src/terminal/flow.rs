@@ -27,6 +27,18 @@ impl Flow {
         (self.start, self.end) = (0, 1);
     }
 
+    /// A line of our own, as far as there is room; nothing else may wait here.
+    pub(super) fn put_line(&mut self, line: &[u8]) {
+        let length = line.len().min(self.bytes.len());
+        self.bytes[..length].copy_from_slice(&line[..length]);
+        (self.start, self.end) = (0, length);
+    }
+
+    /// What waits here.
+    pub(super) fn held(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
     pub(super) fn take(&mut self) -> Option<u8> {
         let first = self.bytes[self.start..self.end].first().copied();
         self.start += usize::from(first.is_some());

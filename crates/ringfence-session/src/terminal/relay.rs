@@ -12,7 +12,8 @@ use rustix::termios::{LocalModes, OutputModes, SpecialCodeIndex, tcgetattr, tcge
 use super::Terminal;
 use super::flow::Flow;
 use super::outer::{Hold, Raw};
-use super::signals::{Clock, Recipient, Signals, stop_here, wait_for};
+use super::screen::Follower;
+use super::signals::{Clock, Recipient, Screen, Signals, stop_here, wait_for};
 
 /// What is still read after the payload ended. The kernel holds less than 20 KiB between slave and master, so this is all
 /// that the payload wrote; a process that outlived it and floods the terminal is cut off here.
@@ -37,6 +38,8 @@ pub struct Relay<'s> {
     /// The payload's terminal.
     inner: Stream,
     pause: Pause,
+    /// What the payload does with the screen.
+    screen: Follower,
 }
 
 impl<'s> Relay<'s> {
@@ -50,6 +53,7 @@ impl<'s> Relay<'s> {
             output: Stream::Open,
             inner: Stream::Open,
             pause: Pause::None,
+            screen: Follower::new(),
         }
     }
 
@@ -82,10 +86,33 @@ impl<'s> Relay<'s> {
             if !ready.output.is_empty() {
                 self.write_user();
             }
+            self.tell(clock);
             if !ready.done.is_empty() {
                 return self.finish();
             }
         }
+    }
+
+    /// Tells the user something, between two things that the payload shows.
+    fn tell(&mut self, clock: &mut Clock<'_>) {
+        if !self.to_user.is_empty() || self.output == Stream::Closed {
+            return;
+        }
+        let screen = if self.is_calm() { Screen::Calm } else { Screen::Busy };
+        if let Some(line) = clock.notice(screen) {
+            let start = if screen == Screen::Calm { "" } else { "\r\n" };
+            self.to_user.put_line(format!("{start}{line}\r\n").as_bytes());
+            self.write_user();
+        }
+    }
+
+    /// Would a line of ours spoil nothing? Programs that draw take the keys one by one.
+    fn is_calm(&self) -> bool {
+        let is_cooked = || {
+            let wanted = LocalModes::ICANON | LocalModes::ECHO;
+            tcgetattr(&self.terminal.slave).is_ok_and(|modes| modes.local_modes.contains(wanted))
+        };
+        self.terminal.outer.hold() == Hold::Alone && self.screen.is_calm() && is_cooked()
     }
 
     /// Sleeps until something can be done.
@@ -261,6 +288,7 @@ impl<'s> Relay<'s> {
         if self.terminal.outer.hold() == Hold::Shared {
             self.unpack();
         }
+        self.screen.follow(self.to_user.held());
         if self.output == Stream::Closed {
             self.to_user.clear();
         }

@@ -50,11 +50,18 @@ impl Signals {
         self.before
     }
 
-    pub(super) fn fd(&self) -> &OwnedFd {
+    /// Readable when one waits.
+    #[must_use]
+    pub fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
-    pub(super) fn next(&self) -> io::Result<Option<Signal>> {
+    /// The next one that waits.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn next(&self) -> io::Result<Option<Signal>> {
         pty::next_signal(self.fd.as_fd())
     }
 }
@@ -104,6 +111,9 @@ pub trait Aside: std::fmt::Debug {
 
     /// Does a little of it.
     fn attend(&mut self) -> Asked;
+
+    /// A line for the user, where there is one that can be told now.
+    fn notice(&mut self, screen: Screen) -> Option<String>;
 }
 
 /// What came up.
@@ -113,6 +123,15 @@ pub enum Asked {
     Nothing,
     /// The payload is to end.
     End,
+}
+
+/// Whether a line on the user's terminal would spoil what a program shows there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// It would not: the cursor is where a line begins, and no program draws.
+    Calm,
+    /// It would: only what cannot wait is told.
+    Busy,
 }
 
 /// As long as somebody holds it a payload may go on. Whoever waits for it ends it when this is cut.
@@ -137,6 +156,13 @@ impl Lifeline {
         if let Some(end) = end.as_ref() {
             let _ = rustix::net::send(end, b"g", rustix::net::SendFlags::NOSIGNAL);
         }
+    }
+
+    /// Has the first process stop everything, or let it go on. One that has ended already has done more than that.
+    pub(crate) fn say(&self, word: u8) -> bool {
+        let end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
+        end.as_ref().is_some_and(|end| rustix::net::send(end, &[word], flags).is_ok())
     }
 
     /// Ends the payload with everything it has started. Once is enough.
@@ -220,6 +246,11 @@ impl<'a> Clock<'a> {
         self.is_called = false;
     }
 
+    /// A line for the user, where there is one that can be told now.
+    pub(super) fn notice(&mut self, screen: Screen) -> Option<String> {
+        self.aside.as_mut().and_then(|aside| aside.notice(screen))
+    }
+
     /// Whether the time was up.
     #[must_use]
     pub fn struck(&self) -> Struck {
@@ -286,6 +317,9 @@ pub fn wait_with_signals(
         }
         clock.heed(aside);
         clock.strike(to)?;
+        while let Some(line) = clock.notice(Screen::Busy) {
+            tell(&line);
+        }
         while let Some(signal) = signals.next()? {
             match signal {
                 Signal::TSTP => stop_here()?,
@@ -293,6 +327,16 @@ pub fn wait_with_signals(
                 _ => to.send(signal)?,
             }
         }
+    }
+}
+
+/// Says a line on the error output, unless nobody takes it: the session is not held up for it.
+fn tell(line: &str) {
+    let stderr = io::stderr();
+    let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
+    let takes = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    if takes.is_ok() && fds[0].revents().contains(PollFlags::OUT) {
+        let _ = rustix::io::write(&stderr, format!("{line}\n").as_bytes());
     }
 }
 

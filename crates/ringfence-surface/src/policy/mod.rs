@@ -8,6 +8,7 @@ mod inject;
 pub(crate) mod node;
 mod scalars;
 pub mod shape;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use scalars::{
     SocketRule, SurfaceMode, Tier, Version, View,
 };
 use shape::{Schema, Shape, table};
+pub use watch::{Counted, Then, Threshold, ThresholdError, Watch, WatchRule, When};
 
 /// The largest policy that is read. 5,000 rules are a quarter of a megabyte.
 pub const MAX_POLICY_BYTES: usize = 4 << 20;
@@ -48,6 +50,8 @@ table! {
         env: Option<Env>,
         /// Resources.
         limits: Option<Limits>,
+        /// What is done when too much of something happens in a session. Watches of all files add up.
+        watch: Option<Vec<WatchRule>>,
         /// Roles, chosen with `--persona NAME`.
         persona: Option<BTreeMap<String, Persona>>,
         /// Work items, chosen with `--task NAME`.
@@ -232,6 +236,7 @@ impl PolicyFile {
         if let Some(file) = &file {
             file.check_names(&mut said);
             file.check_agents(&mut said);
+            file.check_watches(&mut said);
             file.network.iter().for_each(|network| network.check_inject(&mut said));
         }
         finish(file, said)

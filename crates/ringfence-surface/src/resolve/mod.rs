@@ -21,10 +21,10 @@ use crate::facts::{Followed, HostFacts, Look, Trail};
 use crate::matcher::{Matcher, RootName};
 use crate::path::{AbsPath, Shown};
 use crate::pattern::{PathRule, Pattern};
-use crate::policy::{EnvName, PolicyFile, Task, View};
+use crate::policy::{EnvName, PolicyFile, Task, View, Watch};
 use crate::report::{Dropped, Omission};
 use crate::source::Source;
-use crate::surface::{Effect, Governance, Parts, Role, Surface};
+use crate::surface::{Effect, Governance, Parts, Role, Sourced, Surface};
 use crate::text::{Diagnostic, Place, PolicyText, Severity, Spanned};
 
 pub(crate) use ceiling::Limit;
@@ -126,6 +126,8 @@ pub struct Resolved {
     pub diagnostics: Vec<Diagnostic>,
     /// What was chosen for the agent, where one was named.
     pub agent: Option<AgentChoice>,
+    /// What the supervisor does by itself when too much of something happens. Those of all files: none takes one away.
+    pub watches: Vec<Sourced<Watch>>,
 }
 
 /// Resolves policies on a host. `facts` gives the environment and directories, `look` answers about paths: on a live host it
@@ -157,7 +159,8 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     if cx.said.iter().any(|d| d.severity == Severity::Error) {
         return Err(cx.said);
     }
-    Ok(Resolved { surface, omissions: cx.omissions, diagnostics: cx.said, agent })
+    let watches = inputs.layers.iter().flat_map(|layer| layer.file.watches()).collect();
+    Ok(Resolved { surface, omissions: cx.omissions, diagnostics: cx.said, agent, watches })
 }
 
 /// Does an untrusted project file take part, or is this the baseline it may narrow?

@@ -42,6 +42,23 @@ pub(crate) struct LogsArgs {
     pub(crate) json: bool,
 }
 
+/// Print what was denied in a session, or in all of them
+///
+/// Each kind of thing once, with how often it was tried, by which rule it was denied, and what would allow it. Also of sessions
+/// that have ended.
+#[derive(Debug, Args)]
+pub(crate) struct ViolationsArgs {
+    /// Its name, or the beginning of it; without it, those of all sessions
+    #[arg(value_name = "SESSION", required_if_eq("follow", "true"))]
+    pub(crate) session: Option<String>,
+    /// Go on until it ends
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Print as JSON, one line for each
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Remove what killed sessions left
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
@@ -109,6 +126,17 @@ pub(crate) struct ModeArgs {
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Show and change the sessions over HTTP, on loopback and over a unix socket
+///
+/// Only with the token, which is made anew at each start: it is in the URL that is printed, and in the file `serve/token` of
+/// ringfence's state. No session needs this, and none ends with it.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Listen on this port of 127.0.0.1; without it, on any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
 }
 
 /// Print what happened in all sessions, or check that nothing of it was changed

@@ -27,6 +27,21 @@ pub(crate) mod exec {
     }
 }
 
+/// `ringfence serve`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod serve {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::ServeArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &ServeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let ServeArgs { port: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence statusline`.
 pub(crate) mod statusline {
     use std::process::ExitCode;
@@ -52,7 +67,7 @@ pub(crate) mod sessions {
     use std::path::Path;
     use std::process::ExitCode;
 
-    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs};
+    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ViolationsArgs};
     use crate::error::Failure;
 
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
@@ -72,6 +87,19 @@ pub(crate) mod sessions {
 
     pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
         show(args)
+    }
+
+    pub(crate) fn pause(args: &OneArgs) -> Result<ExitCode, Failure> {
+        show(args)
+    }
+
+    pub(crate) fn resume(args: &OneArgs) -> Result<ExitCode, Failure> {
+        show(args)
+    }
+
+    pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
+        let ViolationsArgs { session: _, follow: _, json: _ } = args;
+        Err(Failure::NotLinux)
     }
 
     pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {

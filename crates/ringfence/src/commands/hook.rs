@@ -92,14 +92,15 @@ fn tell(arguments: &Arguments, judged: &Result<Allowed, Blocked>) {
     let said = match judged {
         Ok(Allowed { tool, .. }) => {
             let kind = "tool_allowed".to_owned();
-            Said { tool: short(tool), allowed: true, kind, why: String::new(), path: None }
+            Said { tool: short(tool), allowed: true, kind, why: String::new(), path: None, remedy: None }
         }
-        Err(Blocked { tool, refusal: Refusal { kind, why, path, .. } }) => Said {
+        Err(Blocked { tool, refusal: Refusal { kind, why, path, remedy } }) => Said {
             tool: short(tool.as_deref().unwrap_or_default()),
             allowed: false,
             kind: kind.word().to_owned(),
             why: short(why),
             path: path.as_ref().map(|path| Bytes::new(path.as_bytes())),
+            remedy: remedy.as_deref().map(short),
         },
     };
     // Nobody may be there to hear it.

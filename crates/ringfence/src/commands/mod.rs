@@ -22,6 +22,8 @@ mod render;
 mod run;
 mod schema;
 #[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
 mod sessions;
 #[cfg(target_os = "linux")]
 mod statusline;
@@ -35,7 +37,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, run, sessions, statusline};
+use elsewhere::{doctor, exec, run, serve, sessions, statusline};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -54,11 +56,15 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Show(args) => sessions::show(&args),
         Command::Logs(args) => sessions::logs(&args),
         Command::Stop(args) => sessions::stop(&args),
+        Command::Pause(args) => sessions::pause(&args),
+        Command::Resume(args) => sessions::resume(&args),
+        Command::Violations(args) => sessions::violations(&args),
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),
         Command::Revoke(args) => sessions::revoke(&args, managed),
         Command::Mode(args) => sessions::mode(&args),
         Command::Audit(args) => sessions::audit(&args, managed),
+        Command::Serve(args) => serve::run(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
             Ok(ExitCode::SUCCESS)

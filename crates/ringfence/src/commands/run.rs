@@ -15,10 +15,12 @@ use ringfence_session::probe;
 use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, now_ms};
+use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Client, Effect, Governance, Role, Rule, Shown, Surface};
 
 mod agent;
+mod report;
 mod sign_in;
 
 use super::receipt;
@@ -115,18 +117,25 @@ impl Ladder<'_> {
             return self.start_unfenced(&here, &session, &state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
-        let ended = self.start(here, &session, &state, rung)?;
+        let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
+        let began = now_ms();
+        let (ended, denied) = self.start(here, &session, &state, rung)?;
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
-        if ended.stopped {
-            say("ringfence: ended by `ringfence stop`");
+        match &denied.ended_by {
+            Some(watch) => say(&format!("ringfence: ended by a watch: {}", Shown(watch.as_bytes()))),
+            None if ended.stopped => say("ringfence: ended by `ringfence stop`"),
+            None => {}
         }
-        stopped(&ended).iter().for_each(|line| say(line));
+        report::lines(&denied, session.name()).iter().for_each(|line| say(line));
+        if let Some(place) = report {
+            place.write(session.name(), began, &ended, &denied)?;
+        }
         Ok(ended.code)
     }
 
-    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<Ended, Failure> {
+    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<(Ended, Summary), Failure> {
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
@@ -156,17 +165,18 @@ impl Ladder<'_> {
             Identity::Caller { .. } => None,
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
+        let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
         let (ended, desk) = prepared.run_attended(|| {
             record(&here.resolved.surface).map_err(io::Error::other)?;
             drop((here, plan, found));
-            Desk::open(session, about, receipt, Control::Socket)
+            Desk::open(session, about, receipt, Control::Socket, watches)
         });
         let ended = ended.map_err(|source| Failure::Start { source });
-        write_down(&ended, desk);
-        ended
+        let denied = write_down(&ended, desk);
+        Ok((ended?, denied))
     }
 
     /// What others may know of the session.
@@ -186,6 +196,7 @@ impl Ladder<'_> {
             agent: self.args.policy.agent.clone(),
             shortfalls: receipt::grouped(receipt.shortfalls()),
             grants: Grants::None,
+            watches: here.resolved.watches.iter().map(|watch| format!("{} ({})", watch.value, watch.source)).collect(),
         }
     }
 
@@ -204,7 +215,7 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None);
+        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None, Vec::new());
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
@@ -256,17 +267,21 @@ impl Ladder<'_> {
     }
 }
 
-/// Writes down how a session ended.
-fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) {
+/// Writes down how a session ended, and returns what was denied in it.
+fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) -> Summary {
     match (ended, desk) {
         (Ok(ended), Some(desk)) => {
-            let stopped = ended.refusals.0.len() as u64 + ended.refusals.1;
-            if let Err(cause) = desk.ended(ended.code, stopped) {
+            let (denied, written) = desk.ended(ended.code);
+            if let Err(cause) = written {
                 say(&format!("ringfence: the end of the session could not be written down: {cause}"));
             }
+            denied
         }
-        (Err(failure), Some(desk)) => desk.failed(&failure.in_one_line()),
-        (_, None) => {}
+        (Err(failure), Some(desk)) => {
+            desk.failed(&failure.in_one_line());
+            Summary::nothing()
+        }
+        (_, None) => Summary::nothing(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod audit;
 mod grant;
 mod list;
+mod violations;
 mod words;
 
 use std::process::ExitCode;
@@ -18,8 +19,9 @@ use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
 pub(crate) use audit::{audit, logs};
-pub(crate) use grant::{grant, revoke};
-pub(crate) use list::{ps, show};
+pub(crate) use grant::{Want, give, grant, revoke};
+pub(crate) use list::{Row, ps, row, rows, show};
+pub(crate) use violations::violations;
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
 pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
@@ -86,6 +88,28 @@ pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
         print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "asked": true }))?;
     } else {
         say(&format!("ringfence: session {} was asked to end", live.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Stops everything in a session.
+pub(crate) fn pause(args: &OneArgs) -> Result<ExitCode, Failure> {
+    hold(args, Verb::Pause {}, "is paused; `ringfence resume` lets it go on")
+}
+
+/// Lets it go on.
+pub(crate) fn resume(args: &OneArgs) -> Result<ExitCode, Failure> {
+    hold(args, Verb::Resume {}, "goes on")
+}
+
+fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
+    let is_paused = verb == Verb::Pause {};
+    let (_, live) = live(&args.session)?;
+    ask(&live, verb)?;
+    if args.json {
+        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "paused": is_paused }))?;
+    } else {
+        say(&format!("ringfence: session {} {said}", live.id));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,6 +26,7 @@ struct Status {
     backend: Option<&'static str>,
     hosts: Option<usize>,
     shortfalls: Option<usize>,
+    denied: Option<u64>,
 }
 
 pub(crate) fn run(args: &StatuslineArgs) -> Result<ExitCode, Failure> {
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &StatuslineArgs) -> Result<ExitCode, Failure> {
         backend: None,
         hosts: None,
         shortfalls: None,
+        denied: None,
     });
     if args.json {
         out::print_json(&status)?;
@@ -61,6 +63,7 @@ fn status(dir: &Path) -> Option<Status> {
     let path = AbsPath::lexical(dir.join(given::RECORD).as_os_str().as_bytes()).ok()?;
     let record = Record::read(&path).ok()?;
     let shortfalls = std::fs::read_to_string(dir.join(given::SHORTFALLS)).ok().and_then(|text| text.parse().ok());
+    let denied = std::fs::read_to_string(dir.join(given::DENIED)).ok().and_then(|text| text.parse().ok());
     let is_fenced = *record.surface.governance() == Governance::Fenced;
     Some(Status {
         schema: SCHEMA,
@@ -74,6 +77,7 @@ fn status(dir: &Path) -> Option<Status> {
         backend: Some(if is_fenced { Rung::word(record.rung) } else { "none" }),
         hosts: Some(record.surface.reach().hosts.len()),
         shortfalls,
+        denied,
     })
 }
 
@@ -95,6 +99,7 @@ fn line(status: &Status) -> String {
         Some(count) => format!("{count} hosts"),
     });
     parts.extend(status.shortfalls.filter(|count| *count > 0).map(|count| format!("{count} not held")));
+    parts.extend(status.denied.filter(|count| *count > 0).map(|count| format!("{count} denied")));
     parts.join(" | ")
 }
 
@@ -113,9 +118,11 @@ mod tests {
             backend: Some("native"),
             hosts: Some(3),
             shortfalls: Some(4),
+            denied: Some(7),
         };
-        assert_eq!(line(&status), "ringfence p\\u{1b} | auto | native | 3 hosts | 4 not held");
+        assert_eq!(line(&status), "ringfence p\\u{1b} | auto | native | 3 hosts | 4 not held | 7 denied");
         (status.backend, status.hosts, status.shortfalls) = (Some("none"), Some(0), Some(0));
+        status.denied = Some(0);
         assert_eq!(line(&status), "ringfence p\\u{1b} | auto | NOT FENCED | no network");
         status.project = None;
         assert_eq!(line(&status), "ringfence: no session here");

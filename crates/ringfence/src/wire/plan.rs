@@ -10,6 +10,18 @@ use super::{Bytes, SCHEMA, WireDiagnostic, WireOmission, WireSource};
 #[derive(Debug, Serialize)]
 pub(crate) struct WirePlan {
     schema: u32,
+    #[serde(flatten)]
+    surface: WireSurface,
+    mounts: Vec<WireMount>,
+    skipped: Vec<WireSkipped>,
+    claims: Vec<String>,
+    omissions: Vec<WireOmission>,
+    diagnostics: Vec<WireDiagnostic>,
+}
+
+/// What may be touched.
+#[derive(Debug, Serialize)]
+pub(crate) struct WireSurface {
     root: Bytes,
     workdir: Bytes,
     view: &'static str,
@@ -24,11 +36,6 @@ pub(crate) struct WirePlan {
     inject: Vec<WireValue<String>>,
     env: Vec<WireValue<String>>,
     limits: WireLimits,
-    mounts: Vec<WireMount>,
-    skipped: Vec<WireSkipped>,
-    claims: Vec<String>,
-    omissions: Vec<WireOmission>,
-    diagnostics: Vec<WireDiagnostic>,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,10 +88,27 @@ struct WireSkipped {
 impl WirePlan {
     pub(crate) fn new(resolved: &Resolved, plan: &Plan) -> Self {
         let surface = &resolved.surface;
+        Self {
+            schema: SCHEMA,
+            surface: WireSurface::new(surface),
+            mounts: plan.mounts.iter().map(wire_mount).collect(),
+            skipped: plan
+                .skipped
+                .iter()
+                .map(|s| WireSkipped { pattern: s.pattern.clone(), source: s.source.clone(), why: s.why.words() })
+                .collect(),
+            claims: ringfence_plan::claims(surface).iter().map(ToString::to_string).collect(),
+            omissions: resolved.omissions.iter().map(WireOmission::new).collect(),
+            diagnostics: resolved.diagnostics.iter().map(WireDiagnostic::new).collect(),
+        }
+    }
+}
+
+impl WireSurface {
+    pub(crate) fn new(surface: &Surface) -> Self {
         let reach = surface.reach();
         let caps = surface.caps();
         Self {
-            schema: SCHEMA,
             root: Bytes::new(surface.root().as_bytes()),
             workdir: Bytes::new(surface.workdir().as_bytes()),
             view: view_word(surface),
@@ -103,15 +127,6 @@ impl WirePlan {
                 pids: caps.pids.as_ref().map(|cap| cap.value),
                 wall_seconds: caps.wall.as_ref().map(|cap| cap.value.as_secs()),
             },
-            mounts: plan.mounts.iter().map(wire_mount).collect(),
-            skipped: plan
-                .skipped
-                .iter()
-                .map(|s| WireSkipped { pattern: s.pattern.clone(), source: s.source.clone(), why: s.why.words() })
-                .collect(),
-            claims: ringfence_plan::claims(surface).iter().map(ToString::to_string).collect(),
-            omissions: resolved.omissions.iter().map(WireOmission::new).collect(),
-            diagnostics: resolved.diagnostics.iter().map(WireDiagnostic::new).collect(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Descriptors that the caller has open, or that are open for another purpose.
 
 use std::fs::{self, File as Opened};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::ground::{Ground, Who, as_owner};
@@ -82,47 +84,60 @@ pub(super) static TOPIC: Topic = Topic {
     ],
 };
 
-/// The three that come along lead to nothing but themselves: a file that is open for reading is not written through them, and
-/// one that is open for writing is not read.
+/// What whoever has a file to read and another to write may try beyond that, by way of their names in `/proc`.
+const BEYOND: &[&str] = &[
+    "os.write(2, os.read(os.open('/proc/self/fd/1', os.O_RDONLY), 999))",
+    "os.write(os.open('/proc/self/fd/0', os.O_WRONLY), b'EVIL')",
+    "os.open('/proc/self/fd/0', os.O_RDONLY | os.O_TRUNC)",
+    "os.truncate('/proc/self/fd/0', 0)",
+];
+
+/// The three that come along lead to nothing but themselves: a file that is open for reading is neither written nor emptied
+/// through them, and one that is open for writing is not read. That holds for files of directories that are private inside too.
 #[test]
 fn the_three_lead_nowhere() {
     static NO_ROWS: &[Row] = &[];
-    let script = "
-import os
-for attempt in (
-    lambda: os.write(2, os.read(os.open('/proc/self/fd/1', os.O_RDONLY), 999)),
-    lambda: os.write(os.open('/proc/self/fd/0', os.O_WRONLY), b'EVIL'),
-):
-    try:
-        attempt()
-    except OSError as refused:
-        os.write(2, repr(refused).encode())
-";
-    let python = ["/usr/bin/python3", "-I", "-c", script];
-    let streams = |ground: &Ground, command: &mut Command| {
-        let place = |name: &str| ground.world.path("other").join(name);
-        fs::write(place("in"), "old\n").unwrap();
-        fs::write(place("out"), "first\nSECRET\n").unwrap();
-        super::ground::open_to_owner(&place("in"));
-        super::ground::open_to_owner(&place("out"));
-        command.stdin(Opened::open(place("in")).unwrap());
-        command.stdout(Opened::options().append(true).open(place("out")).unwrap()).stderr(Stdio::piped());
-        let output = command.current_dir(ground.world.path("project")).env_clear().envs(ground.variables());
-        let output = output.spawn().unwrap().wait_with_output().unwrap();
-        let said = output.stderr.escape_ascii().to_string();
-        (said.contains("SECRET"), fs::read_to_string(place("in")).unwrap() != "old\n", said)
+    let streams = |ground: &Ground, dir: &Path, command: &mut Command| {
+        let (input, output) = (dir.join("in"), dir.join("out"));
+        fs::write(&input, "old\n").unwrap();
+        fs::write(&output, "first\nSECRET\n").unwrap();
+        super::ground::open_to_owner(&input);
+        super::ground::open_to_owner(&output);
+        command.stdin(Opened::open(&input).unwrap());
+        command.stdout(Opened::options().append(true).open(&output).unwrap()).stderr(Stdio::piped());
+        let done = command.current_dir(ground.world.path("project")).env_clear().envs(ground.variables());
+        let done = done.spawn().unwrap().wait_with_output().unwrap();
+        let said = done.stderr.escape_ascii().to_string();
+        (said.contains("SECRET") || fs::read_to_string(&input).unwrap() != "old\n", said)
     };
-    let ground = Ground::new(NO_ROWS);
-    let (read, written, said) = streams(&ground, as_owner(Command::new(python[0]).args(&python[1..])));
-    assert!(read && written, "without a fence the attack fails: {said}");
-    for backend in Backend::ALL {
-        for who in Who::everybody() {
-            let ground = Ground::new(NO_ROWS);
-            let words = fence(&ground, backend, *who);
-            let mut command = Command::new(&words[0]);
-            let (read, written, said) = streams(&ground, command.args(&words[1..]).args(python));
-            assert!(said.contains("ringfence: receipt kept as"), "{said}");
-            assert!(!read && !written, "[{}, {who:?}] read {read}, written {written}: {said}", backend.word());
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let grounds = || {
+        let ground = Ground::new(NO_ROWS);
+        let other = ground.world.path("other");
+        (ground, [other, temporary.path().to_owned()])
+    };
+    for attack in BEYOND {
+        let script = format!(
+            "import os\ntry:\n    {attack}\nexcept OSError as refused:\n    os.write(2, repr(refused).encode())\n"
+        );
+        let python = ["/usr/bin/python3", "-I", "-c", &script];
+        let (ground, dirs) = grounds();
+        for dir in &dirs {
+            let (through, said) = streams(&ground, dir, as_owner(Command::new(python[0]).args(&python[1..])));
+            assert!(through, "without a fence the attack fails: {attack}: {said}");
+        }
+        for backend in Backend::ALL {
+            for who in Who::everybody() {
+                let (ground, dirs) = grounds();
+                for dir in &dirs {
+                    let words = fence(&ground, backend, *who);
+                    let mut command = Command::new(&words[0]);
+                    let (through, said) = streams(&ground, dir, command.args(&words[1..]).args(python));
+                    assert!(said.contains("ringfence: receipt kept as"), "{said}");
+                    assert!(!through, "[{}, {who:?}] {attack} in {}: {said}", backend.word(), dir.display());
+                }
+            }
         }
     }
 }

@@ -114,6 +114,13 @@ pub(super) static TOPIC: Topic = Topic {
             Sign::Works,
         )
         .in_namespaces(),
+        python(
+            READABLE,
+            "no descriptor is taken out of the first process",
+            "first(*[lambda fd=fd: call(438, os.pidfd_open(1), fd, 0) for fd in range(64)])",
+            Sign::Works,
+        )
+        .in_namespaces(),
         control(
             "the program that the kernel runs for a crash is not set",
             "os.open('/proc/sys/kernel/core_pattern', os.O_WRONLY)",

@@ -5,7 +5,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 
 use super::row::List::Read;
 use super::row::Thing::{Dir, File};
-use super::row::{NETWORK, READABLE, Row, SECRET, SOCKETS, SOCKETS_LATER, Sign, python};
+use super::row::{NETWORK, Row, SECRET, SOCKETS, SOCKETS_LATER, Sign, WRITABLE, python};
 use super::suite::{Topic, tests};
 
 tests!(TOPIC);
@@ -89,8 +89,9 @@ pub(super) static TOPIC: Topic = Topic {
             ground.listen(&ground.place(number, "here/late.sock"));
             String::new()
         }),
+        // Whoever hands it over could as well say what is in it. Where such sockets are reached it is the same shortfall.
         python(
-            READABLE,
+            SOCKETS_LATER,
             "a directory that somebody outside hands over by a socket leads nowhere",
             "
             outside()
@@ -102,6 +103,24 @@ pub(super) static TOPIC: Topic = Topic {
             Sign::Secret,
         )
         .files(&[File("out/file", SECRET)])
+        .luck("behind bubblewrap Landlock looks at opens too, behind our own view at changes only")
+        .meanwhile(|ground, number, _| {
+            ground.listen(&ground.place(number, "here/late.sock"));
+            String::new()
+        }),
+        python(
+            WRITABLE,
+            "nothing is written in a directory that somebody outside hands over by a socket",
+            "
+            outside()
+            s = socket.socket(socket.AF_UNIX)
+            s.connect('late.sock')
+            _, rights, _, _ = socket.recv_fds(s, 999, 1)
+            os.write(os.open(f'{os.path.basename(OUT)}/file', os.O_WRONLY, dir_fd=rights[0]), b'EVIL')
+            ",
+            Sign::Changed("out/file"),
+        )
+        .files(&[File("out/file", "old\n")])
         .meanwhile(|ground, number, _| {
             ground.listen(&ground.place(number, "here/late.sock"));
             String::new()

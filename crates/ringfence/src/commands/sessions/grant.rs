@@ -1,5 +1,7 @@
 //! `ringfence grant` and `ringfence revoke`: what is given to a running session, and taken away again.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -24,29 +26,9 @@ pub(crate) fn grant(args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failur
     let Some(wanted) = &args.what.read else {
         return Err(no_writes(&live));
     };
-    if live.about.as_ref().is_ok_and(|about| about.grants == Grants::None) {
-        let why = "the view of this session cannot be changed".to_owned();
-        let hint = "end it, and name the place in the policy or with `--ref`".to_owned();
-        return Err(Failure::Refused { why, hint: Some(hint) });
-    }
-    let mut loader = Loader::new(managed)?;
-    let path = loader.absolute(Path::new(wanted))?;
-    let facts = loader.facts().clone();
-    let record = Record::read(&given::dir(&live.dir).join(given::RECORD));
-    let surface = record.map_err(|source| Failure::Record { source })?.surface;
-    let is_given = given::grants(&given::dir(&live.dir)).is_ok_and(|paths| paths.contains(&path));
-    let asked = if is_given {
-        give::again(&path, args.for_ms)
-    } else {
-        give::reading(&surface, facts, &path, args.for_ms, &mut Recorder::new(Vec::new()))
-            .map_err(|source| Failure::Give { source })?
-    };
-    within_ceiling(managed, surface.root(), &path)?;
-    for hidden in &asked.hidden {
-        say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
-    }
-    let masked = asked.masked;
-    ask(&live, asked.verb)?;
+    let granted = give(&live, &Want { read: wanted.as_bytes(), for_ms: args.for_ms }, managed)?;
+    granted.hidden.iter().for_each(|hidden| say(&format!("ringfence: hidden: {hidden}")));
+    let Granted { path, masked, .. } = granted;
     if args.json {
         let path = Bytes::new(path.as_bytes());
         let answer = serde_json::json!({ "schema": SCHEMA, "id": live.id, "read": path, "denied_in_it": masked });
@@ -56,6 +38,52 @@ pub(crate) fn grant(args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failur
         say(&format!("ringfence: session {} can read {path}{masked}", live.id));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What somebody wants a session to be given.
+#[derive(Debug)]
+pub(crate) struct Want<'w> {
+    /// A place to read.
+    pub(crate) read: &'w [u8],
+    /// For how long.
+    pub(crate) for_ms: Option<u64>,
+}
+
+/// What was given.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    /// With links followed.
+    pub(crate) path: AbsPath,
+    /// How many things in it stay denied.
+    pub(crate) masked: usize,
+    /// What is hidden although no rule denies it.
+    pub(crate) hidden: Vec<String>,
+}
+
+/// Gives something to a running session, whoever asks.
+pub(crate) fn give(live: &Live, want: &Want<'_>, managed: &Path) -> Result<Granted, Failure> {
+    if live.about.as_ref().is_ok_and(|about| about.grants == Grants::None) {
+        let why = "the view of this session cannot be changed".to_owned();
+        let hint = "end it, and name the place in the policy or with `--ref`".to_owned();
+        return Err(Failure::Refused { why, hint: Some(hint) });
+    }
+    let mut loader = Loader::new(managed)?;
+    let path = loader.absolute(Path::new(OsStr::from_bytes(want.read)))?;
+    let facts = loader.facts().clone();
+    let record = Record::read(&given::dir(&live.dir).join(given::RECORD));
+    let surface = record.map_err(|source| Failure::Record { source })?.surface;
+    let is_given = given::grants(&given::dir(&live.dir)).is_ok_and(|paths| paths.contains(&path));
+    let asked = if is_given {
+        give::again(&path, want.for_ms)
+    } else {
+        give::reading(&surface, facts, &path, want.for_ms, &mut Recorder::new(Vec::new()))
+            .map_err(|source| Failure::Give { source })?
+    };
+    within_ceiling(managed, surface.root(), &path)?;
+    let hidden = asked.hidden.iter().map(|hidden| format!("{}: {}", hidden.path, hidden.why.words())).collect();
+    let masked = asked.masked;
+    ask(live, asked.verb)?;
+    Ok(Granted { path, masked, hidden })
 }
 
 /// Landlock's rules cannot be added to, and they say where writes end.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use ringfence_session::desk::{Answer, Given, Verb};
 use ringfence_session::store::{self, About, Found, Past};
 use ringfence_session::text::now_ms;
+use ringfence_surface::Shown;
 use serde::Serialize;
 
 use super::words::{age, command, moment};
@@ -17,11 +18,14 @@ use crate::wire::SCHEMA;
 
 /// A session in JSON.
 #[derive(Debug, Serialize)]
-struct Row {
-    id: String,
+pub(crate) struct Row {
+    pub(crate) id: String,
     state: &'static str,
+    /// How its fence is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<About>,
+    sandbox: Option<Sandbox>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<About>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,6 +37,33 @@ struct Row {
     grants: Option<Vec<Given>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denied: Option<u64>,
+    /// Why it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<String>,
+}
+
+/// How a session's fence is.
+#[derive(Debug, Serialize)]
+struct Sandbox {
+    /// How it was built.
+    backend: String,
+    /// `whole`, `short` where something that was asked for does not hold, `none` where there is no fence.
+    status: &'static str,
+    /// What does not hold, in words.
+    shortfalls: Vec<String>,
+}
+
+impl Sandbox {
+    fn of(about: &About) -> Self {
+        let status = match about.rung.as_str() {
+            "none" => "none",
+            _ if about.shortfalls.is_empty() => "whole",
+            _ => "short",
+        };
+        Self { backend: about.rung.clone(), status, shortfalls: about.shortfalls.clone() }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -41,15 +72,40 @@ struct Answered {
     sessions: Vec<Row>,
 }
 
-pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
+/// The sessions that run, and if asked for those that have ended.
+pub(crate) fn rows(all: bool) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for state in states()? {
         let read = |source| Failure::Read { path: os_path(&state).into(), source };
         rows.extend(store::sessions(&state).map_err(read)?.into_iter().map(|live| running(live.id, live.about)));
-        if args.all {
+        if all {
             rows.extend(store::past(&state).map_err(read)?.0.into_iter().map(ended));
         }
     }
+    Ok(rows)
+}
+
+/// One session, and what was given to it, if it runs and its supervisor says so.
+pub(crate) fn row(found: Found) -> Row {
+    match found {
+        Found::Past(past) => ended(*past),
+        Found::Live(live) => {
+            let now = ask(&live, Verb::Status {}).ok();
+            let mut row = running(live.id, live.about);
+            if let Some(Answer::Status { grants, stopped, denied, paused, .. }) = now {
+                (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));
+                (row.denied, row.paused) = (Some(denied), paused);
+            }
+            if row.paused.is_some() {
+                row.state = "paused";
+            }
+            row
+        }
+    }
+}
+
+pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
+    let rows = rows(args.all)?;
     if args.json {
         print_json(&Answered { schema: SCHEMA, sessions: rows })?;
         return Ok(ExitCode::SUCCESS);
@@ -64,17 +120,7 @@ pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
-    let row = match any(&args.session)?.1 {
-        Found::Past(past) => ended(*past),
-        Found::Live(live) => {
-            let now = ask(&live, Verb::Status {}).ok();
-            let mut row = running(live.id, live.about);
-            if let Some(Answer::Status { grants, stopped, .. }) = now {
-                (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));
-            }
-            row
-        }
-    };
+    let row = row(any(&args.session)?.1);
     if args.json {
         print_json(&Answered { schema: SCHEMA, sessions: vec![row] })?;
     } else {
@@ -88,19 +134,35 @@ fn running(id: String, about: std::io::Result<About>) -> Row {
         Ok(about) => (Some(about), None),
         Err(cause) => (None, Some(cause.to_string())),
     };
-    Row { id, state: "running", session, ended_ms: None, code: None, unknown, grants: None, stopped: None }
+    let sandbox = session.as_ref().map(Sandbox::of);
+    Row {
+        id,
+        state: "running",
+        sandbox,
+        session,
+        ended_ms: None,
+        code: None,
+        unknown,
+        grants: None,
+        stopped: None,
+        denied: None,
+        paused: None,
+    }
 }
 
 fn ended(past: Past) -> Row {
     Row {
         id: past.about.id.clone(),
         state: if past.code.is_some() { "ended" } else { "killed" },
+        sandbox: Some(Sandbox::of(&past.about)),
         session: Some(past.about),
         ended_ms: Some(past.ended_ms),
         code: past.code,
         unknown: None,
         grants: None,
         stopped: Some(past.stopped),
+        denied: None,
+        paused: None,
     }
 }
 
@@ -128,11 +190,15 @@ fn in_words(row: &Row) -> String {
         lines.push(format!("fence     {}", about.rung));
         lines.push(format!("pid       {}", about.pid));
         lines.push(format!("started   {}", moment(about.started_ms)));
+        lines.extend(about.watches.iter().map(|watch| format!("watch     {}", Shown(watch.as_bytes()))));
         lines.extend(about.shortfalls.iter().map(|short| format!("not held  {short}")));
     }
     lines.extend(row.ended_ms.map(|ms| format!("ended     {}", moment(ms))));
     lines.extend(row.code.map(|code| format!("code      {code}")));
-    lines.extend(row.stopped.map(|count| format!("stopped   {count} kinds of things on the way out")));
+    lines.extend(
+        row.stopped.map(|count| format!("stopped   {count} kinds of things; `ringfence violations {}`", row.id)),
+    );
+    lines.extend(row.paused.as_ref().map(|why| format!("paused    {}", Shown(why.as_bytes()))));
     for grant in row.grants.iter().flatten() {
         let until = grant.until_ms.map(|ms| format!(" until {}", moment(ms))).unwrap_or_default();
         lines.push(format!("granted   {} {}{until}", grant.access, grant.path.shown()));

@@ -54,8 +54,8 @@ fn what(what: &What) -> String {
         What::Failed { why } => format!("failed: {}", shown(why)),
         What::End { code, stopped } => format!("end with code {code}, {stopped} kinds of things stopped"),
         What::Killed => "its supervisor was killed".to_owned(),
-        What::Violation { tried, why, times } => format!("stopped {} ({times}): {}", shown(tried), shown(why)),
-        What::Verdict { tool, allowed, why, path } => {
+        What::Violation(counted) => format!("stopped {}", counted.violation.line(counted.times)),
+        What::Verdict { tool, allowed, why, path, .. } => {
             let path = path.as_ref().map(|path| format!(" {}", path.shown())).unwrap_or_default();
             format!("{} {}{path}: {}", if *allowed { "allowed" } else { "denied" }, shown(tool), shown(why))
         }
@@ -67,6 +67,11 @@ fn what(what: &What) -> String {
         What::RevokeHost { host, why } => format!("revoke host {}: {}", shown(host), shown(why)),
         What::Mode { mode } => format!("mode {}", shown(mode)),
         What::GrantRefused { asked, why } => format!("not granted {}: {}", shown(asked), shown(why)),
+        What::Watch { watch, source, count, done } => {
+            format!("watch {} ({}): {count}; {}", shown(watch), shown(source), shown(done))
+        }
+        What::Pause { why } => format!("paused: {}", shown(why)),
+        What::Resume => "resumed".to_owned(),
         What::Torn { bytes, .. } => format!("half a line of {bytes} bytes was found at the end, and set right"),
         What::Broken { found } => format!("BROKEN: {}", shown(found)),
         What::Pruned { through, .. } => format!("the lines up to {through} were removed, since there is a limit"),

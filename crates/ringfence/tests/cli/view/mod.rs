@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod api;
+mod api_fuzz;
 mod attacks;
 mod doors;
 mod hook;

@@ -1,0 +1,128 @@
+//! What happens in a session beside what is asked at its desk: something was stopped on the way out, or a tool call was judged.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use ringfence_surface::policy::Counted;
+
+use crate::audit::What;
+use crate::given;
+use crate::terminal::Screen;
+use crate::verdicts::Verdicts;
+use crate::violations::{self, Violation};
+
+use super::Desk;
+
+/// How often the number of what was denied is written for a client to show.
+const COUNT: Duration = Duration::from_secs(1);
+
+impl Desk {
+    /// What was stopped on the way out since it was last asked.
+    pub(super) fn stopped(&mut self) {
+        if let Some(bell) = &self.bell {
+            // Nothing is in it where nobody rang.
+            let _ = rustix::io::read(bell, &mut [0; 8]);
+        }
+        let Some(refusals) = &self.refusals else { return };
+        let fresh = refusals.take();
+        for (refusal, times) in fresh.refusals {
+            let violation = Violation::of_refusal(refusal, &self.about.id);
+            self.denied(violation, times);
+        }
+        self.stream.note_unknown(fresh.missed);
+        self.watch(Counted::Denied, fresh.missed);
+    }
+
+    /// What the hook has said since it was last asked, as it said it.
+    pub(super) fn judged(&mut self) {
+        while let Some(said) = self.verdicts.as_mut().and_then(Verdicts::next) {
+            self.passed_over();
+            if let Some(violation) = Violation::of_verdict(&said) {
+                // The verdict itself is what is written down.
+                let told = self.stream.note(violation, 1);
+                self.tell(&told);
+                self.is_counted();
+                self.watch(Counted::Denied, 1);
+            }
+            let why = if said.why.is_empty() { said.kind } else { format!("{}: {}", said.kind, said.why) };
+            let (tool, allowed, path, remedy) = (said.tool, said.allowed, said.path, said.remedy);
+            self.note(What::Verdict { tool, allowed, why, path, remedy });
+        }
+    }
+
+    /// What the hook said faster than it is written down. It is said once it can be heard again, and at the end.
+    pub(super) fn passed_over(&mut self) {
+        let dropped = self.verdicts.as_mut().map_or(0, Verdicts::dropped);
+        if dropped > 0 {
+            let why = format!("{dropped} more came faster than they are written down, or could not be read");
+            self.note(What::Verdict { tool: String::new(), allowed: false, why, path: None, remedy: None });
+        }
+    }
+
+    /// Something was denied.
+    pub(super) fn denied(&mut self, violation: Violation, times: u64) {
+        let told = self.stream.note(violation, times);
+        self.tell(&told);
+        for one in told {
+            self.note(What::Violation(one));
+        }
+        self.is_counted();
+        self.watch(Counted::Denied, times);
+    }
+
+    fn tell(&mut self, told: &[violations::Counted]) {
+        for one in told {
+            self.notices.add(format!("ringfence: stopped: {}", one.violation.line(one.times)));
+        }
+    }
+
+    fn is_counted(&mut self) {
+        if self.about.agent.is_some() {
+            self.count = self.count.or(Some(Instant::now() + COUNT));
+        }
+    }
+
+    /// Writes how often something was denied where a client may show it.
+    pub(super) fn count(&mut self) {
+        if self.count.is_some_and(|count| count <= Instant::now()) {
+            self.count = None;
+            // Without it a client shows an older number.
+            let _ = given::keep_denied(&self.dir, self.stream.denied());
+        }
+    }
+}
+
+/// Lines for the user's terminal.
+#[derive(Debug)]
+pub(super) struct Notices {
+    /// Those that are told whatever is on the screen.
+    urgent: VecDeque<String>,
+    /// Those that wait for a calm moment. What does not come to be told is told at the end.
+    others: VecDeque<String>,
+}
+
+/// More do not wait.
+const MOST_NOTICES: usize = 20;
+
+impl Notices {
+    pub(super) fn new() -> Self {
+        Self { urgent: VecDeque::new(), others: VecDeque::new() }
+    }
+
+    pub(super) fn add(&mut self, line: String) {
+        if self.others.len() < MOST_NOTICES {
+            self.others.push_back(line);
+        }
+    }
+
+    pub(super) fn add_urgent(&mut self, line: String) {
+        if self.urgent.len() < MOST_NOTICES {
+            self.urgent.push_back(line);
+        }
+    }
+
+    pub(super) fn next(&mut self, screen: Screen) -> Option<String> {
+        let other = |others: &mut VecDeque<String>| if screen == Screen::Calm { others.pop_front() } else { None };
+        self.urgent.pop_front().or_else(|| other(&mut self.others))
+    }
+}

@@ -1,0 +1,99 @@
+//! `ringfence violations`: what was denied, in one session or in all.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use ringfence_session::audit::{Audit, Event, Query};
+use ringfence_session::desk::{Answer, Connection, Verb};
+use ringfence_session::store::Found;
+use ringfence_session::violations::{Counted, Violation};
+use ringfence_surface::{AbsPath, Shown};
+use serde::Serialize;
+
+use super::words::moment;
+use super::{any, states};
+use crate::cli::ViolationsArgs;
+use crate::error::Failure;
+use crate::host::os_path;
+use crate::out::{print, safe_json};
+
+/// One of them.
+#[derive(Debug, Clone, Serialize)]
+struct Row {
+    session: String,
+    at_ms: u64,
+    #[serde(flatten)]
+    counted: Counted,
+}
+
+pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
+    let Some(session) = &args.session else {
+        for state in states()? {
+            list(&state, None, args)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (state, found) = any(session)?;
+    let (id, live) = match found {
+        Found::Live(live) => (live.id.clone(), Some(live)),
+        Found::Past(past) => (past.about.id, None),
+    };
+    // Asked for first: what happens between the two is told twice rather than not at all.
+    let unheard = |source| Failure::Control { id: id.clone(), source };
+    let mut connection = None;
+    if let Some(live) = live.filter(|_| args.follow) {
+        let mut open = Connection::open(&live.dir).map_err(unheard)?;
+        open.ask(Verb::Subscribe {}).map_err(unheard)?;
+        connection = Some(open);
+    }
+    list(&state, Some(&id), args)?;
+    let Some(mut connection) = connection else { return Ok(ExitCode::SUCCESS) };
+    connection.wait_for_ever().map_err(unheard)?;
+    while let Ok(Some(answer)) = connection.hear() {
+        if let Answer::Event { happened } = answer
+            && let Some(row) = row(happened)
+        {
+            tell(&row, args)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what the audit has: each kind once in a session, as it was last told.
+fn list(state: &AbsPath, session: Option<&str>, args: &ViolationsArgs) -> Result<(), Failure> {
+    let query = Query { session: session.map(str::to_owned), ..Query::all() };
+    let read = |source| Failure::Read { path: os_path(state).into(), source };
+    let (stored, _) = Audit::of(state).query(&query).map_err(read)?;
+    let mut rows: Vec<Row> = Vec::new();
+    let mut known = HashMap::new();
+    for new in stored.into_iter().filter_map(|stored| row(stored.event)) {
+        let kind = (new.session.clone(), new.counted.violation.tried.clone(), new.counted.violation.why.clone());
+        match known.get(&kind) {
+            // What a hook said is written down each time; the others say how often it was.
+            Some(at) => {
+                let row: &mut Row = &mut rows[*at];
+                row.counted.times = new.counted.times.max(row.counted.times + u64::from(new.counted.times == 1));
+            }
+            None => {
+                known.insert(kind, rows.len());
+                rows.push(new);
+            }
+        }
+    }
+    rows.iter().try_for_each(|row| tell(row, args))
+}
+
+fn row(event: Event) -> Option<Row> {
+    let (session, at_ms) = (event.session.unwrap_or_default(), event.at_ms);
+    Violation::of_event(event.what).map(|counted| Row { session, at_ms, counted })
+}
+
+fn tell(row: &Row, args: &ViolationsArgs) -> Result<(), Failure> {
+    if args.json {
+        let text = serde_json::to_string(row).map_err(|source| Failure::Json { source })?;
+        return print(&(safe_json(&text) + "\n"));
+    }
+    let Row { session, at_ms, counted } = row;
+    let (layer, line) = (counted.violation.layer.word(), counted.violation.line(counted.times));
+    print(&format!("{} {} {layer} {line}\n", moment(*at_ms), Shown(session.as_bytes())))
+}
