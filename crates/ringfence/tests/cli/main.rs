@@ -16,6 +16,8 @@ mod plan;
 mod policy_files;
 mod run;
 mod small;
+#[cfg(target_os = "linux")]
+mod tour;
 mod trust;
 #[cfg(target_os = "linux")]
 mod view;
