@@ -2,9 +2,11 @@
 //! beside bubblewrap and beside nothing, and holds all of them to their bars.
 
 mod bars;
+pub(crate) mod broker;
 pub(crate) mod calls;
 mod clock;
 mod files;
+mod grants;
 mod ground;
 mod hook;
 mod many;
@@ -53,6 +55,10 @@ pub(crate) enum Part {
     Calls,
     /// Calls within a session.
     Within,
+    /// Calls that the broker carries out.
+    Broker,
+    /// What is given to a session that runs.
+    Grants,
 }
 
 impl Part {
@@ -68,6 +74,8 @@ impl Part {
             Self::Hook,
             Self::Calls,
             Self::Within,
+            Self::Broker,
+            Self::Grants,
         ];
         all.into_iter().find(|part| part.name() == name)
     }
@@ -83,6 +91,8 @@ impl Part {
             Self::Hook => "hook",
             Self::Calls => "calls",
             Self::Within => "within",
+            Self::Broker => "broker",
+            Self::Grants => "grants",
         }
     }
 }
@@ -155,7 +165,8 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     if parts.has(Part::Many) {
         many::rules(ground, rules, &mut bars)?;
         many::memory(ground, &mut bars)?;
-        many::at_once(ground, &mut bars)?;
+        many::at_once(ground, effort, &mut bars)?;
+        many::ended(ground, rules, &mut bars)?;
     }
     if parts.has(Part::Work) {
         work::run(ground, effort, &mut bars)?;
@@ -168,6 +179,12 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Within) {
         within::run(ground, rules, &mut bars)?;
+    }
+    if parts.has(Part::Broker) {
+        broker::run(ground, effort, &mut bars)?;
+    }
+    if parts.has(Part::Grants) {
+        grants::run(ground, effort, &mut bars)?;
     }
     bars.judge()
 }

@@ -4,9 +4,11 @@
 
 #![forbid(unsafe_code)]
 
+mod agree;
 mod bench;
 mod clients;
 mod dist;
+mod engines;
 mod fuzzer;
 mod packages;
 mod say;
@@ -25,7 +27,10 @@ usage: cargo xtask COMMAND
   tidy             check the rules of this repository
   bench [--quick] [--only PART]
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
-                   bar; the parts are decide, files, start, net, many, work, calls, within
+                   bar; the parts are decide, files, start, net, many, work, hook, calls,
+                   within, grants, broker
+  agree [POLICIES [SEED]]
+                   try policies, trees and deeds by chance in every layer, and compare with `decide`
   dist             build the program as one file that needs no library of the host, and a Debian package";
 
 /// The exit code for a command line that we do not understand.
@@ -37,6 +42,7 @@ enum Chore<'w> {
     Test,
     Tidy,
     Bench(bench::Effort, bench::Parts),
+    Agree(u32, Option<u64>),
     Dist,
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort, bench::Parts),
@@ -44,6 +50,8 @@ enum Chore<'w> {
     BenchTimes(&'w str, &'w str),
     /// Another.
     BenchCalls(&'w str),
+    /// Another, for calls that change files.
+    BenchWrites(&'w str),
     /// And another.
     BenchNet(&'w str, Option<&'w str>),
     Help,
@@ -56,10 +64,12 @@ fn main() -> ExitCode {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
+        Some(Chore::Agree(policies, seed)) => agree::run(&workspace_root(), policies, seed),
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
+        Some(Chore::BenchWrites(dir)) => bench::helped(bench::broker::helper(dir)),
         Some(Chore::BenchNet(server, proxy)) => bench::helped(bench::net::helper(server, proxy)),
         Some(Chore::Help) => {
             say::result(USAGE);
@@ -78,12 +88,16 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
         ["bench", options @ ..] => measured(options).map(|(effort, parts)| Chore::Bench(effort, parts)),
+        ["agree"] => Some(Chore::Agree(1000, None)),
+        ["agree", policies] => Some(Chore::Agree(policies.parse().ok()?, None)),
+        ["agree", policies, seed] => Some(Chore::Agree(policies.parse().ok()?, seed.parse().ok())),
         ["dist"] => Some(Chore::Dist),
         ["bench-fence", dir, options @ ..] => {
             measured(options).map(|(effort, parts)| Chore::BenchFence(dir, effort, parts))
         }
         ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),
         ["bench-calls", file] => Some(Chore::BenchCalls(file)),
+        ["bench-writes", dir] => Some(Chore::BenchWrites(dir)),
         ["bench-net", server] => Some(Chore::BenchNet(server, None)),
         ["bench-net", server, proxy] => Some(Chore::BenchNet(server, Some(proxy))),
         ["help" | "--help" | "-h"] => Some(Chore::Help),

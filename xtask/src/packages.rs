@@ -27,10 +27,13 @@ struct Package {
 
 /// Everything that has to be installed beside a Rust toolchain. A check that needs another program adds its row here.
 const PACKAGES: &[Package] = &[
+    Package { name: "apparmor", sign: Sign::File("/usr/sbin/apparmor_parser"), why: PROFILES },
     Package { name: "bubblewrap", sign: Sign::File("/usr/bin/bwrap"), why: "one way to build a fence is made of it" },
     Package { name: "busybox", sign: Sign::File("/usr/bin/busybox"), why: LINES },
     Package { name: "ca-certificates", sign: Sign::File("/etc/ssl/certs/ca-certificates.crt"), why: WORK },
+    Package { name: "catatonit", sign: Sign::File("/usr/bin/catatonit"), why: ENGINES },
     Package { name: "curl", sign: Sign::File("/usr/bin/curl"), why: NET },
+    Package { name: "docker.io", sign: Sign::File("/usr/sbin/dockerd"), why: ENGINES },
     Package { name: "gawk", sign: Sign::File("/usr/bin/gawk"), why: LINES },
     Package { name: "gcc", sign: Sign::File("/usr/bin/gcc"), why: WORK },
     Package {
@@ -48,6 +51,7 @@ const PACKAGES: &[Package] = &[
         sign: Sign::File("/usr/aarch64-linux-gnu/include/stdio.h"),
         why: "what TLS is made of is compiled for 64-bit ARM too",
     },
+    Package { name: "libcap2-bin", sign: Sign::File("/usr/sbin/setcap"), why: ROOTS },
     Package { name: "make", sign: Sign::File("/usr/bin/make"), why: WORK },
     Package { name: "netbase", sign: Sign::File("/etc/services"), why: WORK },
     Package { name: "nodejs", sign: Sign::File("/usr/bin/node"), why: WORK },
@@ -55,13 +59,18 @@ const PACKAGES: &[Package] = &[
     Package { name: "openssh-client", sign: Sign::File("/usr/bin/ssh-agent"), why: WORK },
     Package { name: "openssh-server", sign: Sign::File("/usr/sbin/sshd"), why: NET },
     Package { name: "openssl", sign: Sign::File("/usr/bin/openssl"), why: NET },
+    Package { name: "podman", sign: Sign::File("/usr/bin/podman"), why: ENGINES },
     Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
     Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },
     Package { name: "python3-venv", sign: Sign::Module("ensurepip"), why: WORK },
     Package { name: "ripgrep", sign: Sign::File("/usr/bin/rg"), why: LINES },
+    Package { name: "runc", sign: Sign::File("/usr/sbin/runc"), why: ENGINES },
+    Package { name: "secilc", sign: Sign::File("/usr/bin/secilc"), why: PROFILES },
+    Package { name: "selinux-utils", sign: Sign::File("/usr/sbin/selabel_lookup"), why: PROFILES },
     Package { name: "strace", sign: Sign::File("/usr/bin/strace"), why: WORK },
     Package { name: "tree", sign: Sign::File("/usr/bin/tree"), why: LINES },
     Package { name: "tzdata", sign: Sign::File("/usr/share/zoneinfo/Europe/Berlin"), why: WORK },
+    Package { name: "uidmap", sign: Sign::File("/usr/bin/newuidmap"), why: ENGINES },
     Package { name: "unzip", sign: Sign::File("/usr/bin/unzip"), why: WORK },
     Package { name: "util-linux", sign: Sign::File("/usr/bin/setpriv"), why: "tests run as an ordinary user too" },
     Package { name: "vim", sign: Sign::File("/usr/bin/vim"), why: WORK },
@@ -69,11 +78,20 @@ const PACKAGES: &[Package] = &[
     Package { name: "zsh", sign: Sign::File("/usr/bin/zsh"), why: LINES },
 ];
 
+/// Two ways to build a fence are made of engines for containers.
+const ENGINES: &str = "the tests of containers start it";
+
 /// Lines that count as read-only are run by every shell and program that reads them.
 const LINES: &str = "lines of shell that count as read-only are run with it";
 
 /// A little internet of network namespaces, and a client that everybody has.
 const NET: &str = "the tests of the way out build an internet with it";
+
+/// What is rendered for the host's own security modules is read by their compilers.
+const PROFILES: &str = "profiles for AppArmor and SELinux are compiled with it";
+
+/// One right, by a file.
+const ROOTS: &str = "the tests of roots give a program one right with it";
 
 /// What developers use all day has to work inside, so the tests use it.
 const WORK: &str = "the tests of ordinary work inside the fence use it";

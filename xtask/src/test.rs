@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 
 use crate::clients;
 use crate::dist;
+use crate::engines::{self, Engines};
 use crate::fuzzer;
 use crate::packages;
 use crate::say;
@@ -108,7 +109,16 @@ fn tests(root: &Path) -> Result<Outcome, Failure> {
     } else {
         &["test", "--workspace", "--lib", "--bins", "--tests"]
     };
-    must_succeed(&mut cargo(root, arguments))
+    let engines = Engines::start(root)?;
+    let mut command = cargo(root, arguments);
+    if let Ok(engines) = &engines {
+        command.env(engines::VARIABLE, engines.dir());
+    }
+    let outcome = must_succeed(&mut command)?;
+    Ok(match engines {
+        Ok(_) => outcome,
+        Err(why) => Outcome::NotRun(why),
+    })
 }
 
 fn dependencies(root: &Path) -> Result<Outcome, Failure> {

@@ -13,7 +13,6 @@ use tokio::time::{sleep, timeout};
 
 use crate::guard::{self, OptIn};
 use crate::resolver::Resolver;
-use crate::rules::Rules;
 
 /// How long a host may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,13 +41,13 @@ pub(crate) enum NoConnection {
 /// When the name has no address, or only such as may not be dialled.
 pub(crate) async fn addresses(
     target: &HostTarget,
-    rules: &Rules,
+    may_be_private: bool,
     resolver: &dyn Resolver,
 ) -> Result<Vec<IpAddr>, NoConnection> {
     // An address that the policy spells out is what it says.
     let (found, opt_in) = match target.address() {
         Some(address) => (vec![address], OptIn::Literal),
-        None if rules.may_be_private(target) => (resolver.resolve(target.name()).await?, OptIn::PrivateName),
+        None if may_be_private => (resolver.resolve(target.name()).await?, OptIn::PrivateName),
         None => (resolver.resolve(target.name()).await?, OptIn::Silent),
     };
     let own = own_addresses();

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asks;
 mod cursor;
 mod dial;
 pub mod dns;
@@ -16,6 +17,9 @@ pub mod http;
 mod inject;
 mod kept;
 pub mod known_hosts;
+mod lever;
+mod names;
+mod open;
 mod packets;
 pub mod pool;
 mod proxy;
@@ -26,10 +30,13 @@ mod resolver;
 mod room;
 mod rules;
 mod service;
+mod sockets;
 pub mod spelling;
 
+pub use asks::Asks;
 pub use inject::Credential;
+pub use lever::{Lever, Outcome};
 pub use refusals::{Fresh, Refusal, Refusals};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;
-pub use service::{Egress, Inside, Listen, PROXY};
+pub use service::{Egress, Inside, Listen};

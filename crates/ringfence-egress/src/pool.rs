@@ -4,13 +4,45 @@
 //! one from an earlier lookup cannot reach another host by it. When the pool is used up there are no more names.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use crate::spelling;
 
 /// How many names one session can reach. A program that asks for more is not looking for hosts.
 pub const MAX_NAMES: usize = 16_384;
+
+/// Which addresses stand for names inside. Of each network the first 256 are for ourselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    /// Those of 198.18.0.0/15, which are for measuring devices and never routed, and of a local network of the newer kind:
+    /// every address leads to us.
+    Everywhere,
+    /// Those of 127.198.0.0/16: nobody had the right to make more than the loopback network local, and of the newer kind
+    /// there may be none.
+    Loopback,
+}
+
+impl Addresses {
+    fn v4_base(self) -> Ipv4Addr {
+        match self {
+            Self::Everywhere => V4_BASE,
+            Self::Loopback => Ipv4Addr::new(127, 198, 0, 0),
+        }
+    }
+
+    /// Where proxies are asked for, by tools that insist on one: an address that no name ever gets.
+    #[must_use]
+    pub fn proxy(self) -> SocketAddr {
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::from_bits(self.v4_base().to_bits() + 2)), 1080)
+    }
+
+    /// Where names are asked for, as the resolver's own settings must say where no other address arrives.
+    #[must_use]
+    pub fn resolver(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.v4_base().to_bits() + 1)
+    }
+}
 
 /// Addresses of 198.18.0.0/15 are for measuring devices and never routed. The first 256 are for ourselves.
 const V4_BASE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
@@ -24,6 +56,7 @@ const PER_BLOCK: u32 = 254;
 /// The names of a session and their addresses.
 #[derive(Debug)]
 pub struct Pool {
+    addresses: Addresses,
     /// By index.
     names: Vec<Arc<str>>,
     indices: HashMap<Arc<str>, u32>,
@@ -45,14 +78,20 @@ impl Pool {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "a way out is made where it is meant, never by default")]
     pub fn new() -> Self {
-        Self { names: Vec::new(), indices: HashMap::new() }
+        Self::of(Addresses::Everywhere)
+    }
+
+    /// A pool without names, with these addresses to give.
+    #[must_use]
+    pub fn of(addresses: Addresses) -> Self {
+        Self { addresses, names: Vec::new(), indices: HashMap::new() }
     }
 
     /// The addresses of a name, the same for the whole session. `None` when the pool is used up, and for a text that is not
     /// the canonical spelling of a host name.
     pub fn address_of(&mut self, name: &str) -> Option<Synthetic> {
         if let Some(index) = self.indices.get(name) {
-            return synthetic(*index, false);
+            return synthetic(self.addresses, *index, false);
         }
         let is_canonical = spelling::dns_name(name.as_bytes()).is_ok_and(|canonical| canonical == name);
         if !is_canonical || self.names.len() >= MAX_NAMES {
@@ -62,24 +101,31 @@ impl Pool {
         let name: Arc<str> = name.into();
         self.names.push(Arc::clone(&name));
         self.indices.insert(name, index);
-        synthetic(index, true)
+        synthetic(self.addresses, index, true)
     }
 
     /// The name that an address was given to; an IPv4 address mapped into IPv6 counts as the IPv4 address.
     #[must_use]
     pub fn name_of(&self, address: IpAddr) -> Option<&str> {
         let index = match address.to_canonical() {
-            IpAddr::V4(address) => index_of(address.to_bits().checked_sub(V4_BASE.to_bits())?)?,
+            IpAddr::V4(address) => index_of(address.to_bits().checked_sub(self.addresses.v4_base().to_bits())?)?,
             IpAddr::V6(address) => index_of(u32::try_from(address.to_bits().checked_sub(V6_BASE.to_bits())?).ok()?)?,
         };
         self.names.get(index).map(AsRef::as_ref)
     }
 }
 
+impl Pool {
+    /// Every name that has an address.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(AsRef::as_ref)
+    }
+}
+
 /// The addresses of an index; none beyond the pool's end.
-fn synthetic(index: u32, is_new: bool) -> Option<Synthetic> {
+fn synthetic(addresses: Addresses, index: u32, is_new: bool) -> Option<Synthetic> {
     let offset = offset_of(index);
-    let v4 = Ipv4Addr::from_bits(V4_BASE.to_bits().checked_add(offset)?);
+    let v4 = Ipv4Addr::from_bits(addresses.v4_base().to_bits().checked_add(offset)?);
     let v6 = Ipv6Addr::from_bits(V6_BASE.to_bits() | u128::from(offset));
     Some(Synthetic { v4, v6, is_new })
 }

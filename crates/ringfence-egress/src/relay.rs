@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -60,6 +61,15 @@ impl Stream {
         }
     }
 
+    /// Forgets that it was readable, which saves the call that would find nothing. Whoever read less than there was room for has
+    /// read everything, and what comes after that, an end too, is told anew. That is not so for a unix socket: there a read ends
+    /// where a message with a descriptor does. (Urgent data ends a read as well. What follows it then waits for what comes next.)
+    fn is_read_empty(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+        }
+    }
+
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
@@ -100,8 +110,14 @@ pub(crate) enum Ended {
 }
 
 /// Carries bytes until both directions have ended. What `inside` says goes through the gate, if there is one; `first` was read
-/// from it already.
-pub(crate) async fn relay(inside: &Stream, outside: &Stream, gate: Option<Gate>, first: &[u8]) -> Ended {
+/// from it already. It ends at once, both ways, with `cut`.
+pub(crate) async fn relay(
+    inside: &Stream,
+    outside: &Stream,
+    gate: Option<Gate>,
+    first: &[u8],
+    cut: impl Future<Output = ()>,
+) -> Ended {
     let moved = RefCell::new(Moved { at: Instant::now(), ended: 0 });
     let out = async {
         let begun = match gate {
@@ -132,6 +148,11 @@ pub(crate) async fn relay(inside: &Stream, outside: &Stream, gate: Option<Gate>,
             }
         },
         () = idle(&moved) => Ended::Done,
+        () = cut => {
+            inside.reset();
+            outside.reset();
+            Ended::Done
+        }
     }
 }
 
@@ -252,6 +273,7 @@ async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>) -> io::Result<
                     most = if length == most { (most * 2).min(AT_ONCE) } else { most };
                     moved.borrow_mut().at = Instant::now();
                     if length < most / 2 {
+                        from.is_read_empty();
                         break;
                     }
                 }

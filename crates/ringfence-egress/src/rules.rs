@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ringfence_surface::{HostPattern, HostTarget};
 
 use crate::inject::{Credential, PLAIN, SECURE};
-use crate::service::PROXY;
+use crate::pool::Addresses;
 
 /// This machine, for itself.
 pub(crate) const BOTH_LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
@@ -44,8 +44,8 @@ impl Rules {
     /// Where somebody has to listen before any program runs: no name is asked for first. An unspecified address stands for
     /// all of its family, since a network cannot be listened on as such.
     #[must_use]
-    pub fn listeners(&self) -> Vec<SocketAddr> {
-        let mut listeners = vec![PROXY];
+    pub fn listeners(&self, addresses: Addresses) -> Vec<SocketAddr> {
+        let mut listeners = vec![addresses.proxy()];
         for port in &self.host_ports {
             listeners.extend(BOTH_LOOPBACKS.map(|ip| SocketAddr::new(ip, *port)));
         }
@@ -60,7 +60,12 @@ impl Rules {
             listeners.extend(all.map(|ip| SocketAddr::new(ip, port)));
         }
         let mut seen = HashSet::new();
-        listeners.retain(|address| seen.insert(*address));
+        // Where only the loopback network is local, nobody arrives at another address.
+        let arrives = |address: &SocketAddr| match addresses {
+            Addresses::Everywhere => true,
+            Addresses::Loopback => address.is_ipv4() && address.ip().is_loopback(),
+        };
+        listeners.retain(|address| arrives(address) && seen.insert(*address));
         listeners
     }
 

@@ -1,46 +1,51 @@
 //! The one thread that carries everything out: it answers names, accepts connections and relays them.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ringfence_surface::{AbsPath, HostTarget};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
-use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::task::LocalSet;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::{JoinHandle as Task, LocalSet};
 use tokio::time::{Duration, sleep, timeout};
 
+use crate::asks::Asks;
 use crate::dial::{self, NoConnection};
-use crate::dns::{self, Kind, Question};
+use crate::dns::{Kind, Question};
 use crate::gate::Gate;
-use crate::inject::{self, NotInjected, Outward};
+use crate::inject::{self, Credential, NotInjected, Outward};
+use crate::lever::{self, Lever, Order};
+use crate::names::{answer_datagrams, answer_streams};
+use crate::open::{Meant, Open, Ticket};
 use crate::packets;
-use crate::pool::{Pool, Synthetic};
+use crate::pool::{Addresses, Pool, Synthetic};
 use crate::proxy::Asked;
 use crate::refusals::Refusals;
 use crate::relay::{self, Stream, relay};
 use crate::resolver::Resolver;
 use crate::room::Room;
 use crate::rules::{BOTH_LOOPBACKS, Rules};
+use crate::sockets;
 
 /// How long an answer about a name may be kept inside. The address never changes, but a grant may end.
 const TTL: u32 = 60;
 /// Where names are asked for.
 const DNS: u16 = 53;
-/// Where proxies are asked for, by tools that insist on one: an address that no name ever gets.
-pub const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 1080);
 
 /// Makes a listener inside; `None` where somebody listens there already.
 pub type Listen = Box<dyn FnMut(SocketAddr) -> io::Result<Option<OwnedFd>> + Send>;
 
 /// The sockets of the namespace.
 pub struct Inside {
+    /// Which addresses are local there.
+    pub addresses: Addresses,
     /// Where names are asked for: UDP and TCP of each family.
     pub dns: Vec<(OwnedFd, OwnedFd)>,
     /// See what is tried, each one protocol of one family.
@@ -59,6 +64,8 @@ pub struct Egress {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     refusals: Refusals,
+    lever: Lever,
+    asks: Asks,
 }
 
 impl Egress {
@@ -70,24 +77,39 @@ impl Egress {
         let refusals = Refusals::default();
         let (stop, stopped) = oneshot::channel();
         let noted = refusals.clone();
+        let (lever, orders) = lever::pair();
+        let asks = Asks::default();
+        let asked = asks.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
                 tokio::select! {
-                    () = serve(inside, rules, resolver, noted) => {}
+                    () = serve(inside, rules, resolver, (noted, asked), orders) => {}
                     _ = stopped => {}
                 }
             });
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), refusals })
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, lever, asks })
     }
 
     /// What was stopped so far.
     #[must_use]
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    /// Names that wait until somebody has decided about them.
+    #[must_use]
+    pub fn asks(&self) -> &Asks {
+        &self.asks
+    }
+
+    /// What changes it while it runs.
+    #[must_use]
+    pub fn lever(&self) -> &Lever {
+        &self.lever
     }
 }
 
@@ -102,44 +124,63 @@ impl Drop for Egress {
 }
 
 /// What every task shares.
-struct Shared {
-    rules: Rules,
+pub(crate) struct Shared {
+    /// What may be reached at the moment.
+    pub(crate) rules: RefCell<Rules>,
+    addresses: Addresses,
     resolver: Arc<dyn Resolver>,
-    refusals: Refusals,
-    state: std::cell::RefCell<State>,
+    pub(crate) refusals: Refusals,
+    pub(crate) asks: Asks,
+    pub(crate) state: RefCell<State>,
     /// How many names may have listeners.
-    most_names: usize,
+    pub(crate) most_names: usize,
     /// Connections that may still be made. More are refused, and said.
     connections: Arc<Semaphore>,
+    /// Those that are carried.
+    pub(crate) open: Open,
     outward: Outward,
 }
 
 /// What changes.
-struct State {
-    pool: Pool,
+pub(crate) struct State {
+    pub(crate) pool: Pool,
     listen: Listen,
-    /// Names that have their listeners.
-    ready: HashSet<String>,
+    /// Names and addresses that have listeners, at which ports, and who accepts there.
+    pub(crate) ready: HashMap<String, BTreeMap<u16, Vec<Task<()>>>>,
 }
 
 impl State {
+    /// May one more have listeners, or has it some already?
+    pub(crate) fn has_room(&self, name: &str, most: usize) -> bool {
+        self.ready.len() < most || self.ready.contains_key(name)
+    }
+
     /// The addresses of a name; none where so many have one already.
     fn address_of(&mut self, name: &str, most: usize) -> Option<Synthetic> {
-        let has_room = self.ready.len() < most || self.ready.contains(name);
-        has_room.then(|| self.pool.address_of(name)).flatten()
+        if self.has_room(name, most) { self.pool.address_of(name) } else { None }
     }
 }
 
-async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusals: Refusals) {
+async fn serve(
+    inside: Inside,
+    rules: Rules,
+    resolver: Arc<dyn Resolver>,
+    (refusals, asks): (Refusals, Asks),
+    orders: mpsc::UnboundedReceiver<Order>,
+) {
     let room = Room::take();
-    let state = State { pool: Pool::new(), listen: inside.listen, ready: HashSet::new() };
+    let state = State { pool: Pool::of(inside.addresses), listen: inside.listen, ready: HashMap::new() };
+    let proxy = inside.addresses.proxy();
     let shared = Rc::new(Shared {
-        rules,
+        rules: RefCell::new(rules),
+        addresses: inside.addresses,
         resolver,
         refusals,
-        state: std::cell::RefCell::new(state),
+        asks,
+        state: RefCell::new(state),
         most_names: room.names,
         connections: Arc::new(Semaphore::new(room.connections)),
+        open: Open::new(),
         outward: Outward::new(),
     });
     for (datagrams, listener) in inside.dns {
@@ -147,15 +188,15 @@ async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusa
         tokio::task::spawn_local(answer_streams(Rc::clone(&shared), listener));
     }
     for (listener, path) in inside.sockets {
-        tokio::task::spawn_local(accept_unix(Rc::clone(&shared), listener, path));
+        tokio::task::spawn_local(sockets::accept(Rc::clone(&shared), listener, path));
     }
     for (address, listener) in inside.first {
         let to = match address {
-            PROXY => To::Asked,
+            own if own == proxy => To::Asked,
             own if own.ip().is_loopback() => To::HostPort(own.port()),
             _ => To::Dialled,
         };
-        Rc::clone(&shared).accept_at(address, Ok(listener), to);
+        drop(shared.accept_at(address, Ok(listener), to));
     }
     for socket in inside.arrivals {
         let seen = Rc::clone(&shared);
@@ -163,12 +204,13 @@ async fn serve(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>, refusa
         let refusals = shared.refusals.clone();
         tokio::task::spawn_local(packets::watch(socket, is_ours, refusals));
     }
+    lever::obey(&shared, orders).await;
     std::future::pending::<()>().await;
 }
 
 /// Where an accepted connection goes.
 #[derive(Debug, Clone)]
-enum To {
+pub(crate) enum To {
     /// The host that the address stands for.
     Host(HostTarget),
     /// Whatever address was dialled, if the policy has it.
@@ -180,31 +222,50 @@ enum To {
 }
 
 impl Shared {
-    fn listen(self: Rc<Self>, address: SocketAddr, to: To) {
+    /// Has somebody accept at an address; `None` where that cannot be, which is noted.
+    pub(crate) fn listen(self: &Rc<Self>, address: SocketAddr, to: To) -> Option<Task<()>> {
         let made = (self.state.borrow_mut().listen)(address);
-        self.accept_at(address, made, to);
+        self.accept_at(address, made, to)
     }
 
-    fn accept_at(self: Rc<Self>, address: SocketAddr, made: io::Result<Option<OwnedFd>>, to: To) {
-        let listener = match made {
-            Ok(Some(socket)) => TcpListener::from_std(socket.into()),
-            Ok(None) => return self.refusals.note(format!("tcp {address}"), "somebody inside listens there already"),
-            Err(cause) => Err(cause),
+    fn accept_at(self: &Rc<Self>, address: SocketAddr, made: io::Result<Option<OwnedFd>>, to: To) -> Option<Task<()>> {
+        let why = match made {
+            Ok(Some(socket)) => match TcpListener::from_std(socket.into()) {
+                Ok(listener) => return Some(tokio::task::spawn_local(accept(Rc::clone(self), listener, to))),
+                Err(cause) => cause.to_string(),
+            },
+            Ok(None) => "somebody inside listens there already".to_owned(),
+            Err(cause) => cause.to_string(),
         };
-        match listener {
-            Ok(listener) => drop(tokio::task::spawn_local(accept(self, listener, to))),
-            Err(cause) => self.refusals.note(format!("tcp {address}"), cause.to_string()),
+        self.refusals.note(format!("tcp {address}"), why);
+        None
+    }
+
+    /// Has every port at which a name may be reached listened on.
+    pub(crate) fn make_ready(self: &Rc<Self>, name: &str, given: Synthetic) {
+        let (ports, everywhere) = (self.rules.borrow().ports_of(name), self.ports_everywhere());
+        // At the others somebody listens already, for every address.
+        for port in ports.into_iter().filter(|port| !everywhere.contains(port)) {
+            let is_open = |at: &BTreeMap<u16, _>| at.contains_key(&port);
+            let Ok(target) = HostTarget::new(name, port) else { continue };
+            if self.state.borrow().ready.get(name).is_some_and(is_open) {
+                continue;
+            }
+            let both = [given.v4.into(), given.v6.into()];
+            let at = self.of_both_kinds(&both).iter().map(|ip| SocketAddr::new(*ip, port));
+            let made = at.filter_map(|address| self.listen(address, To::Host(target.clone()))).collect();
+            self.state.borrow_mut().ready.entry(name.to_owned()).or_default().insert(port, made);
         }
+        self.state.borrow_mut().ready.entry(name.to_owned()).or_default();
     }
 
     /// Answers a question about a name.
-    fn answer(self: &Rc<Self>, question: &Question) -> Vec<u8> {
+    pub(crate) fn answer(self: &Rc<Self>, question: &Question) -> Vec<u8> {
         let name = &question.name;
         if name == "localhost" || name.ends_with(".localhost") {
-            return question.answer(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], TTL);
+            return question.answer(self.of_both_kinds(&[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]), TTL);
         }
-        let ports = self.rules.ports_of(name);
-        if ports.is_empty() {
+        if self.rules.borrow().ports_of(name).is_empty() {
             // Programs look for the names of addresses without meaning to reach anybody.
             if matches!(question.kind, Kind::A | Kind::Aaaa) {
                 self.refusals.note(format!("name {name}"), "the policy does not name it");
@@ -219,21 +280,39 @@ impl Shared {
             self.refusals.note(format!("name {name}"), "too many names were asked for");
             return question.failed();
         };
-        if self.state.borrow_mut().ready.insert(name.clone()) {
-            let everywhere = self.rules.ports_everywhere();
-            // At the others somebody listens already, for every address.
-            for port in ports.into_iter().filter(|port| !everywhere.contains(port)) {
-                let Ok(target) = HostTarget::new(name, port) else { continue };
-                for ip in [IpAddr::V4(given.v4), IpAddr::V6(given.v6)] {
-                    Rc::clone(self).listen(SocketAddr::new(ip, port), To::Host(target.clone()));
-                }
-            }
+        let is_ready = self.state.borrow().ready.contains_key(name);
+        if !is_ready {
+            self.make_ready(name, given);
         }
-        question.answer(&[given.v4.into(), given.v6.into()], TTL)
+        question.answer(self.of_both_kinds(&[given.v4.into(), given.v6.into()]), TTL)
+    }
+
+    /// The ports at which somebody listens for every address.
+    pub(crate) fn ports_everywhere(&self) -> BTreeSet<u16> {
+        match self.addresses {
+            Addresses::Everywhere => self.rules.borrow().ports_everywhere(),
+            Addresses::Loopback => BTreeSet::new(),
+        }
+    }
+
+    /// Does a connection to an address arrive here?
+    pub(crate) fn arrives(&self, ip: IpAddr) -> bool {
+        match self.addresses {
+            Addresses::Everywhere => true,
+            Addresses::Loopback => ip.is_ipv4() && ip.is_loopback(),
+        }
+    }
+
+    /// An address of each kind, the older first; only that one where the newer is not to be had.
+    fn of_both_kinds<'a>(&self, both: &'a [IpAddr; 2]) -> &'a [IpAddr] {
+        match self.addresses {
+            Addresses::Everywhere => both,
+            Addresses::Loopback => &both[..1],
+        }
     }
 
     /// The right to carry one more connection; that there is none is noted.
-    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn permit(&self) -> Option<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
         if permit.is_none() {
             self.refusals.note("connection", "too many at once");
@@ -246,12 +325,25 @@ impl Shared {
         let address = to.address.ip().to_canonical();
         // Questions about names, and our answers to them.
         let is_dns = to.address.port() == DNS || to.protocol == packets::Protocol::Udp && to.from == DNS;
-        if address.is_loopback() || is_dns || to.address == PROXY {
+        if address.is_loopback() || is_dns || to.address == self.addresses.proxy() {
             return true;
         }
         let port = to.address.port();
         let is_tcp = to.protocol == packets::Protocol::Tcp;
-        is_tcp && self.meant(address, port).is_some_and(|target| self.rules.admits(&target) || injects(self, &target))
+        is_tcp && self.meant(address, port).is_some_and(|target| self.admits(&target))
+    }
+
+    /// May this be reached, by itself or with a credential?
+    pub(crate) fn admits(&self, target: &HostTarget) -> bool {
+        self.rules.borrow().admits(target) || self.injects(target).is_some()
+    }
+
+    /// What is added for a program that speaks plainly, because a credential is added outside.
+    fn injects(&self, target: &HostTarget) -> Option<Credential> {
+        if target.port() != inject::PLAIN {
+            return None;
+        }
+        self.rules.borrow().credential_of(target.name()).cloned()
     }
 
     /// Whom an address means: the host that it was given to, or itself.
@@ -261,57 +353,8 @@ impl Shared {
     }
 }
 
-async fn answer_datagrams(shared: Rc<Shared>, socket: OwnedFd) {
-    let Ok(socket) = UdpSocket::from_std(socket.into()) else { return };
-    let mut buffer = [0; 4096];
-    loop {
-        if socket.readable().await.is_err() {
-            return;
-        }
-        let receive = || ringfence_sys::net::receive(socket.as_fd(), &mut buffer);
-        // One that cannot be read is not answered.
-        let Ok(datagram) = socket.try_io(Interest::READABLE, receive) else { continue };
-        let reply = match dns::parse_query(&buffer[..datagram.length]) {
-            Ok(question) => Some(shared.answer(&question)),
-            Err(bad) => bad.reply,
-        };
-        if let Some(reply) = reply {
-            // Whoever asked and does not take the answer asks again.
-            let _ = ringfence_sys::net::answer(socket.as_fd(), &reply, datagram);
-        }
-    }
-}
-
-async fn answer_streams(shared: Rc<Shared>, listener: OwnedFd) {
-    let Ok(listener) = TcpListener::from_std(listener.into()) else { return };
-    loop {
-        let Some(stream) = accepted(&listener, &shared).await else { continue };
-        let shared = Rc::clone(&shared);
-        let Some(permit) = shared.permit() else { continue };
-        tokio::task::spawn_local(async move {
-            let _permit = permit;
-            // A name that takes longer than this to be asked for is not wanted.
-            let _ = timeout(Duration::from_secs(10), answer_stream(&shared, stream)).await;
-        });
-    }
-}
-
-async fn answer_stream(shared: &Rc<Shared>, mut stream: TcpStream) -> io::Result<()> {
-    loop {
-        let mut query = vec![0; usize::from(stream.read_u16().await?)];
-        stream.read_exact(&mut query).await?;
-        let reply = match dns::parse_query(&query) {
-            Ok(question) => Some(shared.answer(&question)),
-            Err(bad) => bad.reply,
-        };
-        let Some(reply) = reply else { return Ok(()) };
-        let length = u16::try_from(reply.len()).map_err(io::Error::other)?;
-        stream.write_all(&[&length.to_be_bytes(), reply.as_slice()].concat()).await?;
-    }
-}
-
 /// The next connection. Without descriptors left it waits a little: those that end give some back.
-async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<TcpStream> {
+pub(crate) async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<TcpStream> {
     match listener.accept().await {
         Ok((stream, _)) => Some(stream),
         Err(cause) => {
@@ -337,42 +380,46 @@ async fn accept(shared: Rc<Shared>, listener: TcpListener, to: To) {
     }
 }
 
-async fn carry(shared: &Shared, stream: TcpStream, to: To) {
+async fn carry(shared: &Rc<Shared>, stream: TcpStream, to: To) {
     // Small writes go out at once, as they came.
     let _ = stream.set_nodelay(true);
     let target = match to {
-        To::Host(target) => target,
+        To::Host(target) => Some(target),
         To::HostPort(port) => return to_host_port(shared, stream, port).await,
         To::Asked => return asked(shared, stream).await,
         To::Dialled => {
             let dialled = stream.local_addr().map(|address| (address.ip().to_canonical(), address.port()));
-            match dialled.ok().and_then(|(ip, port)| shared.meant(ip, port)) {
-                Some(target) if shared.rules.admits(&target) => target,
-                Some(target) => {
-                    shared.refusals.note(format!("tcp {target}"), "the policy does not name it");
-                    return Stream::Tcp(stream).reset();
-                }
-                None => {
-                    shared.refusals.note("tcp", "nobody can tell where it was to go");
-                    return Stream::Tcp(stream).reset();
-                }
-            }
+            dialled.ok().and_then(|(ip, port)| shared.meant(ip, port))
         }
     };
-    if injects(shared, &target) {
-        return inject(shared, stream, &target, &[]).await;
+    let Some(target) = target else {
+        shared.refusals.note("tcp", "nobody can tell where it was to go");
+        return Stream::Tcp(stream).reset();
+    };
+    // It may have been taken away since somebody began to listen there.
+    if !shared.admits(&target) {
+        shared.refusals.note(format!("tcp {target}"), NOT_NAMED);
+        return Stream::Tcp(stream).reset();
+    }
+    let ticket = shared.open.enter(Meant::Host(target.clone()));
+    if let Some(credential) = shared.injects(&target) {
+        return ticket.unless_cut(inject(shared, stream, &target, &credential, &[])).await.unwrap_or_default();
     }
     let inside = Stream::Tcp(stream);
-    match reach(shared, &target).await {
-        Ok(outside) => finish(shared, &inside, &outside, &target, &[]).await,
-        Err(_) => inside.reset(),
+    match ticket.unless_cut(reach(shared, &target)).await {
+        Some(Ok(outside)) => finish(shared, (&inside, &outside), &target, &[], &ticket).await,
+        Some(Err(_)) | None => inside.reset(),
     }
 }
+
+/// Why something is refused that no rule admits.
+const NOT_NAMED: &str = "the policy does not name it";
 
 /// Connects to a host, and notes why not.
 async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnection> {
     let connected = async {
-        let addresses = dial::addresses(target, &shared.rules, shared.resolver.as_ref()).await?;
+        let may_be_private = shared.rules.borrow().may_be_private(target);
+        let addresses = dial::addresses(target, may_be_private, shared.resolver.as_ref()).await?;
         Ok(dial::connect(&addresses, target.port()).await?)
     };
     let stream = connected.await.inspect_err(|why: &NoConnection| {
@@ -382,14 +429,8 @@ async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnect
     Ok(Stream::Tcp(stream))
 }
 
-/// Is this where a program speaks plainly because a credential is added outside?
-fn injects(shared: &Shared, target: &HostTarget) -> bool {
-    target.port() == inject::PLAIN && shared.rules.credential_of(target.name()).is_some()
-}
-
 /// Carries requests with a credential, over TLS.
-async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, first: &[u8]) {
-    let Some(credential) = shared.rules.credential_of(target.name()) else { return };
+async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, credential: &Credential, first: &[u8]) {
     let Ok(secure) = HostTarget::new(target.name(), inject::SECURE) else { return };
     let Ok(Stream::Tcp(outside)) = reach(shared, &secure).await else { return Stream::Tcp(stream).reset() };
     let outside = match shared.outward.secure(outside, secure.name()).await {
@@ -405,30 +446,41 @@ async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, first: 
     }
 }
 
-async fn finish(shared: &Shared, inside: &Stream, outside: &Stream, target: &HostTarget, first: &[u8]) {
+async fn finish(
+    shared: &Shared,
+    (inside, outside): (&Stream, &Stream),
+    target: &HostTarget,
+    first: &[u8],
+    ticket: &Ticket,
+) {
     // An address has no name that could be compared.
     let gate = target.address().is_none().then(|| Gate::new(target.name(), target.port()));
-    if let relay::Ended::Refused(why) = relay(inside, outside, gate, first).await {
+    if let relay::Ended::Refused(why) = relay(inside, outside, gate, first, ticket.cut()).await {
         shared.refusals.note(format!("tcp {target}"), why);
     }
 }
 
-async fn to_host_port(shared: &Shared, stream: TcpStream, port: u16) {
+async fn to_host_port(shared: &Rc<Shared>, stream: TcpStream, port: u16) {
     let inside = Stream::Tcp(stream);
-    match dial::connect(&BOTH_LOOPBACKS, port).await {
-        Ok(outside) => {
+    if !shared.rules.borrow().host_ports.contains(&port) {
+        return inside.reset();
+    }
+    let ticket = shared.open.enter(Meant::HostPort(port));
+    match ticket.unless_cut(dial::connect(&BOTH_LOOPBACKS, port)).await {
+        Some(Ok(outside)) => {
             let _ = outside.set_nodelay(true);
-            relay(&inside, &Stream::Tcp(outside), None, &[]).await;
+            relay(&inside, &Stream::Tcp(outside), None, &[], ticket.cut()).await;
         }
-        Err(cause) => {
+        Some(Err(cause)) => {
             shared.refusals.note(format!("port {port} of the host"), cause.to_string());
             inside.reset();
         }
+        None => inside.reset(),
     }
 }
 
 /// A program that asked us as its proxy.
-async fn asked(shared: &Shared, mut stream: TcpStream) {
+async fn asked(shared: &Rc<Shared>, mut stream: TcpStream) {
     let read = timeout(Duration::from_secs(30), Asked::read(&mut stream)).await;
     let mut asked = match read.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(asked) => asked,
@@ -440,59 +492,29 @@ async fn asked(shared: &Shared, mut stream: TcpStream) {
     let address = asked.name.parse::<IpAddr>().ok();
     let name = address.and_then(|address| shared.state.borrow().pool.name_of(address).map(str::to_owned));
     asked.name = name.unwrap_or(asked.name);
-    let may_be_asked = |target: &HostTarget| shared.rules.admits(target) || injects(shared, target);
-    let target = HostTarget::new(&asked.name, asked.port).ok().filter(may_be_asked);
+    let target = HostTarget::new(&asked.name, asked.port).ok().filter(|target| shared.admits(target));
     let Some(target) = target else {
-        shared.refusals.note(format!("proxy {}:{}", asked.name, asked.port), "the policy does not name it");
+        shared.refusals.note(format!("proxy {}:{}", asked.name, asked.port), NOT_NAMED);
         // Whoever does not read the answer learns it from the end.
         let _ = stream.write_all(&asked.refusal()).await;
         return;
     };
-    if injects(shared, &target) {
-        if stream.write_all(&asked.success()).await.is_ok() {
-            inject(shared, stream, &target, &asked.rest()).await;
-        }
-        return;
-    }
-    let outside = match reach(shared, &target).await {
-        Ok(outside) => outside,
-        Err(_) => return drop(stream.write_all(&asked.unreachable()).await),
-    };
-    if stream.write_all(&asked.success()).await.is_ok() {
-        finish(shared, &Stream::Tcp(stream), &outside, &target, &asked.rest()).await;
-    }
-}
-
-async fn accept_unix(shared: Rc<Shared>, listener: std::os::unix::net::UnixListener, path: AbsPath) {
-    let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
-    let Ok(listener) = listener else { return };
-    loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(cause) => {
-                shared.refusals.note(format!("socket {path}"), cause.to_string());
-                sleep(Duration::from_millis(20)).await;
-                continue;
+    let ticket = shared.open.enter(Meant::Host(target.clone()));
+    if let Some(credential) = shared.injects(&target) {
+        let work = async {
+            if stream.write_all(&asked.success()).await.is_ok() {
+                inject(shared, stream, &target, &credential, &asked.rest()).await;
             }
         };
-        let Some(permit) = shared.permit() else { continue };
-        let (shared, path) = (Rc::clone(&shared), path.clone());
-        tokio::task::spawn_local(async move {
-            let _permit = permit;
-            match connect_unix(&path).await {
-                Ok(outside) => drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[]).await),
-                Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),
-            }
-        });
+        return ticket.unless_cut(work).await.unwrap_or_default();
     }
-}
-
-/// Connects to a socket of the host. The agent may be able to put a link in its place, or in that of a directory above it: none
-/// is followed.
-async fn connect_unix(path: &AbsPath) -> io::Result<UnixStream> {
-    let below = path.as_bytes().strip_prefix(b"/").unwrap_or_default();
-    let root = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let place = rustix::fs::openat2(&root, below, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-    UnixStream::connect(format!("/proc/self/fd/{}", place.as_raw_fd())).await
+    let outside = match ticket.unless_cut(reach(shared, &target)).await {
+        Some(Ok(outside)) => outside,
+        Some(Err(_)) => return drop(stream.write_all(&asked.unreachable()).await),
+        None => return Stream::Tcp(stream).reset(),
+    };
+    if stream.write_all(&asked.success()).await.is_ok() {
+        let (inside, first) = (Stream::Tcp(stream), asked.rest());
+        finish(shared, (&inside, &outside), &target, &first, &ticket).await;
+    }
 }

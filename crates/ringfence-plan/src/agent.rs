@@ -35,6 +35,8 @@ pub struct AgentGround<'a> {
     pub user: ClientUser,
     /// The end of the key that the client finds in its environment.
     pub key_end: Option<&'a str>,
+    /// For how long a command that is held back waits for the user's answer, in seconds, where the user is asked.
+    pub asks: Option<u64>,
 }
 
 /// Can a file be shown in `/etc`, where clients look for an administrator's settings?
@@ -107,7 +109,13 @@ pub const HOOK_SECONDS: u64 = 10;
 impl AgentGround<'_> {
     /// The command line of the hook, for a shell.
     pub fn hook(&self, client: Client) -> String {
-        format!("{} hook {}", shell_word(self.ringfence), client.word())
+        let timeout = self.asks.map(|_| format!(" --timeout {}", self.hook_seconds())).unwrap_or_default();
+        format!("{} hook {}{timeout}", shell_word(self.ringfence), client.word())
+    }
+
+    /// How long the hook may take, in seconds. It answers after four fifths of that, so a question may wait for less.
+    pub fn hook_seconds(&self) -> u64 {
+        self.asks.map_or(HOOK_SECONDS, |wait| wait.saturating_add(HOOK_SECONDS).saturating_mul(5) / 4)
     }
 
     fn mode(&self) -> Mode {
@@ -116,7 +124,14 @@ impl AgentGround<'_> {
 
     /// What the model is told.
     fn introduction(&self, surface: &Surface) -> String {
-        preamble(surface, self.mode())
+        let mut text = preamble(surface, self.mode());
+        if self.asks.is_some() && self.mode() == Mode::AcceptEdits {
+            text.push_str(
+                "\nA command that changes something waits until the user has said yes or no to it. Run such commands one at a \
+                 time, as plainly as you can, so that the user can judge them. A no is final: do something else.\n",
+            );
+        }
+        text
     }
 }
 

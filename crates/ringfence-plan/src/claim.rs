@@ -7,8 +7,10 @@ use std::fmt;
 pub enum Claim {
     /// Nothing but the Surface can be read: no content and no list of names.
     NothingElseIsReadable,
-    /// Nothing but the Surface can be seen: that a name exists, how large it is, who else runs.
+    /// Nothing but the Surface can be seen: that a name exists, how large it is.
     NothingElseIsSeen,
+    /// Who else runs cannot be seen, nor whether anybody does.
+    NobodyElseIsSeen,
     /// Nothing but the Surface can be written: no content and no name.
     NothingElseIsWritable,
     /// Mode, owner, times and attributes of everything else stay as they are, and of what is denied or protected.
@@ -18,6 +20,8 @@ pub enum Claim {
         /// The rule's pattern.
         pattern: String,
     },
+    /// What is in denied directories cannot be listed either.
+    DeniedNames,
     /// These paths cannot be written, existing or not.
     Protected {
         /// The rule's pattern.
@@ -75,10 +79,12 @@ impl fmt::Display for Claim {
         match self {
             Self::NothingElseIsReadable => f.write_str("nothing else is readable"),
             Self::NothingElseIsSeen => f.write_str("nothing else can be seen"),
+            Self::NobodyElseIsSeen => f.write_str("nobody else can be seen"),
             Self::NothingElseIsWritable => f.write_str("nothing else is writable"),
             Self::MetadataStays => f.write_str("no metadata elsewhere can be changed"),
             Self::Denied { pattern } => write!(f, "deny {pattern}"),
             Self::Protected { pattern } => write!(f, "protect {pattern}"),
+            Self::DeniedNames => f.write_str("no list of what is in denied directories"),
             Self::DeniedLater => f.write_str("deny names that appear later"),
             Self::ProtectedLater => f.write_str("protect names that appear later"),
             Self::HeldWhenReplaced => f.write_str("guards stay when a file is replaced outside"),
@@ -105,8 +111,10 @@ impl Claim {
         match self {
             Self::NothingElseIsReadable => "readable",
             Self::NothingElseIsSeen => "seen",
+            Self::NobodyElseIsSeen => "others",
             Self::NothingElseIsWritable => "writable",
             Self::MetadataStays => "metadata",
+            Self::DeniedNames => "denied-names",
             Self::DeniedLater => "denied-later",
             Self::ProtectedLater => "protected-later",
             Self::HeldWhenReplaced => "replaced",
@@ -150,6 +158,14 @@ pub enum LayerName {
     Processes,
     /// A control group.
     Cgroup,
+    /// A root directory that holds nothing else.
+    Root,
+    /// A profile of AppArmor's.
+    AppArmor,
+    /// A module of SELinux.
+    SeLinux,
+    /// The broker, which carries out calls that change files.
+    Broker,
 }
 
 impl LayerName {
@@ -163,6 +179,10 @@ impl LayerName {
             Self::Egress => "network",
             Self::Processes => "processes",
             Self::Cgroup => "cgroup",
+            Self::Root => "root",
+            Self::AppArmor => "apparmor",
+            Self::SeLinux => "selinux",
+            Self::Broker => "broker",
         }
     }
 }

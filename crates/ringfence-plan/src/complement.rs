@@ -19,7 +19,7 @@ pub struct Entry {
     pub is_link: bool,
 }
 
-/// The rules without what is denied. `list` says what a directory holds.
+/// The rules without what is denied. Each rule names something that is allowed itself. `list` says what a directory holds.
 pub fn complement(
     rules: &[LandlockRule],
     denied: &[AbsPath],
@@ -27,9 +27,12 @@ pub fn complement(
 ) -> (Vec<LandlockRule>, Vec<Withheld>) {
     let mut given: BTreeMap<AbsPath, Rights> = BTreeMap::new();
     let mut withheld = Vec::new();
-    let mut ahead: Vec<LandlockRule> = rules.to_vec();
-    while let Some(LandlockRule { path, rights }) = ahead.pop() {
-        if denied.iter().any(|denied| path.is_within(denied)) {
+    // With the path of the rule that each comes from.
+    let mut ahead: Vec<(LandlockRule, AbsPath)> = rules.iter().map(|rule| (rule.clone(), rule.path.clone())).collect();
+    while let Some((LandlockRule { path, rights }, named)) = ahead.pop() {
+        // What a rule names inside something denied is there by an exception.
+        let is_denied = |denied: &AbsPath| path.is_within(denied) && (named == *denied || !named.is_within(denied));
+        if denied.iter().any(is_denied) {
             continue;
         }
         if !denied.iter().any(|denied| denied.is_within(&path)) {
@@ -38,7 +41,7 @@ pub fn complement(
             continue;
         }
         let entries = list(&path).into_iter().filter(|entry| !entry.is_link);
-        ahead.extend(entries.map(|entry| LandlockRule { path: path.child(&entry.name), rights }));
+        ahead.extend(entries.map(|entry| (LandlockRule { path: path.child(&entry.name), rights }, named.clone())));
         if rights == Rights::All {
             let reason = "something in it is denied, so nothing new can be made in it";
             withheld.push(Withheld { pattern: path.to_string(), source: "landlock".to_owned(), reason });
@@ -96,7 +99,15 @@ mod tests {
 
     #[test]
     fn a_rule_that_is_denied_itself_gives_nothing() {
-        assert_eq!(complement(&[rule("/w/src", Rights::All)], &[abs("/w")], tree), (Vec::new(), Vec::new()));
         assert_eq!(complement(&[rule("/w", Rights::All)], &[abs("/w")], tree), (Vec::new(), Vec::new()));
+    }
+
+    /// What an exception leaves inside something denied is named by a rule of its own, and has its own denies.
+    #[test]
+    fn what_an_exception_leaves_is_given() {
+        let rules = [rule("/", Rights::Read), rule("/w/src", Rights::All)];
+        let (given, _) = complement(&rules, &[abs("/w"), abs("/w/src/keys")], tree);
+        let expected = [rule("/", Rights::List), rule("/w/src", Rights::List), rule("/w/src/a.rs", Rights::All)];
+        assert_eq!(given, expected);
     }
 }

@@ -10,8 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence_surface::AbsPath;
+use ringfence_surface::{AbsPath, Access, Because, Rule, Sense, Surface};
 
+use crate::landlock::Withheld;
 use crate::mounts::{Found, MountAccess, MountOp};
 
 /// What a walk found.
@@ -47,6 +48,46 @@ pub fn guarded(mounts: &[MountOp], findings: &Findings) -> Vec<MountOp> {
         }
     }
     placed
+}
+
+/// Exceptions that are not looked for: in a directory that is closed as a whole only those that name one place are.
+pub fn unseen_exceptions(surface: &Surface, findings: &Findings) -> Vec<Withheld> {
+    let is_pattern = |rule: &&Rule| rule.sense == Sense::Exception && rule.pattern.as_path().is_none();
+    let rules = surface.rules().iter().enumerate();
+    let exceptions: Vec<(usize, &Rule)> =
+        rules.filter(|(_, rule)| is_pattern(rule) && rule.source.is_written()).collect();
+    if exceptions.is_empty() {
+        return Vec::new();
+    }
+    let denied = findings.denied.iter().filter(|(_, kind)| *kind == Found::Directory).map(|(path, _)| path);
+    let denied = denied.map(|path| (path, Access::Read));
+    let closed = denied.chain(findings.protected.iter().map(|path| (path, Access::Write)));
+    // What is taken away as a whole is not shown, or read-only from the start.
+    let given = surface.allowed_reads().filter_map(|rule| rule.pattern.as_path());
+    let closed = closed.chain(given.flat_map(|path| [(path, Access::Read), (path, Access::Write)]));
+    let closed = closed.filter(|(path, access)| !surface.decide(path, *access).is_allowed());
+    let closed: Vec<(&AbsPath, usize, u32)> = closed
+        .filter_map(|(path, access)| match surface.decide(path, access).because {
+            Because::Rule(by) => {
+                let at = surface.rules().iter().position(|rule| std::ptr::eq(rule, by))?;
+                Some((path, at, by.list))
+            }
+            Because::OnlyReadable(_) | Because::View(_) => None,
+        })
+        .collect();
+    // Only what stands later in the same list undoes anything.
+    let reaches = |at: usize, rule: &Rule| {
+        closed.iter().any(|(dir, by, list)| {
+            *list == rule.list
+                && at > *by
+                && rule.pattern.base().is_none_or(|base| base.is_within(dir) || dir.is_within(base))
+        })
+    };
+    let unseen = exceptions.into_iter().filter(|(at, rule)| reaches(*at, rule));
+    let reason = "an exception that is a pattern is not looked for in a directory that is closed as a whole";
+    unseen
+        .map(|(_, rule)| Withheld { pattern: rule.pattern.to_string(), source: rule.source.to_string(), reason })
+        .collect()
 }
 
 /// What is mounted where, and what is denied.

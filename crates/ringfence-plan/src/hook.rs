@@ -177,6 +177,11 @@ const LONGEST: usize = 1_000;
 
 const NEWER: &str = "use a tool that ringfence knows, or ask the user for a ringfence that knows this one";
 
+/// Is a path plain enough to be judged at all?
+pub(crate) fn is_plain(path: &str) -> bool {
+    ask::check_path(path).is_ok()
+}
+
 impl ToolCall {
     /// Reads what a client says.
     ///

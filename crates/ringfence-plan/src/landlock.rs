@@ -4,10 +4,10 @@
 //! "writes end here" well, and "but not this file" not at all. It looks at opens, creations, renames and removals; a change of
 //! mode, owner, times or attributes passes it by. What it cannot say is returned as [`Shortfall`]s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_surface::policy::View;
-use ringfence_surface::{AbsPath, Effect, Governance, Pattern, Role, Rule, Sense, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, Governance, Pattern, Role, Rule, Sense, Surface};
 
 use crate::claim::{Claim, LayerName, Shortfall};
 
@@ -109,12 +109,19 @@ pub struct Fares {
 const DEVICES: &[&[u8]] =
     &[b"/dev/full", b"/dev/null", b"/dev/ptmx", b"/dev/random", b"/dev/tty", b"/dev/urandom", b"/dev/zero"];
 
+/// What is withheld where nothing but Landlock and a filter stands.
+pub const UNIX_SOCKETS: &str = "unix sockets";
+
 /// The domain for a Surface.
 pub fn landlock(surface: &Surface, ground: Ground) -> LandlockPlan {
-    let (rules, withheld) = match ground {
+    let (rules, mut withheld) = match ground {
         Ground::NestedView => (Vec::new(), Vec::new()),
         Ground::View | Ground::ForeignView | Ground::Host => rules(surface, ground),
     };
+    if ground == Ground::Host {
+        let reason = "without namespaces none is told from a socket of the host's, so none can be made";
+        withheld.push(Withheld { pattern: UNIX_SOCKETS.to_owned(), source: "seccomp".to_owned(), reason });
+    }
     LandlockPlan {
         files: match ground {
             Ground::View => Files::Changes,
@@ -146,7 +153,14 @@ fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>
     }
     for rule in surface.allowed_reads() {
         match one_rule(rule, ground) {
+            // What one rule gives another may take away as a whole, and nothing below would look at it again.
+            Ok((path, _)) if !surface.decide(path, Access::Read).is_allowed() => {
+                let reason = "another rule denies it";
+                withheld.push(Withheld { pattern: rule.pattern.to_string(), source: rule.source.to_string(), reason });
+            }
             Ok((path, given)) => {
+                let is_frozen = given == Rights::All && !surface.decide(path, Access::Write).is_allowed();
+                let given = if is_frozen { Rights::Read } else { given };
                 let held = rights.entry(path.clone()).or_insert(given);
                 *held = (*held).max(given);
             }
@@ -155,7 +169,22 @@ fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>
             }
         }
     }
-    let needed = rights.iter().filter(|(path, given)| !is_implied(path, **given, &rights));
+    // What an exception leaves inside something that is taken away as a whole is given by itself.
+    let is_exception = |rule: &&Rule| rule.sense == Sense::Exception && rule.source.is_written();
+    let mut left: BTreeSet<&AbsPath> = BTreeSet::new();
+    for path in surface.rules().iter().filter(is_exception).filter_map(|rule| rule.pattern.as_path()) {
+        let may = |access| surface.decide(path, access).is_allowed();
+        let given = match (may(Access::Write), may(Access::Read)) {
+            (true, _) => Rights::All,
+            (false, true) => Rights::Read,
+            (false, false) => continue,
+        };
+        let held = rights.entry(path.clone()).or_insert(given);
+        *held = (*held).max(given);
+        left.insert(path);
+    }
+    // What lies between an exception and what would imply it is left out later.
+    let needed = rights.iter().filter(|(path, given)| left.contains(path) || !is_implied(path, **given, &rights));
     (needed.map(|(path, given)| LandlockRule { path: path.clone(), rights: *given }).collect(), withheld)
 }
 
@@ -193,7 +222,7 @@ fn whole_claims(surface: &Surface, ground: Ground, plan: &LandlockPlan, fares: &
         let (read, seen) = match ground {
             Ground::View | Ground::ForeignView => (Some(in_the_view), in_the_view),
             Ground::NestedView => (Some(LEFT_TO_THE_VIEW), LEFT_TO_THE_VIEW),
-            Ground::Host => (None, "names, sizes, links and processes can be seen everywhere"),
+            Ground::Host => (None, "names, sizes and links can be seen everywhere"),
         };
         judge(Claim::NothingElseIsReadable, read);
         judge(Claim::NothingElseIsSeen, Some(seen));
@@ -281,7 +310,15 @@ mod tests {
             session: None,
         };
         let level = Level::Project(Trust::Trusted);
-        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let request = Request {
+            persona: None,
+            task: None,
+            agent: None,
+            references: Vec::new(),
+            writes: Vec::new(),
+            env: Vec::new(),
+            worktree: None,
+        };
         let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
         resolve(&inputs, &facts, &mut &facts).unwrap().surface
     }
@@ -348,7 +385,7 @@ mod tests {
             assert_eq!(rights(&plan, path), expected, "{path}");
         }
         let withheld: Vec<&str> = plan.withheld.iter().map(|one| one.pattern.as_str()).collect();
-        assert_eq!(withheld, ["/dev/pts", "/dev/shm", "/tmp", "/var/tmp"]);
+        assert_eq!(withheld, ["/dev/pts", "/dev/shm", "/tmp", "/var/tmp", UNIX_SOCKETS]);
         let host = landlock(&surface("[files]\nview = \"host\"\n"), Ground::Host);
         assert_eq!(rights(&host, "/"), Some(Rights::Read));
     }
@@ -360,6 +397,23 @@ mod tests {
             plan.withheld.iter().map(|one| (one.pattern.as_str(), one.source.as_str())).collect();
         assert_eq!(withheld, [("/home/u/proj/src/*.rs", "/home/u/proj/ringfence.toml:3:10")]);
         assert_eq!(rights(&plan, "/home/u/proj/src"), None);
+    }
+
+    /// A deny beats a grant of the same place, and so does a protect.
+    #[test]
+    fn what_is_given_and_taken_away_is_not_given() {
+        let policy = "[files]\nwrite = [\".\", \"/srv/a\", \"/srv/b/c\", \"/srv/d\"]\nread = [\"/srv/e\"]\n\
+                      deny = [\"/srv/a\", \"/srv/b\", \"/srv/e\"]\nprotect = [\"/srv/d\"]\n";
+        for ground in [Ground::View, Ground::Host] {
+            let plan = landlock(&surface(policy), ground);
+            assert_eq!(rights(&plan, "/srv/a"), None);
+            assert_eq!(rights(&plan, "/srv/b/c"), None);
+            assert_eq!(rights(&plan, "/srv/e"), None);
+            assert_ne!(rights(&plan, "/srv/d"), Some(Rights::All));
+            let plan = landlock(&surface("[files]\nwrite = [\".\"]\nprotect = [\".\", \"!notes\"]\n"), ground);
+            assert_ne!(rights(&plan, "/home/u/proj"), Some(Rights::All));
+            assert_eq!(rights(&plan, "/home/u/proj/notes"), Some(Rights::All));
+        }
     }
 
     /// A domain with rights on files forbids every later mount.

@@ -8,12 +8,16 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod apparmor;
 mod bwrap;
+mod chroot;
 mod claim;
 mod complement;
+mod container;
 mod env;
 mod guards;
 pub mod hook;
+mod host_profile;
 mod json;
 mod landlock;
 mod mounts;
@@ -21,23 +25,36 @@ mod preamble;
 mod receipt;
 mod rung;
 mod seccomp;
+mod selinux;
+pub mod verify;
 
 use ringfence_surface::{HostFacts, Surface};
 
 pub use agent::{
     AgentFile, AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, agent, claude, codex, gemini,
 };
+pub use apparmor::{apparmor, namespaces_profile};
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
+pub use chroot::chroot;
 pub use claim::{Claim, LayerName, Shortfall};
 pub use complement::{Entry, complement};
+pub use container::{
+    Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, ENGINES_OWN, Engine, EngineFacts, EngineRights,
+    First, LABEL, Labels, Limited, Limits, Material, NewerAddresses, OperatorMount, Programs, Recursive, WhyDropped,
+    compose, container,
+};
 pub use env::env;
-pub use guards::{Findings, guarded};
-pub use landlock::{Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, Withheld, fares, landlock};
+pub use guards::{Findings, guarded, unseen_exceptions};
+pub use host_profile::Profile;
+pub use landlock::{
+    Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
+};
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
-pub use seccomp::{ArgTest, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
+pub use seccomp::{ArgTest, BROKERED, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
+pub use selinux::selinux;
 
 /// What would be enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +75,8 @@ pub fn compile(surface: &Surface, facts: &HostFacts, rung: Rung) -> Plan {
     let (mounts, skipped) = mounts::compile(surface, facts);
     let (ground, fence) = match rung {
         Rung::Native => (Ground::View, Fence::Namespaces),
-        Rung::Bwrap => (Ground::ForeignView, Fence::Namespaces),
-        Rung::LandlockOnly => (Ground::Host, Fence::LandlockOnly),
+        Rung::Bwrap | Rung::Docker | Rung::Podman => (Ground::ForeignView, Fence::Namespaces),
+        Rung::LandlockOnly | Rung::Chroot => (Ground::Host, Fence::LandlockOnly),
     };
     Plan { mounts, skipped, landlock: landlock(surface, ground), syscalls: syscalls(fence) }
 }

@@ -126,6 +126,8 @@ pub struct Skipped {
     pub pattern: String,
     /// Where the rule was written.
     pub source: String,
+    /// Whether somebody wrote it, in a file or as a flag.
+    pub is_written: bool,
     /// Why.
     pub why: Why,
 }
@@ -238,7 +240,7 @@ fn whole_host(facts: &HostFacts, mounts: &mut BTreeMap<AbsPath, MountOp>, skippe
         let path = AbsPath::root().join(text);
         if (&mut &*facts).path(&path) == PathFact::Directory {
             let (pattern, source) = (path.to_string(), "view = \"host\"".to_owned());
-            skipped.push(Skipped { pattern, source, why: Why::Sockets });
+            skipped.push(Skipped { pattern, source, is_written: false, why: Why::Sockets });
             mounts.insert(path.clone(), MountOp::Hollow { path });
         }
     }
@@ -288,7 +290,8 @@ fn top_level_link(rule: &Rule, facts: &HostFacts) -> Option<MountOp> {
 }
 
 fn skip(rule: &Rule, why: Why) -> Skipped {
-    Skipped { pattern: rule.pattern.to_string(), source: rule.source.to_string(), why }
+    let is_written = rule.source.is_written();
+    Skipped { pattern: rule.pattern.to_string(), source: rule.source.to_string(), is_written, why }
 }
 
 #[cfg(test)]
@@ -328,7 +331,15 @@ mod tests {
             session: Some(abs("/home/u/.local/state/ringfence/sessions/1")),
         };
         let level = Level::Project(Trust::Trusted);
-        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let request = Request {
+            persona: None,
+            task: None,
+            agent: None,
+            references: Vec::new(),
+            writes: Vec::new(),
+            env: Vec::new(),
+            worktree: None,
+        };
         let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
         let surface = resolve(&inputs, &facts, &mut &facts).unwrap().surface;
         let (mounts, skipped) = compile(&surface, &facts);

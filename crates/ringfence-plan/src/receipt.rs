@@ -67,6 +67,8 @@ pub struct Standing<'a> {
     pub found: &'a [Shortfall],
     /// What this fence does not give although the Surface does.
     pub withheld: &'a [Withheld],
+    /// Whether calls that change files are brokered, or why they are not.
+    pub broker: Result<(), &'static str>,
 }
 
 /// How much of a receipt is wanted.
@@ -84,8 +86,8 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
     let looks_at_paths = wanted == Lines::All || !standing.rung.has_view();
     let ground = match standing.rung {
         Rung::Native => Ground::View,
-        Rung::Bwrap => Ground::ForeignView,
-        Rung::LandlockOnly => Ground::Host,
+        Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
+        Rung::LandlockOnly | Rung::Chroot => Ground::Host,
     };
     let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
@@ -150,11 +152,13 @@ fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
     if surface.view() == View::Surface {
         claims.extend([Claim::NothingElseIsReadable, Claim::NothingElseIsSeen]);
     }
+    claims.push(Claim::NobodyElseIsSeen);
     claims.extend([Claim::NothingElseIsWritable, Claim::MetadataStays, Claim::SecondWall, Claim::FenceStays]);
     let has = |wanted: &[Effect]| {
         surface.rules().iter().any(|rule| wanted.contains(&rule.effect) && rule.sense == Sense::Rule)
     };
     let (denies, protects) = (has(&[Effect::Deny, Effect::Escape]), has(&[Effect::Protect]));
+    claims.extend(denies.then_some(Claim::DeniedNames));
     claims.extend(denies.then_some(Claim::DeniedLater));
     claims.extend(protects.then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
@@ -193,18 +197,36 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         | Claim::MetadataStays
         | Claim::Denied { .. }
         | Claim::Protected { .. } => by_walls(claim, standing.rung, domain),
+        Claim::NobodyElseIsSeen if is_view => Kept::By(vec![LayerName::Processes]),
+        Claim::NobodyElseIsSeen => {
+            short(LayerName::Processes, "without a namespace it can be found out which processes there are")
+        }
+        Claim::SecondWall if standing.rung == Rung::Chroot => match standing.landlock {
+            Some(_) => Kept::By(vec![LayerName::Landlock]),
+            None => short(LayerName::Landlock, "Landlock is not to be had here: the root stands alone"),
+        },
         Claim::SecondWall => match (is_view, standing.landlock) {
             (true, Some(_)) => Kept::By(vec![LayerName::Landlock]),
             (true, None) => short(LayerName::Landlock, "Landlock is not to be had here: the mounts stand alone"),
             (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         },
         Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
+        Claim::DeniedLater if standing.broker.is_ok() => {
+            short(LayerName::Mounts, "none can be made inside; what somebody else makes later is readable")
+        }
+        Claim::DeniedNames if is_view => Kept::By(vec![LayerName::Mounts]),
+        Claim::DeniedNames => {
+            let reason =
+                "the directories above what is denied can be listed, and Landlock says that of everything below them";
+            short(LayerName::Landlock, reason)
+        }
         Claim::DeniedLater => {
             short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
         }
-        Claim::ProtectedLater => {
-            short(LayerName::Mounts, "a guard holds what exists at the start; such a name can be created inside")
-        }
+        Claim::ProtectedLater => match standing.broker {
+            Ok(()) => Kept::By(vec![LayerName::Broker]),
+            Err(why) => short(LayerName::Broker, &format!("names that do not exist yet are not guarded: {why}")),
+        },
         Claim::HeldWhenReplaced if is_view && standing.guards => {
             short(LayerName::Mounts, "a guard falls off when an editor outside saves the file anew")
         }
@@ -245,6 +267,20 @@ fn by_walls(claim: &Claim, rung: Rung, domain: Option<&Fares>) -> Kept {
     if rung.has_view() {
         let second = carries.then_some(LayerName::Landlock);
         return Kept::By([LayerName::Mounts].into_iter().chain(second).collect());
+    }
+    if rung == Rung::Chroot {
+        // In the root is what was put there, and the work; only of that the domain must say something.
+        let second = carries.then_some(LayerName::Landlock);
+        match claim {
+            // Where something in the root is denied, protected or the worker's own, whoever builds the fence says so.
+            Claim::NothingElseIsReadable
+            | Claim::NothingElseIsSeen
+            | Claim::NothingElseIsWritable
+            | Claim::MetadataStays => {
+                return Kept::By([LayerName::Root].into_iter().chain(second).collect());
+            }
+            _ => {}
+        }
     }
     let said = domain.and_then(|fares| fares.shortfalls.iter().find(|short| short.claim == *claim));
     match (carries, said) {

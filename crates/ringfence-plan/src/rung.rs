@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::container::Engine;
+
 /// One way to build the fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rung {
@@ -11,6 +13,13 @@ pub enum Rung {
     Bwrap,
     /// Landlock and seccomp on the host's own files, where no namespaces are to be had.
     LandlockOnly,
+    /// A root directory of its own that holds the tools and the work, Landlock and seccomp in it. Never fallen back to: there must
+    /// be a root, and somebody must ask for it.
+    Chroot,
+    /// The same mounts made by Docker, with Landlock and seccomp of our own in the container.
+    Docker,
+    /// The same by Podman.
+    Podman,
 }
 
 impl Rung {
@@ -23,12 +32,29 @@ impl Rung {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::LandlockOnly => "landlock",
+            Self::Chroot => "chroot",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
         }
     }
 
     /// Does it have a view of its own, made of mounts?
     pub fn has_view(self) -> bool {
-        self != Self::LandlockOnly
+        !matches!(self, Self::LandlockOnly | Self::Chroot)
+    }
+
+    /// Which container engine makes it, if one does?
+    pub fn engine(self) -> Option<Engine> {
+        match self {
+            Self::Docker => Some(Engine::Docker),
+            Self::Podman => Some(Engine::Podman),
+            Self::Native | Self::Bwrap | Self::LandlockOnly | Self::Chroot => None,
+        }
+    }
+
+    /// Is there a network of its own, with a way out through the supervisor?
+    pub fn has_way_out(self) -> bool {
+        matches!(self, Self::Native | Self::Docker | Self::Podman)
     }
 
     /// The next one down.
@@ -36,7 +62,8 @@ impl Rung {
         match self {
             Self::Native => Some(Self::Bwrap),
             Self::Bwrap => Some(Self::LandlockOnly),
-            Self::LandlockOnly => None,
+            // Whoever asks for a container wants that and nothing else.
+            Self::LandlockOnly | Self::Chroot | Self::Docker | Self::Podman => None,
         }
     }
 }

@@ -42,6 +42,8 @@ pub enum SyscallAction {
     Allow,
     /// It fails with this error.
     Errno(Errno),
+    /// It waits until the broker has carried it out, or refused it.
+    Notify,
 }
 
 /// A test of one argument: `argument & mask == value`.
@@ -108,6 +110,10 @@ const fn refuse_if(name: &'static str, when: &'static [ArgTest], errno: Errno, r
 
 const fn allow_if(name: &'static str, when: &'static [ArgTest], reason: &'static str) -> SyscallRule {
     SyscallRule { name, when, action: SyscallAction::Allow, reason }
+}
+
+const fn notify(name: &'static str, reason: &'static str) -> SyscallRule {
+    SyscallRule { name, when: &[], action: SyscallAction::Notify, reason }
 }
 
 /// The flags of `clone` and `unshare` that make a namespace: mount, cgroup, uts, ipc, user, pid, net.
@@ -341,6 +347,65 @@ pub static SET_IDS: &[SyscallRule] = &[
     absent("openat2", "its mode is behind a pointer; libraries fall back to openat, whose mode can be seen"),
 ];
 
+/// Opening for no more than reading: none of these is set. `O_TMPFILE` counts by its own bit; the other one in it is
+/// `O_DIRECTORY`, with which directories are read.
+const O_ANY_CHANGE: u64 = 0x1 | 0x2 | O_CREAT | 0x200 | O_TMPFILE;
+const O_PATH: u64 = 0x20_0000;
+
+const ONLY_READS: &str = "reads run at the kernel's own speed";
+const ONLY_A_NAME: &str = "a descriptor of a name reads and writes nothing";
+const NAMES: &str = "makes, moves or removes a name";
+const MARKS: &str = "changes what a file is, by its name";
+const POINTER: &str = "its flags are behind a pointer";
+
+/// What the broker carries out: every call that changes files by a name. Calls by a descriptor are not among them, since the
+/// descriptor was opened under these rules, and neither is any call that only reads. They come after all other rules: what is
+/// refused is not asked about.
+pub static BROKERED: &[SyscallRule] = &[
+    notify("chmod", MARKS),
+    notify("chown", MARKS),
+    notify("creat", NAMES),
+    notify("fchmodat", MARKS),
+    notify("fchmodat2", MARKS),
+    notify("fchownat", MARKS),
+    absent("file_setattr", "the older way to do the same is by a descriptor"),
+    notify("futimesat", MARKS),
+    notify("landlock_restrict_self", "whoever gives up rights does not get them back by way of the broker"),
+    notify("lchown", MARKS),
+    notify("link", NAMES),
+    notify("linkat", NAMES),
+    notify("lremovexattr", MARKS),
+    notify("lsetxattr", MARKS),
+    notify("mkdir", NAMES),
+    notify("mkdirat", NAMES),
+    notify("mknod", NAMES),
+    notify("mknodat", NAMES),
+    allow_if("open", &[has_bit(1, O_PATH)], ONLY_A_NAME),
+    allow_if("open", &[ArgTest::has_none_of(1, O_ANY_CHANGE)], ONLY_READS),
+    notify("open", NAMES),
+    allow_if("openat", &[has_bit(2, O_PATH)], ONLY_A_NAME),
+    allow_if("openat", &[ArgTest::has_none_of(2, O_ANY_CHANGE)], ONLY_READS),
+    notify("openat", NAMES),
+    notify("openat2", POINTER),
+    notify("removexattr", MARKS),
+    notify("removexattrat", MARKS),
+    notify("rename", NAMES),
+    notify("renameat", NAMES),
+    notify("renameat2", NAMES),
+    notify("rmdir", NAMES),
+    notify("setxattr", MARKS),
+    notify("setxattrat", MARKS),
+    notify("symlink", NAMES),
+    notify("symlinkat", NAMES),
+    notify("truncate", MARKS),
+    notify("umask", "new files get the caller's mask, which is remembered"),
+    notify("unlink", NAMES),
+    notify("unlinkat", NAMES),
+    notify("utime", MARKS),
+    notify("utimensat", MARKS),
+    notify("utimes", MARKS),
+];
+
 /// The rules for a fence. What they do not name is allowed, up to the newest call that `ringfence-sys` knows; calls that are
 /// newer than that do not exist inside, since nobody has looked at what they do.
 pub fn syscalls(fence: Fence) -> Vec<SyscallRule> {
@@ -474,6 +539,29 @@ mod tests {
         assert!(!is_refused("chmod", &[0, 0o1777]) && !is_refused("openat", &[0, 0, 0x41, 0o644]));
     }
 
+    /// What a read is must never leave the kernel, and what changes anything must.
+    #[test]
+    fn only_what_changes_files_is_brokered() {
+        let action = |name: &str, args: &[u64]| {
+            let matches =
+                |test: &ArgTest| args.get(usize::from(test.arg)).copied().unwrap_or(0) & test.mask == test.value;
+            let mut rules = BROKERED.iter().filter(|rule| rule.name == name);
+            rules.find(|rule| rule.when.iter().all(matches)).map_or(SyscallAction::Allow, |rule| rule.action)
+        };
+        let (cloexec, directory, large) = (0x8_0000, 0x1_0000, 0x8000);
+        for flags in [0, cloexec, cloexec | directory, large, O_PATH, O_PATH | 0x42, O_PATH | directory] {
+            assert_eq!(action("openat", &[0, 0, flags]), SyscallAction::Allow, "{flags:x}");
+            assert_eq!(action("open", &[0, flags]), SyscallAction::Allow, "{flags:x}");
+        }
+        for flags in [1, 2, 3, 0x40, 0x200, 0x241, 0xc1 | cloexec, O_TMPFILE | directory | 2, O_TMPFILE | directory] {
+            assert_eq!(action("openat", &[0, 0, flags]), SyscallAction::Notify, "{flags:x}");
+            assert_eq!(action("open", &[0, flags]), SyscallAction::Notify, "{flags:x}");
+        }
+        for name in ["stat", "newfstatat", "statx", "readlink", "access", "getdents64", "write", "fchmod", "connect"] {
+            assert_eq!(action(name, &[]), SyscallAction::Allow, "{name}");
+        }
+    }
+
     #[test]
     fn what_programs_need_is_open() {
         for name in [
@@ -498,7 +586,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_in_order() {
-        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST, SET_IDS] {
+        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST, SET_IDS, BROKERED] {
             assert!(table.is_sorted_by_key(|rule| rule.name));
         }
         for fence in FENCES {

@@ -59,12 +59,24 @@ fn resolved(client: Client, more: &str, environment: &[(&str, &str)]) -> Resolve
     };
     let level = Level::Project(Trust::Trusted);
     let agent = Some(client.word().to_owned());
-    let request = Request { persona: None, task: None, agent, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
     resolve(&inputs, &facts, &mut &facts).unwrap_or_else(|said| panic!("{said:?}"))
 }
 
 fn planned(resolved: &Resolved, client: Client, etc: Etc, user: ClientUser) -> AgentPlan {
+    planned_asking(resolved, client, (etc, user), None)
+}
+
+fn planned_asking(resolved: &Resolved, client: Client, (etc, user): (Etc, ClientUser), asks: Option<u64>) -> AgentPlan {
     let choice = resolved.agent.as_ref().expect("test data is right");
     let session = abs("/home/u/.local/state/ringfence/sessions/1");
     let (home, ringfence) = (session.join("home"), session.join("given/ringfence"));
@@ -78,6 +90,7 @@ fn planned(resolved: &Resolved, client: Client, etc: Etc, user: ClientUser) -> A
         etc,
         user,
         key_end: None,
+        asks,
     };
     agent(&resolved.surface, client, &ground)
 }
@@ -241,4 +254,21 @@ fn the_program_is_readable() {
     let choice = found.agent.unwrap();
     assert_eq!(choice.program, Some(abs("/home/u/npm/lib/node_modules/c/main.js")));
     assert_eq!(choice.reads, [abs("/home/u/npm/lib/node_modules")]);
+}
+
+/// K12: a client waits for longer than a question does, and the hook answers before its patience ends.
+#[test]
+fn k12_clients_wait_for_the_user() {
+    for (client, timeout) in
+        [(Client::Claude, "\"timeout\": 87"), (Client::Codex, "timeout = 87"), (Client::Gemini, "\"timeout\": 87000")]
+    {
+        let resolved = resolved(client, "", &[]);
+        let text = shown(&planned_asking(&resolved, client, (Etc::Shown, ClientUser::Ordinary), Some(60)));
+        let line = format!("hook {} --timeout 87", client.word());
+        for part in [timeout, &line] {
+            assert!(text.contains(part) || text.contains(&part.replace("\": ", "\":")), "{client:?}: {part}: {text}");
+        }
+        let plain = shown(&planned(&resolved, client, Etc::Shown, ClientUser::Ordinary));
+        assert!(!plain.contains("--timeout") && !plain.contains("said yes or no"), "{plain}");
+    }
 }

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::ExitCode;
 
 use ringfence_plan::{Files, LandlockRule, Lines, MountAccess, MountOp, Plan, Rights, Rung, compile};
-use ringfence_session::start::{Occasion, Order, prepare};
+use ringfence_session::start::{BrokerChoice, Occasion, Order, prepare};
 use ringfence_session::store::Session;
 use ringfence_session::walk::os_path;
 use ringfence_surface::policy::PolicyFile;
@@ -72,15 +72,19 @@ fn run() -> io::Result<u8> {
         facts: &facts,
         plan: &plan,
         rung: Rung::Native,
+        root: None,
         session: &session,
         command,
         user: None,
         lines: Lines::Short,
         occasion: Occasion::Session,
+        container: None,
         variables: &[],
+        // What it would refuse by name is not what these walls are about.
+        broker: BrokerChoice::Off,
     };
     let ready = prepare(&order, &mut Seen(BTreeMap::new())).map_err(io::Error::other)?;
-    Ok(ready.prepared.run(None, || {}).map_err(io::Error::other)?.code)
+    Ok(ready.prepared.run(&surface, None).map_err(io::Error::other)?.code)
 }
 
 /// Everything of the host, writable, but for devices and processes, which are the session's own. What is called scratch is not
@@ -140,7 +144,15 @@ fn surface(project: &AbsPath, facts: &HostFacts, look: &mut dyn Look) -> io::Res
     let text =
         PolicyText::new(path.as_bytes(), fs::read(os_path(&path))?).map_err(|e| io::Error::other(format!("{e:?}")))?;
     let file = PolicyFile::parse(&text).map_err(|e| io::Error::other(format!("{e:?}")))?;
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let layer = Layer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
     let resolved = resolve(&Inputs { layers: vec![layer], request }, facts, look);
     Ok(resolved.map_err(|e| io::Error::other(format!("{e:?}")))?.surface)

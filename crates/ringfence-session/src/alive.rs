@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringfence_surface::AbsPath;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::desk::PAUSED;
 use crate::record::RecordError;
 use crate::store::{self, FindError};
 use crate::terminal::Lifeline;
@@ -28,6 +29,12 @@ pub enum NotWithin {
     /// It ended while it was looked at.
     #[error("session {name} has ended")]
     Over {
+        /// Its whole name.
+        name: String,
+    },
+    /// Everything in it stands still.
+    #[error("session {name} is paused; `ringfence resume {name}` lets it go on")]
+    Paused {
         /// Its whole name.
         name: String,
     },
@@ -113,6 +120,9 @@ fn open(dir: AbsPath, name: String) -> Result<Found, NotWithin> {
     let (owner, mode) = (status.st_uid, status.st_mode & 0o777);
     if owner != rustix::process::geteuid().as_raw() || mode & 0o022 != 0 {
         return Err(NotWithin::Foreign { dir, owner, mode });
+    }
+    if rustix::fs::accessat(&lock, PAUSED, Access::EXISTS, AtFlags::empty()).is_ok() {
+        return Err(NotWithin::Paused { name });
     }
     if is_held(&lock).map_err(look)? {
         return Ok(Found { dir, name, lock });

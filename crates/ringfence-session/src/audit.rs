@@ -20,10 +20,11 @@ use ringfence_surface::AbsPath;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::approvals::Question;
 use crate::text::{Bytes, hex};
 use crate::violations::Counted;
 
-pub use follow::Follow;
+pub use follow::{Follow, From};
 pub use read::{Query, Stored};
 pub use verify::{Known, Report};
 
@@ -150,6 +151,19 @@ pub enum What {
         /// What was done.
         done: String,
     },
+    /// Something waits for an answer.
+    Asked(Question),
+    /// It was answered.
+    Answered {
+        /// Which question.
+        id: u64,
+        /// What was asked for, in words.
+        asked: String,
+        /// Was it a yes?
+        allowed: bool,
+        /// For how long, or why not.
+        how: String,
+    },
     /// Everything in the session was stopped.
     Pause {
         /// Why.
@@ -250,12 +264,12 @@ impl Audit {
         read::query(&self.dir, query)
     }
 
-    /// What happens from the line after this one on; without one, from now on.
+    /// What happens while it is written.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn follow(&self, after: Option<u64>) -> io::Result<Follow> {
-        Follow::from(&self.dir, after)
+    pub fn follow(&self, start: From) -> io::Result<Follow> {
+        Follow::from(&self.dir, start)
     }
 }
 

@@ -4,6 +4,7 @@
 //! else by now. Every step from its root is opened by name without following, and a file is made anew under a name of its own
 //! before it takes its place. What is read is opened by its real path, where links are an error.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -11,6 +12,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use ringfence_surface::AbsPath;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
+
+use crate::place::{open_by_names, open_root};
 
 /// Who owns what is made, where that is not the caller.
 pub(crate) type Owner = Option<(Uid, Gid)>;
@@ -169,10 +172,19 @@ fn without_links(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<
     for _ in 0..16 {
         match rustix::fs::openat2(dir, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
+            // Inside a fence not every descriptor can be had by this call.
+            Err(Errno::NOSYS) => return Ok(by_names(dir, path, flags)?),
             other => return Ok(other?),
         }
     }
     Err(Errno::AGAIN.into())
+}
+
+fn by_names(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let is_absolute = path.first() == Some(&b'/');
+    let below = path.iter().position(|byte| *byte != b'/').map_or(b".".as_slice(), |at| &path[at..]);
+    let below = CString::new(below).map_err(|_| Errno::INVAL)?;
+    if is_absolute { open_by_names(open_root()?.as_fd(), &below, flags) } else { open_by_names(dir, &below, flags) }
 }
 
 fn regular(file: OwnedFd, most: u64) -> io::Result<File> {

@@ -1,3 +1,253 @@
 //! The broker: calls that change files are carried out for the agent, by name, at the moment they are made.
+//!
+//! Mounts guard what exists when a session starts. What appears later they cannot know; so the calls that make, move, open for
+//! writing or mark a file wait here (seccomp_unotify). The path is read once, resolved to a directory that is held, judged by
+//! the Surface as the path that it really is, and the call is then carried out here, relative to what is held: whatever the
+//! caller changes meanwhile, in its memory or on the disk, what is done is what was judged. Reads do not come here.
+//!
+//! It is threads of the session's first process: inside the view, so that the mounts are a wall before it as before everybody
+//! inside; the user that the agent is, with no capability; and nobody inside can trace or signal it. They are made when the
+//! first call comes, and when this process ends, or one of them cannot go on, no call is carried out any more.
 
+mod caller;
+mod domain;
+mod git;
+mod judge;
+mod marks;
+mod masks;
+mod mounts;
+mod names;
+mod open;
+mod request;
+mod resolve;
 pub mod wire;
+mod work;
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::thread::{Builder, Scope};
+
+use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule};
+use ringfence_surface::Surface;
+use ringfence_sys::notify::{self, Answer, Notification};
+use ringfence_sys::process::{self, Namespaces};
+use ringfence_sys::seccomp;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::WaitOptions;
+
+use crate::launch::Brokered;
+use crate::start::Order;
+
+use self::caller::Caller;
+use self::domain::Domains;
+use self::judge::Judge;
+use self::masks::Masks;
+use self::mounts::Mounts;
+use self::request::Calls;
+use self::work::{Reply, Work};
+
+/// More calls than these are not carried out at once; the others wait.
+const MOST_THREADS: usize = 128;
+/// So many are kept when there is nothing to do.
+const KEPT: usize = 2;
+const STACK: usize = 256 << 10;
+
+/// Are calls that change files carried out by name, at the moment they are made?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokerChoice {
+    /// Where that can be had.
+    On,
+    /// Not here: the mounts guard what exists, and nothing guards names that appear later.
+    Off,
+}
+
+/// What the filter of a fence gets besides, where calls are brokered in it.
+pub(crate) fn rules(listens: Result<(), &'static str>) -> (Brokered, &'static [SyscallRule]) {
+    if listens.is_ok() { (Brokered::Yes, BROKERED) } else { (Brokered::No, &[]) }
+}
+
+/// Can calls be brokered in what is about to be started? If not, why.
+pub(crate) fn is_to_be_had(order: &Order<'_>) -> Result<(), &'static str> {
+    if order.rung != Rung::Native {
+        return Err("only the native fence has a process of ours in its view");
+    }
+    if order.broker == BrokerChoice::Off {
+        return Err("the broker is switched off");
+    }
+    if !seccomp::can_listen() {
+        return Err("this kernel has no seccomp listener whose calls wait through signals (before Linux 6.0)");
+    }
+    if process::has_threads().unwrap_or(true) {
+        return Err("it is started by a program with several threads, of which no copy can carry out calls");
+    }
+    if seccomp::is_filtered() && !is_alone() {
+        return Err("another seccomp listener is there already");
+    }
+    Ok(())
+}
+
+/// Would this process be given a listener? Asked of a copy of it, since it could not be given back.
+fn is_alone() -> bool {
+    let rule = SyscallRule { name: "getppid", when: &[], action: SyscallAction::Notify, reason: "asks nobody" };
+    let Ok(filter) = seccomp::compile(&[rule]) else { return false };
+    let listens = || {
+        let installed = rustix::thread::set_no_new_privs(true)
+            .map_err(std::io::Error::from)
+            .and_then(|()| seccomp::install_with_listener(&filter.program, seccomp::Flags::WAIT_KILLABLE_RECV));
+        u8::from(installed.is_err())
+    };
+    let Ok(child) = process::clone_process(Namespaces::NONE, listens) else { return false };
+    let ended = rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(child.pid), WaitOptions::empty()));
+    matches!(ended, Ok(Some((_, status))) if status.exit_status() == Some(0))
+}
+
+/// Carries out calls.
+#[derive(Debug)]
+pub(crate) struct Broker<'s> {
+    listener: OwnedFd,
+    judge: Judge<'s>,
+    calls: Calls,
+    domains: Domains,
+    mounts: Mounts,
+    masks: Masks,
+    proc: OwnedFd,
+    root: Arc<OwnedFd>,
+    /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
+    moves: RwLock<()>,
+    threads: AtomicUsize,
+    idle: AtomicUsize,
+}
+
+impl<'s> Broker<'s> {
+    /// Runs in the first process, once the first call waits. Allocates, so that process must have been copied from one without
+    /// further threads.
+    pub(crate) fn new(
+        listener: OwnedFd,
+        surface: &'s Surface,
+        supervisor: Option<OwnedFd>,
+    ) -> rustix::io::Result<Self> {
+        let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // Without it everything works, with more changes from one processor to another.
+        let _ = notify::wake_in_sync(listener.as_fd());
+        Ok(Self {
+            listener,
+            judge: Judge::new(surface, supervisor),
+            calls: Calls::new(),
+            domains: Domains::new(),
+            mounts: Mounts::new(),
+            masks: Masks::new(),
+            proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
+            root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
+            moves: RwLock::new(()),
+            threads: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
+        })
+    }
+
+    /// Begins.
+    pub(crate) fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> std::io::Result<()> {
+        if self.judge.supervisor().is_some() {
+            Builder::new().stack_size(STACK).spawn_scoped(scope, || self.judge.listen())?;
+        }
+        self.another(scope)
+    }
+
+    fn another<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> std::io::Result<()> {
+        self.threads.fetch_add(1, Ordering::Relaxed);
+        self.idle.fetch_add(1, Ordering::Relaxed);
+        let made = Builder::new().stack_size(STACK).spawn_scoped(scope, || self.attend(scope));
+        if made.is_err() {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+        }
+        made.map(drop)
+    }
+
+    /// One thread: it is counted as idle when it begins.
+    fn attend<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        // The mask for new files is a caller's while something is done for it.
+        if notify::unshare_fs().is_ok() {
+            while let Some(call) = self.next() {
+                let was_last = self.idle.fetch_sub(1, Ordering::AcqRel) == 1;
+                if was_last && self.threads.load(Ordering::Relaxed) < MOST_THREADS {
+                    // Without another one, calls wait for this one.
+                    let _ = self.another(scope);
+                }
+                self.settle(&call);
+                if self.idle.fetch_add(1, Ordering::AcqRel) >= KEPT {
+                    break;
+                }
+            }
+        }
+        self.idle.fetch_sub(1, Ordering::AcqRel);
+        self.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The next call; nothing once nobody can call any more.
+    fn next(&self) -> Option<Notification> {
+        loop {
+            match notify::receive(self.listener.as_fd()) {
+                Ok(call) => return Some(call),
+                // A caller that has ended, or all of them.
+                Err(Errno::NOENT) if !self.is_deserted() => {}
+                Err(Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn is_deserted(&self) -> bool {
+        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let polled = rustix::event::poll(&mut fds, Some(&now));
+        polled.is_err() || fds[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// Carries out one call, and answers it whatever happens.
+    fn settle(&self, call: &Notification) {
+        let mut pending = Pending { listener: self.listener.as_fd(), id: call.id, answer: Answer::Error(Errno::IO) };
+        pending.answer = match self.carry_out(call) {
+            Ok(Reply::Done) => Answer::Value(0),
+            Ok(Reply::Continue) => Answer::Continue,
+            Err(errno) => Answer::Error(errno),
+            Ok(Reply::Descriptor(fd, on_exec)) => {
+                let added = notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
+                // Ours is closed before the caller goes on.
+                drop(fd);
+                added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))
+            }
+        };
+    }
+
+    fn carry_out(&self, call: &Notification) -> rustix::io::Result<Reply> {
+        let (name, request) = self.calls.read(call).ok_or(Errno::NOSYS)?;
+        let caller = Caller { thread: call.thread, proc: self.proc.as_fd() };
+        let domain = self.domains.of(&caller)?;
+        Work::new(self, caller, (call.id, name), domain).carry_out(request)
+    }
+
+    fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    fn root(&self) -> &Arc<OwnedFd> {
+        &self.root
+    }
+}
+
+/// A call that waits for its answer: it gets one also where something here went wrong.
+struct Pending<'b> {
+    listener: BorrowedFd<'b>,
+    id: u64,
+    answer: Answer,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        // Whoever has ended needs no answer.
+        let _ = notify::answer(self.listener, self.id, self.answer);
+    }
+}

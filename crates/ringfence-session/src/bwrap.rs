@@ -96,7 +96,7 @@ impl Bubble {
 }
 
 /// What masks are made of: files of the session that nobody may read.
-fn masks(session: &AbsPath) -> io::Result<Places> {
+pub(crate) fn masks(session: &AbsPath) -> io::Result<Places> {
     let dir = session.join("masks");
     let places = Places {
         session: session.clone(),

@@ -12,20 +12,24 @@ use std::io;
 
 use ringfence_plan::{Claim, Fence, Lines, Plan, Rung, Shortfall, claims, compile, syscalls};
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, HostFacts, Look, SubPolicy, Surface, Widens};
+use ringfence_surface::{AbsPath, ContainerChoice, HostFacts, Look, SubPolicy, Surface, Widens};
 
 use crate::alive::{self, Found, NotWithin, Watched};
+use crate::container::{EngineHere, InContainer};
 use crate::given;
 use crate::launch::{Ended, Running, StartError};
 use crate::look::facts_of;
 use crate::record::Record;
-use crate::start::{Occasion, Order, PrepareError, Ready, prepare};
+use crate::start::{BrokerChoice, Occasion, Order, PrepareError, Ready, prepare};
 use crate::store::Session;
 use crate::walk::os_path;
 
 /// Why a call was not made. Nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
+    /// The session has a root of its own, and a call from outside would see the host's programs.
+    #[error("calls cannot be made within a session that has a root of its own")]
+    InRoot,
     /// It asks for more than the session has.
     #[error("this call would be wider than its session")]
     Widens(#[from] Widens),
@@ -74,6 +78,19 @@ pub struct Within {
     pub session_rung: Rung,
     /// Who works in it where root calls: user and group.
     pub user: Option<(u32, u32)>,
+    /// The container engine, where calls run in containers.
+    pub container: Option<WithinContainer>,
+}
+
+/// Containers for calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithinContainer {
+    /// The engine.
+    pub here: EngineHere,
+    /// The image and the operator's mounts; the host's own programs where nobody says.
+    pub choice: Option<ContainerChoice>,
+    /// ringfence itself, where the caller is another program.
+    pub program: Option<AbsPath>,
 }
 
 /// A call that is ready to be made.
@@ -103,7 +120,7 @@ impl Within {
         let user = worker(found.dir()).map_err(look)?;
         let state = found.dir().parent().and_then(|sessions| sessions.parent()).unwrap_or_else(AbsPath::root);
         let (side, rung) = (Side::Outside, Rung::Native);
-        Ok((Self { surface, facts, state, side, rung, session_rung, user }, found))
+        Ok((Self { surface, facts, state, side, rung, session_rung, user, container: None }, found))
     }
 
     /// Lays out one call. `occasion` says on which streams it will be.
@@ -131,6 +148,9 @@ impl Within {
         occasion: Occasion,
         look: &mut dyn Look,
     ) -> Result<Laid, CallError> {
+        if self.session_rung == Rung::Chroot {
+            return Err(CallError::InRoot);
+        }
         let made = Session::create_call(&self.state);
         let session = made.map_err(|source| CallError::Own { state: self.state.clone(), source })?;
         let closed = SubPolicy { scratch: Some(session.dir().clone()), ..self.closed(policy) };
@@ -151,6 +171,13 @@ impl Within {
             lines: Lines::Short,
             occasion,
             variables,
+            root: None,
+            broker: BrokerChoice::On,
+            container: self.container.as_ref().map(|container| InContainer {
+                here: &container.here,
+                choice: container.choice.as_ref(),
+                program: container.program.as_ref(),
+            }),
         };
         let ready = prepare(&order, look)?;
         let short = self.short(policy, &ready);
@@ -224,8 +251,8 @@ impl Laid {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn run(self, watched: Option<Watched>) -> Result<Ended, StartError> {
-        let Self { ready, session, .. } = self;
-        let ended = ready.prepared.run(watched, || {});
+        let Self { ready, session, surface, .. } = self;
+        let ended = ready.prepared.run(&surface, watched);
         drop(session);
         ended
     }
@@ -235,8 +262,8 @@ impl Laid {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn start(self, streams: [std::os::fd::OwnedFd; 3]) -> Result<Call, StartError> {
-        let Self { ready, session, .. } = self;
-        Ok(Call { running: ready.prepared.start(streams)?, session })
+        let Self { ready, session, surface, .. } = self;
+        Ok(Call { running: ready.prepared.start(&surface, streams)?, session })
     }
 }
 

@@ -1,11 +1,15 @@
 //! The first new process of a session: it makes the view, gives up its rights, starts the payload and waits for it.
 //!
-//! It is a copy of the supervisor, which may have other threads: nothing in here allocates or takes a lock.
+//! It is a copy of the supervisor, which may have other threads: nothing in here allocates or takes a lock. Where calls are
+//! brokered the supervisor had none, and from the first call on this process has threads of its own.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::thread::Scope;
 
+use ringfence_surface::Surface;
 use ringfence_sys::process;
 use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
@@ -14,11 +18,13 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
+use crate::broker::Broker;
 use crate::descendants;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
+use crate::stand_ins::StandIns;
 use crate::steps::{
     CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, STANDARD, TERMINAL, WAYS, failed, report,
 };
@@ -36,6 +42,8 @@ pub(crate) struct Ends {
     pub(crate) ways: Option<OwnedFd>,
     /// Takes the number of the signal that ended the payload, which an exit code does not tell apart from itself.
     pub(crate) signal: OwnedFd,
+    /// Where the broker says what it refused.
+    pub(crate) broker: Option<OwnedFd>,
 }
 
 /// A terminal for the first process to pass on.
@@ -45,6 +53,13 @@ pub(crate) enum Seat<'s> {
     Made(BorrowedFd<'s>, pty::Seats),
     /// To be made, and handed out by this.
     ToBeMade(BorrowedFd<'s>, pty::Seats),
+}
+
+impl Shape {
+    /// Has it a process namespace?
+    fn has_processes(&self) -> bool {
+        !matches!(self, Self::Walls | Self::Root(_))
+    }
 }
 
 /// The first new process.
@@ -60,16 +75,19 @@ pub(crate) struct First<'p> {
     pub(crate) streams: Option<[OwnedFd; 3]>,
     /// The session's lock: it is held as long as anything of the session runs.
     pub(crate) lock: OwnedFd,
+    /// By what calls are judged, where they are brokered. Then this process was copied from one without further threads.
+    pub(crate) brokered: Option<&'p Surface>,
 }
 
 impl First<'_> {
     /// Allocates nothing.
-    pub(crate) fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 3]) -> u8 {
-        let Ends { errors, alive, ways, signal } = ends;
+    pub(crate) fn run(&self, ends: Ends, seat: Seat<'_>, others: [Option<i32>; 4]) -> u8 {
+        let Ends { errors, alive, ways, signal, broker: broker_end } = ends;
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
-        if let Err(failed) =
-            self.take_streams().and_then(|()| self.let_go([&errors, &alive, &signal], ways.as_ref(), seat))
+        if let Err(failed) = self
+            .take_streams()
+            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), None], seat))
         {
             return report(&errors, failed);
         }
@@ -79,7 +97,11 @@ impl First<'_> {
         // The view's own cannot be written.
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
-        if let Err(failed) = self.enter(&alive, ways.as_ref()) {
+        // Making the view leaves descriptors open.
+        let entered = self.enter(&alive, ways.as_ref()).and_then(|()| {
+            self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), proc.as_ref()], seat)
+        });
+        if let Err(failed) = entered {
             return report(&errors, failed);
         }
         let made;
@@ -98,26 +120,68 @@ impl First<'_> {
         if pty::block(&FORWARDED).is_err() {
             return 125;
         }
+        let stand_ins = match self.shape {
+            Shape::Root(places) => StandIns::open(places),
+            Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Container(_) => StandIns::NONE,
+        };
         // Nothing of the payload runs before the supervisor has written down that it does.
         if !matches!(rustix::io::retry_on_intr(|| rustix::io::read(&alive, &mut [0])), Ok(1)) {
             return 125;
         }
+        let handover = match self.brokered.map(|_| ways::channel()).transpose() {
+            Ok(handover) => handover,
+            Err(error) => return report(&errors, failed(FORK, &error)),
+        };
         let program = || match self.shape {
             Shape::Bwrap(bubble) => bubble.become_program(seat, errors.as_fd()),
-            Shape::Native(_) | Shape::Walls => self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd)),
+            // The first process of a container is another.
+            Shape::Native(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_) => {
+                if matches!(self.shape, Shape::Walls) {
+                    // The broker of the fence that this one may be in looks at what its rights are to be.
+                    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable);
+                }
+                let handover = handover.as_ref().map(|(_, inside)| inside);
+                self.payload.become_program(seat, proc.as_ref().map(OwnedFd::as_fd), handover)
+            }
         };
-        let payload = match process::fork_in_copy(|| report(&errors, program())) {
+        let main = || report(&errors, program());
+        // In our own memory where that is possible: copying it takes longer than all that is left to do.
+        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc;
+        let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
+        let payload = match payload {
             Ok(pid) => pid,
             Err(error) => return report(&errors, failed(FORK, &error)),
         };
         // Now only the payload holds it, until it becomes its program.
         drop(errors);
-        let (code, number) = wait_for(payload, &signals, &alive, ways.as_ref());
+        if matches!(self.shape, Shape::Root(_)) && self.give_up_rights().is_err() {
+            // Nobody watches with rights over what is watched. It fails where everything else would, too.
+            let _ = descendants::end_all();
+            return 125;
+        }
+        let watch = Watch { payload, signals: &signals, alive: &alive, ways: ways.as_ref(), stand_ins: &stand_ins };
+        if let (Some(surface), Some((handover, inside))) = (self.brokered, handover) {
+            drop(inside);
+            // Its threads do not end by themselves, so neither does what is in here.
+            let broker = OnceLock::new();
+            std::thread::scope(|scope| {
+                let stage = Stage::Handover(handover);
+                let desk = Brokerage { stage, broker: &broker, scope, surface, supervisor: broker_end };
+                let (code, number) = watch.wait(Some(desk));
+                process::end_copy(self.ended(code, number, &signal))
+            });
+        }
+        let (code, number) = watch.wait(None);
+        self.ended(code, number, &signal)
+    }
+
+    /// Passes on how the payload ended.
+    fn ended(&self, code: u8, number: u8, signal: &OwnedFd) -> u8 {
         if number != 0 {
             // Whoever does not listen does not need to know.
-            let _ = rustix::io::write(&signal, &[number]);
+            let _ = rustix::io::write(signal, &[number]);
         }
-        if matches!(self.shape, Shape::Walls) && descendants::end_all().is_err() {
+        if !self.shape.has_processes() && descendants::end_all().is_err() {
             return 125;
         }
         code
@@ -132,11 +196,11 @@ impl First<'_> {
 
     /// Whoever starts several at once has ends of the others' pipes, and this copy of them would keep those from ever being
     /// closed. Bubblewrap is handed some of them.
-    fn let_go(&self, ends: [&OwnedFd; 3], ways: Option<&OwnedFd>, seat: Seat<'_>) -> Result<(), Failed> {
+    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 3], seat: Seat<'_>) -> Result<(), Failed> {
         let view = match self.shape {
             Shape::Bwrap(_) => return Ok(()),
             Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls => None,
+            Shape::Walls | Shape::Root(_) | Shape::Container(_) => None,
         };
         let seat = match seat {
             Seat::None => None,
@@ -144,19 +208,16 @@ impl First<'_> {
         };
         let lock = self.lock.as_raw_fd();
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
-        let ways = ways.map(OwnedFd::as_raw_fd);
+        let [ways, broker, proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors, alive, signal, lock, one(view), one(seat), one(ways)];
+        let mut keep = [errors, alive, signal, lock, one(view), one(seat), ways, broker, proc];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
     /// Makes the view, and gives up the rights over it.
     fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<(), Failed> {
         let identity = |e: &io::Error| failed(IDENTITY, e);
-        // Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
-        let dies_at_once = !matches!(self.shape, Shape::Walls);
-        let bind_to_parent = || if dies_at_once { process::die_with_parent() } else { Ok(()) };
-        bind_to_parent().map_err(|e| identity(&e))?;
+        self.bind_to_parent().map_err(|e| identity(&e))?;
         // The parent may have died before it was asked for; then nobody holds the other end any more.
         if is_closed(alive) {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
@@ -165,21 +226,30 @@ impl First<'_> {
             Shape::Native(view) => {
                 self.enter_view(view, ways)?;
                 // Without it nothing can be given later, which whoever asks is told.
-                let _ = LiveView::hand_out(alive, self.identity);
+                let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
             }
-            Shape::Walls => {
+            Shape::Walls | Shape::Root(_) => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
             }
-            Shape::Bwrap(_) => {}
+            Shape::Bwrap(_) | Shape::Container(_) => {}
         }
-        let quiet = DumpableBehavior::NotDumpable;
-        rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
+        rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
-        if matches!(self.shape, Shape::Bwrap(_)) {
-            // It mounts with the rights of whoever started us; the payload gives them up.
+        if matches!(self.shape, Shape::Bwrap(_) | Shape::Root(_)) {
+            // Bubblewrap mounts, or the payload changes its root, with the rights of whoever started us, and gives them up.
             return Ok(());
         }
+        self.give_up_rights()
+    }
+
+    /// Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
+    fn bind_to_parent(&self) -> io::Result<()> {
+        if self.shape.has_processes() { process::die_with_parent() } else { Ok(()) }
+    }
+
+    fn give_up_rights(&self) -> Result<(), Failed> {
+        let identity = |e: &io::Error| failed(IDENTITY, e);
         // An ordinary user without a namespace has no right to this, and nothing to give up.
         let has_rights = matches!((self.shape, self.identity), (Shape::Native(_), _) | (_, Identity::Other { .. }));
         if has_rights {
@@ -188,8 +258,8 @@ impl First<'_> {
         if let Identity::Other { uid, gid } = self.identity {
             process::become_user(uid, gid).map_err(|e| identity(&e))?;
             // Changing who we are undid both.
-            bind_to_parent().map_err(|e| identity(&e))?;
-            rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: IDENTITY, errno })?;
+            self.bind_to_parent().map_err(|e| identity(&e))?;
+            rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         }
         process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
@@ -216,48 +286,130 @@ fn is_closed(end: &OwnedFd) -> bool {
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 
-const FORWARDED: [Signal; 7] =
+/// Nobody else looks into it.
+const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
+
+pub(crate) const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
 
-/// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor ends.
-/// Returns its code, and the signal that ended it or 0. Allocates nothing.
-fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
-    // Asking for nothing makes an empty slot.
-    let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
-    let mut hold = Hold::new();
-    loop {
+/// Waits for the payload as the first process of a fence does in which nothing is brokered. Allocates nothing.
+pub(crate) fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
+    Watch { payload, signals, alive, ways, stand_ins: &StandIns::NONE }.wait(None)
+}
+
+/// What the first process does when all is made.
+struct Watch<'w> {
+    payload: Pid,
+    signals: &'w OwnedFd,
+    alive: &'w OwnedFd,
+    ways: Option<&'w OwnedFd>,
+    stand_ins: &'w StandIns,
+}
+
+impl Watch<'_> {
+    /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor
+    /// ends. Returns its code, and the signal that ended it or 0. Allocates nothing, unless calls are brokered.
+    fn wait(&self, mut brokerage: Option<Brokerage<'_, '_, '_>>) -> (u8, u8) {
+        let Self { payload, signals, alive, ways, stand_ins } = *self;
+        // Asking for nothing makes an empty slot.
+        let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
+        let [one, two, three] = stand_ins.wanted(signals);
+        let mut hold = Hold::new();
         loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == payload => {
-                    let small = |number: i32| u8::try_from(number).ok();
-                    let signal = status.terminating_signal().and_then(small).unwrap_or(0);
-                    let code = status.exit_status().and_then(small).or(Some(128 + (signal & 127)));
-                    return (code.unwrap_or(125), signal);
-                }
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) | Err(_) => break,
-            }
-        }
-        let mut fds =
-            [PollFd::new(signals, PollFlags::IN), PollFd::new(alive, PollFlags::IN), PollFd::new(ways, wanted)];
-        let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
-        if !fds[1].revents().is_empty() && hold.hear(alive) == Word::End {
-            return (125, 0);
-        }
-        hold.again();
-        if fds[2].revents().contains(PollFlags::IN) {
-            // It fails when the supervisor has gone, which the other pipe tells.
-            let _ = ways::answer(ways);
-        }
-        while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
-            if signal != Signal::CHILD {
-                // The payload leads a group of its own; what has ended needs no signal.
-                let _ = rustix::process::kill_process_group(payload, signal);
-                // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
-                if !hold.is_held() {
-                    let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+            loop {
+                match rustix::process::wait(WaitOptions::NOHANG) {
+                    Ok(Some((pid, status))) if pid == payload => {
+                        let small = |number: i32| u8::try_from(number).ok();
+                        let signal = status.terminating_signal().and_then(small).unwrap_or(0);
+                        let code = status.exit_status().and_then(small).or(Some(128 + (signal & 127)));
+                        return (code.unwrap_or(125), signal);
+                    }
+                    Ok(Some(_)) | Err(Errno::INTR) => {}
+                    Ok(None) | Err(_) => break,
                 }
             }
+            let calls = brokerage.as_ref().and_then(|brokerage| brokerage.stage.fd());
+            let (calls, waiting) = calls.map_or((signals, PollFlags::empty()), |calls| (calls, PollFlags::IN));
+            let mut fds = [
+                PollFd::new(signals, PollFlags::IN),
+                PollFd::new(alive, PollFlags::IN),
+                PollFd::new(ways, wanted),
+                PollFd::new(calls, waiting),
+                PollFd::new(one.0, one.1),
+                PollFd::new(two.0, two.1),
+                PollFd::new(three.0, three.1),
+            ];
+            let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
+            let [_, over, asked, called, first, second, third] = fds.each_ref().map(PollFd::revents);
+            if !over.is_empty() && hold.hear(alive) == Word::End {
+                return (125, 0);
+            }
+            hold.again();
+            if asked.contains(PollFlags::IN) {
+                // It fails when the supervisor has gone, which the other pipe tells.
+                let _ = ways::answer(ways);
+            }
+            if let Some(brokerage) = brokerage.as_mut().filter(|_| !called.is_empty() && !waiting.is_empty()) {
+                brokerage.go_on();
+            }
+            stand_ins.serve([first, second, third]);
+            while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
+                if signal != Signal::CHILD {
+                    // The payload leads a group of its own; what has ended needs no signal.
+                    let _ = rustix::process::kill_process_group(payload, signal);
+                    // One that is stopped would not hear of it. In a session that is held it hears of it later, or never.
+                    if !hold.is_held() {
+                        let _ = rustix::process::kill_process_group(payload, Signal::CONT);
+                    }
+                }
+            }
         }
+    }
+}
+
+/// How far the broker is.
+enum Stage {
+    /// The listener is to come from here.
+    Handover(OwnedFd),
+    /// Nobody has called yet.
+    Listener(OwnedFd),
+    /// It works, or nobody will call.
+    Done,
+}
+
+impl Stage {
+    fn fd(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Handover(fd) | Self::Listener(fd) => Some(fd),
+            Self::Done => None,
+        }
+    }
+}
+
+/// What a broker is made of, once somebody calls.
+struct Brokerage<'scope, 'env, 's> {
+    stage: Stage,
+    broker: &'scope OnceLock<Broker<'s>>,
+    scope: &'scope Scope<'scope, 'env>,
+    surface: &'s Surface,
+    supervisor: Option<OwnedFd>,
+}
+
+impl Brokerage<'_, '_, '_> {
+    /// Something is ready. What fails here leaves nobody who listens, and then every call that would wait fails.
+    fn go_on(&mut self) {
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Handover(handover) => {
+                let listener = ways::receive(&handover, &mut [0]).ok().and_then(|mut fds| fds.pop());
+                listener.map_or(Stage::Done, Stage::Listener)
+            }
+            Stage::Listener(listener) => {
+                if let Ok(broker) = Broker::new(listener, self.surface, self.supervisor.take()) {
+                    let _ = self.broker.get_or_init(|| broker).start(self.scope);
+                }
+                Stage::Done
+            }
+            Stage::Done => Stage::Done,
+        };
     }
 }

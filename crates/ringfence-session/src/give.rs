@@ -4,10 +4,10 @@
 use std::io;
 
 use ringfence_plan::{Found, MountAccess, MountOp};
-use ringfence_surface::{AbsPath, HostFacts, Look, NotGiven, Role, Surface};
+use ringfence_surface::{AbsPath, HostFacts, Look, NotGiven, Role, Surface, Way};
 use rustix::fs::FileType;
 
-use crate::desk::{Masked, Verb};
+use crate::desk::{Gives, Masked, Verb};
 use crate::look::facts_of;
 use crate::place::{open_place, open_root, relative};
 use crate::text::Bytes;
@@ -60,25 +60,39 @@ pub struct Asked {
     pub masked: usize,
 }
 
-/// A place that was given already, for another time from now on.
+/// Something that was given already, for another time from now on.
 #[must_use]
-pub fn again(path: &AbsPath, for_ms: Option<u64>) -> Asked {
-    let verb = Verb::Grant { path: Bytes::new(path.as_bytes()), device: 0, inode: 0, for_ms, masked: Vec::new() };
+pub fn again(path: &AbsPath, access: Gives, for_ms: Option<u64>) -> Asked {
+    let path = Bytes::new(path.as_bytes());
+    let verb = Verb::Grant { path, access, device: 0, inode: 0, for_ms, masked: Vec::new() };
     Asked { verb, hidden: Vec::new(), masked: 0 }
 }
 
-/// A place to read. `path` must be real: links on the way already followed.
+/// A way out.
+///
+/// # Errors
+/// [`GiveError`], where the session has it already or cannot be given it.
+pub fn reaching(surface: &Surface, way: &Way, for_ms: Option<u64>) -> Result<Asked, GiveError> {
+    surface.with_way(way)?;
+    let verb = Verb::GrantHost { host: way.to_string(), for_ms };
+    Ok(Asked { verb, hidden: Vec::new(), masked: 0 })
+}
+
+/// A place. `path` must be real: links on the way already followed.
 ///
 /// # Errors
 /// [`GiveError`].
-pub fn reading(
+pub fn place(
     surface: &Surface,
     facts: HostFacts,
-    path: &AbsPath,
+    (path, access): (&AbsPath, Gives),
     for_ms: Option<u64>,
     look: &mut dyn Look,
 ) -> Result<Asked, GiveError> {
-    let given = surface.with_read(path)?;
+    let (given, mount) = match access {
+        Gives::Read => (surface.with_read(path)?, MountAccess::ReadOnly),
+        Gives::Write => (surface.with_write(path)?, MountAccess::ReadWrite),
+    };
     let failed = |errno: rustix::io::Errno| GiveError::Look { path: path.clone(), source: errno.into() };
     let status =
         open_root().and_then(|top| open_place(top, &relative(path))).and_then(rustix::fs::fstat).map_err(failed)?;
@@ -86,7 +100,7 @@ pub fn reading(
         return Err(GiveError::Kind { path: path.clone() });
     }
     let facts = facts_of(&given, facts, look);
-    let shown = MountOp::Bind { path: path.clone(), access: MountAccess::ReadOnly, role: Role::Reference };
+    let shown = MountOp::Bind { path: path.clone(), access: mount, role: Role::Reference };
     let walked = walk(&given, &facts, &[shown], &[])?;
     let denied = walked.findings.denied.iter().filter(|(denied, _)| denied.is_within(path) && denied != path);
     let masked: Vec<Masked> = denied
@@ -97,6 +111,6 @@ pub fn reading(
     }
     let (count, hidden) = (masked.len(), walked.hidden);
     let path = Bytes::new(path.as_bytes());
-    let verb = Verb::Grant { path, device: status.st_dev, inode: status.st_ino, for_ms, masked };
+    let verb = Verb::Grant { path, access, device: status.st_dev, inode: status.st_ino, for_ms, masked };
     Ok(Asked { verb, hidden, masked: count })
 }

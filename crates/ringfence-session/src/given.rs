@@ -7,11 +7,13 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::time::Duration;
 
 use ringfence_plan::{LandlockRule, MountOp, Rights, Rung};
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Surface};
+use ringfence_surface::{AbsPath, Access, Surface, Way};
+use serde::{Deserialize, Serialize};
 
 use crate::text::Bytes;
 use crate::walk::os_path;
@@ -21,9 +23,6 @@ pub const RECORD: &str = "record";
 
 /// What was given to the session while it runs, beside its record.
 pub const GRANTS: &str = "grants";
-
-/// What takes its place in one step.
-pub(crate) const NEW_GRANTS: &str = "grants.new";
 
 /// How much tool calls are held back, where it was changed since.
 pub const MODE: &str = "mode";
@@ -43,31 +42,104 @@ pub const DENIED: &str = "denied";
 /// What takes its place in one step.
 const NEW_DENIED: &str = "denied.new";
 
+/// For how long the hook may wait for the user's answer, in milliseconds, where the user is asked.
+pub const ASK: &str = "ask";
+
 /// Where the hook says what it refused.
 pub const VERDICTS: &str = "verdicts";
 
 /// What every session is given.
 pub(crate) const FILES: [&str; 3] = [RECORD, PROGRAM, VERDICTS];
 
-/// The places that were given to a session since it began, the oldest first.
+/// Something that was given to a session since it began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kept {
+    /// A place to read.
+    Read(Bytes),
+    /// A place to read and write.
+    Write(Bytes),
+    /// A host, or a port of the host's own.
+    Reach(String),
+}
+
+/// What was given to a session since it began, the oldest first.
 ///
 /// # Errors
 /// When the list is there and cannot be read.
-pub fn grants(given: &AbsPath) -> io::Result<Vec<AbsPath>> {
-    let text = match fs::read(os_path(&given.join(GRANTS))) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text?,
-    };
-    let paths: Vec<Bytes> = serde_json::from_slice(&text)?;
-    paths.iter().map(|path| path.path().ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
+pub fn grants(given: &AbsPath) -> io::Result<Vec<Kept>> {
+    let path = given.join(GRANTS);
+    for _ in 0..MOST_TRIES {
+        let text = match fs::read(os_path(&path)) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text?,
+        };
+        let (check, list) = text.split_at(text.len().min(CHECK));
+        if check == self::check(list.trim_ascii_end()) {
+            return Ok(serde_json::from_slice(list)?);
+        }
+        // It is being written.
+        std::thread::yield_now();
+    }
+    Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Says what is given now, whole or not at all.
+/// The places among it.
+#[must_use]
+pub fn places(kept: &[Kept]) -> Vec<AbsPath> {
+    let place = |kept: &Kept| match kept {
+        Kept::Read(path) | Kept::Write(path) => path.path(),
+        Kept::Reach(_) => None,
+    };
+    kept.iter().filter_map(place).collect()
+}
+
+/// A Surface with all of it. What was there already changes nothing, and what is denied was not given.
+///
+/// # Errors
+/// When something of it is no path and no host.
+pub(crate) fn with_grants(mut surface: Surface, given: &AbsPath) -> io::Result<Surface> {
+    let wrong = || io::Error::from(io::ErrorKind::InvalidData);
+    for kept in grants(given)? {
+        let more = match kept {
+            Kept::Read(path) => surface.with_read(&path.path().ok_or_else(wrong)?),
+            Kept::Write(path) => surface.with_write(&path.path().ok_or_else(wrong)?),
+            Kept::Reach(host) => surface.with_way(&Way::parse(&host).map_err(|_| wrong())?),
+        };
+        surface = more.unwrap_or(surface);
+    }
+    Ok(surface)
+}
+
+/// Says what is given now. A new file in the place of the old one would be whole or not at all, and take longer than all the rest of
+/// a grant: so it is written in its place, in one call, and whoever reads it checks that it is whole.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn keep_grants(session: &AbsPath, paths: &[Bytes]) -> io::Result<()> {
-    keep(session, [NEW_GRANTS, GRANTS], &serde_json::to_vec(paths)?)
+pub(crate) fn keep_grants(session: &AbsPath, kept: &[Kept]) -> io::Result<()> {
+    let list = serde_json::to_vec(kept)?;
+    let mut text = check(&list).to_vec();
+    text.extend(list);
+    let path = dir(session).join(GRANTS);
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(os_path(&path))?;
+    // What it said before is covered: blanks at the end mean nothing.
+    let before = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+    text.resize(text.len().max(before), b' ');
+    file.write_all_at(&text, 0)
+}
+
+/// How long what stands before the list is.
+const CHECK: usize = 17;
+/// How often a list is read that is being written.
+const MOST_TRIES: u32 = 1_000;
+
+/// Tells a list that is whole from one that is being written: some digits of its hash, and a blank.
+fn check(list: &[u8]) -> [u8; CHECK] {
+    use sha2::Digest as _;
+    let mut check = [b' '; CHECK];
+    let digits = crate::text::hex(&sha2::Sha256::digest(list)[..CHECK / 2]);
+    check[..CHECK - 1].copy_from_slice(digits.as_bytes());
+    check
 }
 
 /// How much tool calls are held back, where that was changed since the session began.
@@ -97,6 +169,20 @@ pub(crate) fn mode_of(word: &[u8]) -> Option<Mode> {
 /// When it cannot be written.
 pub(crate) fn keep_mode(session: &AbsPath, word: &str) -> io::Result<()> {
     keep(session, [NEW_MODE, MODE], word.as_bytes())
+}
+
+/// Is the user asked about commands that are held back?
+#[must_use]
+pub fn is_asked(given: &AbsPath) -> bool {
+    os_path(&given.join(ASK)).exists()
+}
+
+/// Says that the user is asked, and for how long somebody may wait.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_ask(session: &AbsPath, wait: Duration) -> io::Result<()> {
+    fs::write(os_path(&dir(session).join(ASK)), wait.as_millis().to_string())
 }
 
 /// Says how often something was denied so far.
@@ -153,4 +239,34 @@ pub(crate) fn program(surface: &Surface, rung: Rung, session: &AbsPath) -> io::R
     // Something to mount over.
     fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(os_path(&path))?;
     Ok(Reached::Mounted(MountOp::Program { path, source }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K13: whoever reads what is given while it changes finds one list or another, never a part of one.
+    #[test]
+    fn k13_what_is_given_is_read_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let session = AbsPath::lexical(place.path().as_os_str().as_bytes()).unwrap();
+        fs::create_dir(os_path(&dir(&session))).unwrap();
+        assert_eq!(grants(&dir(&session)).unwrap(), Vec::new());
+        let list = |count: usize| -> Vec<Kept> {
+            (0..count).map(|number| Kept::Reach(format!("host-{number}-{count}.example.com"))).collect()
+        };
+        keep_grants(&session, &list(3)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..400).for_each(|round| keep_grants(&session, &list(round % 300)).unwrap()));
+            for _ in 0..400 {
+                let found = grants(&dir(&session)).unwrap();
+                assert_eq!(found, list(found.len()));
+            }
+        });
+        keep_grants(&session, &[]).unwrap();
+        assert_eq!(grants(&dir(&session)).unwrap(), Vec::new());
+        // What somebody else put there is none.
+        fs::write(os_path(&dir(&session).join(GRANTS)), "[]").unwrap();
+        assert!(grants(&dir(&session)).is_err());
+    }
 }

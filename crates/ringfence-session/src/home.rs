@@ -6,7 +6,7 @@
 
 mod cargo;
 mod git;
-mod git_config;
+pub(crate) mod git_config;
 mod lines;
 mod ssh;
 

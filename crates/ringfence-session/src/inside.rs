@@ -81,11 +81,11 @@ fn arrive(orders: OwnedFd, errors: &OwnedFd) -> Result<std::convert::Infallible,
     let payload = read(&bytes).ok_or(Failed { step: INSIDE, errno: Errno::INVAL })?;
     rustix::io::fcntl_setfd(errors.as_fd(), rustix::io::FdFlags::CLOEXEC)
         .map_err(|errno| Failed { step: INSIDE, errno })?;
-    payload.once_seated(None)
+    payload.once_seated(None, None)
 }
 
 /// The payload that orders describe.
-fn read(bytes: &[u8]) -> Option<Payload> {
+pub(crate) fn read(bytes: &[u8]) -> Option<Payload> {
     let mut input = Orders(Reader::new(bytes));
     let workdir = input.string()?;
     let words = Words { candidates: input.strings()?, arguments: input.strings()?, environment: input.strings()? };
@@ -106,6 +106,7 @@ fn read(bytes: &[u8]) -> Option<Payload> {
         seccomp,
         pids,
         becomes,
+        root: None,
     })
 }
 
@@ -170,6 +171,7 @@ mod tests {
             seccomp: seccomp::compile(&syscalls(Fence::Namespaces)).unwrap().program,
             pids: Some(Pids { most: 12, needs_namespace: Some((7, 8)) }),
             becomes: Some((7, 8)),
+            root: None,
         }
     }
 

@@ -5,6 +5,10 @@
 //! there; it ends with the supervisor. Without namespaces it is the one that orphans fall to, and ends them itself. Bubblewrap
 //! has such a process of its own; ours then only passes signals on.
 
+mod contained;
+mod error;
+mod screen;
+
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -12,8 +16,9 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_egress::{Egress, Inside, Refusal, Rules, System};
-use ringfence_surface::AbsPath;
+use ringfence_egress::pool::Addresses;
+use ringfence_egress::{Egress, Inside, Listen, Refusal, Rules, System};
+use ringfence_surface::{AbsPath, Surface};
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
 use rustix::io::Errno;
@@ -23,15 +28,20 @@ use crate::alive::Watched;
 use crate::arguments::Arguments;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
+use crate::container::{Contained, finding};
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
-use crate::steps::{ARRIVED, EXEC, LANDLOCK, next_report, words};
-use crate::terminal::{
-    self, Aside, Clock, Lifeline, Recipient, Signals, Struck, Terminal, Wanted, Why, wait_with_signals,
-};
+use crate::script::Base;
+use crate::stand_ins;
+use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, next_report, words};
+use crate::store::Grants;
+use crate::terminal::{Aside, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
+use contained::said;
+pub use error::StartError;
+use screen::Screen;
 
 /// Who runs the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,69 +62,6 @@ pub enum Identity {
     },
 }
 
-/// Why nothing was started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Namespaces are not to be had.
-    #[error("clone3(CLONE_NEWNS|CLONE_NEWPID|CLONE_NEWNET|..)")]
-    Clone {
-        /// Why.
-        source: io::Error,
-    },
-    /// A step of the new process failed.
-    #[error("{step}")]
-    Step {
-        /// Which.
-        step: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file system that every session has of its own cannot be had.
-    #[error("{step}")]
-    FileSystem {
-        /// Which kind.
-        kind: &'static str,
-        /// The whole call.
-        step: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Somebody moves things about in what is being fenced.
-    #[error("{step}: something else was put there while the session started")]
-    Replaced {
-        /// Where.
-        step: String,
-    },
-    /// Each call inside a fence stacks a layer, and there is no room for another.
-    #[error("landlock_restrict_self: sixteen layers are stacked already")]
-    TooManyLayers,
-    /// The program is not there.
-    #[error("{program}: not found inside the fence")]
-    NotFound {
-        /// As asked.
-        program: String,
-    },
-    /// The program cannot be executed.
-    #[error("{program} cannot be executed")]
-    NotExecutable {
-        /// As asked.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Bubblewrap ended before it had started anything; what it said is on the error output.
-    #[error("bubblewrap could not make the view")]
-    Bubblewrap,
-    /// Something before the fork failed.
-    #[error("{what}")]
-    Prepare {
-        /// Which.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-}
-
 /// How the fence is built.
 pub(crate) enum Shape {
     /// By us.
@@ -123,6 +70,10 @@ pub(crate) enum Shape {
     Bwrap(Bubble),
     /// Of nothing but the payload's own walls.
     Walls,
+    /// Of a root directory and the payload's own walls.
+    Root(stand_ins::Places),
+    /// By a container engine.
+    Container(Box<Contained>),
 }
 
 /// Everything the new process needs, laid out.
@@ -138,11 +89,22 @@ pub struct Prepared {
     pub(crate) reports: (OwnedFd, OwnedFd),
     /// The session's lock.
     pub(crate) lock: OwnedFd,
+    /// Whether calls that change files are brokered.
+    pub(crate) brokered: Brokered,
+}
+
+/// Whether calls that change files are carried out by the first process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brokered {
+    Yes,
+    No,
 }
 
 /// A network that leads somewhere.
 pub(crate) struct Network {
     pub(crate) rules: Rules,
+    /// Which addresses lead to us.
+    pub(crate) addresses: Addresses,
     /// Sockets with a path, and whom they stand for on the host.
     pub(crate) sockets: Vec<(UnixListener, AbsPath)>,
     /// The first process makes sockets at one end; they are used at the other.
@@ -166,48 +128,37 @@ pub struct Ended {
     pub refusals: (Vec<(Refusal, u64)>, u64),
 }
 
-impl StartError {
-    /// May another way to build the fence succeed where this one failed?
-    pub fn is_the_hosts(&self) -> bool {
-        let (Self::Clone { source } | Self::Step { source, .. } | Self::FileSystem { source, .. }) = self else {
-            return matches!(self, Self::Bubblewrap);
-        };
-        // What the kernel says where namespaces or mounts are forbidden, used up, or not built in.
-        let denied = [Errno::PERM, Errno::ACCESS, Errno::NOSPC, Errno::USERS, Errno::NOSYS, Errno::INVAL];
-        denied.iter().any(|errno| source.raw_os_error() == Some(errno.raw_os_error()))
-    }
-}
-
 impl Prepared {
-    /// Starts the payload on the caller's own streams and waits for its end. `meanwhile` runs here once the new process does:
-    /// whatever the start needed can be let go of then, which keeps nobody waiting. `watched` ends it too, when that ends.
+    /// Starts the payload on the caller's own streams and waits for its end. `surface` is what it was prepared from; `watched`
+    /// ends it too, when that ends.
     ///
     /// # Errors
     /// [`StartError`] when nothing was started, or when waiting failed.
-    pub fn run(self, watched: Option<Watched>, meanwhile: impl FnOnce()) -> Result<Ended, StartError> {
-        let meanwhile = || {
-            meanwhile();
-            Ok(None)
-        };
-        self.run_with(watched, meanwhile, &mut None)
+    pub fn run(self, surface: &Surface, watched: Option<Watched>) -> Result<Ended, StartError> {
+        self.run_with(watched, (surface, |surface| surface), |_| Ok(None), &mut None)
     }
 
-    /// The same for a session, which has a desk: `meanwhile` opens it. Where that fails the new process ends.
+    /// The same for a session, which has a desk: `meanwhile` opens it, once the new process runs. Where that fails the new
+    /// process ends. `ground` is what the start needed and can be let go of then, which keeps nobody waiting; the Surface is in
+    /// it.
     ///
     /// # Errors
     /// Those of [`Prepared::run`]. The desk comes back, if there was one.
-    pub fn run_attended(
+    pub fn run_attended<G>(
         self,
-        meanwhile: impl FnOnce() -> io::Result<Desk>,
+        ground: G,
+        surface: impl FnOnce(&G) -> &Surface,
+        meanwhile: impl FnOnce(G) -> io::Result<Desk>,
     ) -> (Result<Ended, StartError>, Option<Desk>) {
         let mut desk = None;
-        (self.run_with(None, || meanwhile().map(Some), &mut desk), desk)
+        (self.run_with(None, (ground, surface), |ground| meanwhile(ground).map(Some), &mut desk), desk)
     }
 
-    fn run_with(
+    fn run_with<G>(
         self,
         watched: Option<Watched>,
-        meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+        (ground, surface): (G, impl FnOnce(&G) -> &Surface),
+        meanwhile: impl FnOnce(G) -> io::Result<Option<Desk>>,
         desk: &mut Option<Desk>,
     ) -> Result<Ended, StartError> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
@@ -215,19 +166,22 @@ impl Prepared {
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
         let (wall_time, is_native) = (self.wall_time, matches!(self.shape, Shape::Native(_)));
-        let begun = self.begin(screen.seat(), screen.outside(), None)?;
+        let begun = self.begin(surface(&ground), screen.seat(), screen.outside(), None)?;
         // The new process is ended where this fails, since nobody holds on to it any more.
-        *desk = meanwhile().map_err(before("writing down that the session begins"))?;
+        *desk = meanwhile(ground).map_err(before("writing down that the session begins"))?;
         begun.unreaped.lifeline.go();
         // What the new process says about itself is told first: without it there are no sockets either.
         let begun = begun.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
-        let running = begun.arrived()?;
+        let mut running = begun.arrived()?;
+        if let (Some(desk), Some(said)) = (desk.as_mut(), running.said.take()) {
+            desk.take_broker(said).map_err(before("epoll_ctl"))?;
+        }
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
             // Only the first process of a namespace can stop everything in it.
             let lifeline = is_native.then(|| running.lifeline());
-            desk.take(view, running.egress.as_ref().map(Egress::refusals), lifeline).map_err(before("eventfd"))?;
+            desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
@@ -241,7 +195,10 @@ impl Prepared {
         }
         .map_err(before("waiting"))?;
         let (struck, why) = (clock.struck(), clock.why());
-        let ended = running.wait()?;
+        let mut ended = running.wait()?;
+        if let Some(later) = desk.as_ref().and_then(Desk::refusals) {
+            ended.refusals = later;
+        }
         // One that was ended tells nothing of itself.
         let code = if struck == Struck::Told { KILLED } else { ended.code };
         let session_over = watched.is_some_and(|watch| watch.is_over());
@@ -256,8 +213,8 @@ impl Prepared {
     ///
     /// # Errors
     /// [`StartError`] when nothing was started.
-    pub fn start(self, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
-        let begun = self.begin(Seat::None, None, Some(streams))?;
+    pub fn start(self, surface: &Surface, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
+        let begun = self.begin(surface, Seat::None, None, Some(streams))?;
         begun.unreaped.lifeline.go();
         begun.take_ways().arrived()
     }
@@ -265,27 +222,41 @@ impl Prepared {
     /// Makes the new process.
     fn begin(
         self,
+        surface: &Surface,
         seat: Seat<'_>,
         outside: Option<i32>,
         streams: Option<[OwnedFd; 3]>,
     ) -> Result<Begun<Control>, StartError> {
         let (alive, alive_write) = ways::channel().map_err(before("socketpair"))?;
+        if let Shape::Container(_) = &self.shape {
+            return self.begin_contained(seat, streams, (alive, alive_write));
+        }
         let namespaces = match (&self.shape, self.identity) {
             (Shape::Native(_), Identity::Caller { .. }) => Namespaces::FENCE.with_user(),
             (Shape::Native(_), Identity::Other { .. }) => Namespaces::FENCE,
-            (Shape::Bwrap(_) | Shape::Walls, _) => Namespaces::NONE,
+            (Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_), _) => Namespaces::NONE,
         };
         let (signal_read, signal) = pipe().map_err(before("pipe2"))?;
         // It is read once there is nobody left to write.
         rustix::io::ioctl_fionbio(&signal_read, true).map_err(|errno| before("ioctl(FIONBIO)")(errno.into()))?;
         let (errors_read, errors) = self.reports;
         let (outwards, control, ways_inside) = match self.network {
-            Some(Network { rules, sockets, channel: (outside, inside) }) => {
-                (Some((rules, sockets)), Some(outside), Some(inside))
+            Some(Network { rules, addresses, sockets, channel: (outside, inside) }) => {
+                (Some((rules, addresses, sockets)), Some(outside), Some(inside))
             }
             None => (None, None, None),
         };
-        let listeners = outwards.as_ref().map(|(rules, _)| rules.listeners()).unwrap_or_default();
+        let brokered = (self.brokered == Brokered::Yes).then_some(surface);
+        if brokered.is_some() && process::has_threads().map_err(before("stat(/proc/self/task)"))? {
+            // What the new process would allocate may be locked for ever in it.
+            let threads = io::Error::other("threads were started since the fence was laid out");
+            return Err(before("copying this process")(threads));
+        }
+        let (said, saying) = match brokered.map(|_| ways::channel()).transpose().map_err(before("socketpair"))? {
+            Some((outside, inside)) => (Some(outside), Some(inside)),
+            None => (None, None),
+        };
+        let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
         let child = {
             // Above the three places that they go to.
             let above = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 3);
@@ -298,9 +269,11 @@ impl Prepared {
                 listeners: &listeners,
                 streams: streams.map_err(|errno: Errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
                 lock: self.lock,
+                brokered,
             };
-            let ends = Ends { errors, alive, ways: ways_inside, signal };
-            let others = [Some(alive_write.as_raw_fd()), control.as_ref().map(OwnedFd::as_raw_fd), outside];
+            let ends = Ends { errors, alive, ways: ways_inside, signal, broker: saying };
+            let raw = |end: &Option<OwnedFd>| end.as_ref().map(OwnedFd::as_raw_fd);
+            let others = [Some(alive_write.as_raw_fd()), raw(&control), outside, raw(&said)];
             let group = self.group.as_ref().map(Group::as_fd);
             process::clone_into(namespaces, group, || first.run(ends, seat, others))
                 .map_err(|source| StartError::Clone { source })?
@@ -308,7 +281,18 @@ impl Prepared {
         let ways = control.map(|control| Control { control, listeners });
         let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
         let made = (self.shape, self.payload);
-        Ok(Begun { unreaped, errors: errors_read, made, program: self.program_name, group: self.group, ways, outwards })
+        let program = self.program_name;
+        Ok(Begun {
+            unreaped,
+            errors: errors_read,
+            made,
+            program,
+            group: self.group,
+            ways,
+            outwards,
+            called: None,
+            said,
+        })
     }
 }
 
@@ -325,8 +309,15 @@ struct Begun<W> {
     program: String,
     group: Option<Group>,
     ways: Option<W>,
-    outwards: Option<(Rules, Vec<(UnixListener, AbsPath)>)>,
+    outwards: Option<Outwards>,
+    /// The first process of a container, where it is one.
+    called: Option<OwnedFd>,
+    /// What the broker says.
+    said: Option<OwnedFd>,
 }
+
+/// Who may be reached, which addresses lead to us, and sockets with a path.
+type Outwards = (Rules, Addresses, Vec<(UnixListener, AbsPath)>);
 
 /// Where the sockets of the way out will come from.
 struct Control {
@@ -336,25 +327,26 @@ struct Control {
 
 impl Begun<Control> {
     fn take_ways(self) -> Begun<io::Result<Ways>> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called, said } = self;
         let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
-        Begun { unreaped, errors, made, program, group, ways, outwards }
+        Begun { unreaped, errors, made, program, group, ways, outwards, called, said }
     }
 }
 
 impl Begun<io::Result<Ways>> {
     /// Waits until it is the payload, and opens its way out.
     fn arrived(self) -> Result<Running, StartError> {
-        let Self { unreaped, errors, made, program, group, ways, outwards } = self;
-        started(&errors, &made.0, program)?;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called, said } = self;
+        started(&errors, &made.0, program, called.as_ref())?;
         let egress = match (ways, outwards) {
-            (Some(ways), Some((rules, sockets))) => {
-                Some(ways.and_then(|ways| way_out(ways, rules, sockets)).map_err(before("the way out"))?)
+            (Some(ways), Some((rules, addresses, sockets))) => {
+                let opened = ways.and_then(|ways| first_way_out(ways, rules, addresses, sockets));
+                Some(opened.map_err(before("the way out"))?)
             }
             _ => None,
         };
         // What it was made of goes here: nobody needs it any more, and a supervisor may wait for days.
-        Ok(Running { unreaped, egress, _group: group })
+        Ok(Running { unreaped, egress, said, _group: group })
     }
 }
 
@@ -362,6 +354,8 @@ impl Begun<io::Result<Ways>> {
 pub struct Running {
     unreaped: Unreaped,
     egress: Option<Egress>,
+    /// What the broker says, where there is one.
+    said: Option<OwnedFd>,
     /// Goes after everything in it has ended.
     _group: Option<Group>,
 }
@@ -382,7 +376,7 @@ impl Running {
     /// # Errors
     /// When somebody else has waited for this process.
     pub fn wait(self) -> Result<Ended, StartError> {
-        let Self { mut unreaped, egress, _group } = self;
+        let Self { mut unreaped, egress, said: _, _group } = self;
         let code = unreaped.reap()?;
         let mut signal = [0];
         let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);
@@ -420,76 +414,43 @@ impl Drop for Unreaped {
     }
 }
 
-/// What the payload will have for a terminal.
-enum Screen {
-    /// None.
-    None,
-    /// One of the host's.
-    Made(Terminal),
-    /// One that is made inside, where it has a name.
-    Inside { wanted: Wanted, ends: terminal::Ends },
-}
-
-impl Screen {
-    fn find(shape: &Shape, identity: Identity, standard: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
-        let [stdin, stdout, stderr] = standard;
-        if matches!(shape, Shape::Native(_)) {
-            let Some(wanted) = Wanted::find(stdin, stdout, stderr)? else { return Ok(Self::None) };
-            return Ok(Self::Inside { wanted, ends: terminal::Ends::new()? });
-        }
-        let Some(terminal) = Terminal::open(stdin, stdout, stderr)? else { return Ok(Self::None) };
-        if let Identity::Other { uid, .. } = identity {
-            // One who does not own it could use the descriptors but not open `/dev/stdin` again.
-            rustix::fs::fchown(terminal.slave(), Some(rustix::process::Uid::from_raw(uid)), None)?;
-        }
-        Ok(Self::Made(terminal))
-    }
-
-    fn seat(&self) -> Seat<'_> {
-        match self {
-            Self::None => Seat::None,
-            Self::Made(terminal) => Seat::Made(terminal.slave(), terminal.seats()),
-            Self::Inside { wanted, ends } => Seat::ToBeMade(ends.inside.as_fd(), wanted.seats()),
-        }
-    }
-
-    /// Our end, which the new process must not keep open.
-    fn outside(&self) -> Option<i32> {
-        match self {
-            Self::Inside { ends, .. } => Some(ends.outside.as_raw_fd()),
-            Self::None | Self::Made(_) => None,
-        }
-    }
-
-    /// Takes what the new process has made; nothing when it ended before.
-    fn ready(self) -> io::Result<Option<Terminal>> {
-        let (wanted, outside) = match self {
-            Self::None => return Ok(None),
-            Self::Made(terminal) => return Ok(Some(terminal)),
-            Self::Inside { wanted, ends: terminal::Ends { outside, inside } } => {
-                drop(inside);
-                (wanted, outside)
-            }
-        };
-        let Some(master) = terminal::ask_for_master(&outside)? else { return Ok(None) };
-        let terminal = wanted.on(master)?;
-        rustix::io::write(&outside, b"g")?;
-        Ok(Some(terminal))
+/// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
+/// that may be read is there. Landlock admits reads everywhere in the view, and writes only where the start did.
+pub(crate) fn grants(shape: &Shape) -> Grants {
+    match shape {
+        Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
+        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Root(_) | Shape::Container(_) => Grants::None,
     }
 }
 
-/// Starts to carry what goes out.
-fn way_out(ways: Ways, rules: Rules, sockets: Vec<(UnixListener, AbsPath)>) -> io::Result<Egress> {
-    let control = ways.control;
+/// Starts to carry what goes out. The first process makes further listeners.
+fn first_way_out(
+    mut ways: Ways,
+    rules: Rules,
+    addresses: Addresses,
+    sockets: Vec<(UnixListener, AbsPath)>,
+) -> io::Result<Egress> {
+    let control = ways.control.take().ok_or(io::ErrorKind::NotConnected)?;
     let listen = move |address| {
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
         ways::receive_listener(control.as_fd())
     };
+    way_out(ways, Box::new(listen), rules, (addresses, sockets))
+}
+
+/// Starts to carry what goes out.
+pub(crate) fn way_out(
+    ways: Ways,
+    listen: Listen,
+    rules: Rules,
+    (addresses, sockets): (Addresses, Vec<(UnixListener, AbsPath)>),
+) -> io::Result<Egress> {
     let inside = Inside {
+        addresses,
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         arrivals: ways.arrivals,
         first: ways.first.into_iter().collect(),
-        listen: Box::new(listen),
+        listen,
         sockets,
     };
     Egress::start(inside, rules, Arc::new(System::new()))
@@ -504,16 +465,21 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Reads the reports of the new process: silence is success, but bubblewrap must have got as far as us.
-fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), StartError> {
-    let mut arrived = !matches!(shape, Shape::Bwrap(_));
+fn started(errors: &OwnedFd, shape: &Shape, program: String, called: Option<&OwnedFd>) -> Result<(), StartError> {
+    let mut arrived = !matches!(shape, Shape::Bwrap(_) | Shape::Container(_));
     let read = || next_report(errors).map_err(|source| StartError::Prepare { what: "reading the report", source });
     while let Some((step, source)) = read()? {
         let view = if let Shape::Native(view) = shape { Some(view) } else { None };
         match (step, source.kind()) {
             (ARRIVED, _) => arrived = true,
+            (CHECK, _) => {
+                let what = called.map(finding).unwrap_or_default();
+                return Err(StartError::NotAsAsked { what: if what.is_empty() { source.to_string() } else { what } });
+            }
             (LANDLOCK, _) if source.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) => {
                 return Err(StartError::TooManyLayers);
             }
+            (CHROOT, io::ErrorKind::PermissionDenied) => return Err(StartError::NoRight),
             (EXEC, io::ErrorKind::NotFound) => return Err(StartError::NotFound { program }),
             (EXEC, _) => return Err(StartError::NotExecutable { program, source }),
             (step, _) if view.is_some_and(|view| view.is_replaced(step, &source)) => {
@@ -528,7 +494,11 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String) -> Result<(), Start
             }
         }
     }
-    if arrived { Ok(()) } else { Err(StartError::Bubblewrap) }
+    match shape {
+        _ if arrived => Ok(()),
+        Shape::Container(contained) => Err(StartError::Engine { engine: contained.engine, said: said(contained) }),
+        _ => Err(StartError::Bubblewrap),
+    }
 }
 
 /// The end of the first process.

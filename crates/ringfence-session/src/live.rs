@@ -1,4 +1,6 @@
-//! Changes to the view of a running session: a place of the host is attached to it, read-only and at its own path, or detached.
+//! Changes to the view of a running session: a place of the host is attached to it at its own path, or detached.
+//!
+//! What is given to be written lies over what could be read there before, and goes by itself: below it nothing has changed.
 //!
 //! A short-lived copy of the supervisor does it, since it changes its own namespaces. It has the rights over the view because
 //! the supervisor's user made it; the payload has none. The place is put together outside, with what is denied in it
@@ -19,6 +21,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount};
 
+use crate::late::Network;
 use crate::launch::{Identity, pipe};
 use crate::place::{Id, open_place, open_root, relative};
 use crate::steps::{failed, next_report, report};
@@ -31,6 +34,15 @@ pub(crate) struct LiveView {
     pub(crate) mounts: OwnedFd,
     /// Whose rights are over it, where that is a namespace of its own.
     pub(crate) user: Option<OwnedFd>,
+    /// The network of a session that has no way out yet.
+    pub(crate) space: Option<OwnedFd>,
+}
+
+/// What a place is attached for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Right {
+    Read,
+    Write,
 }
 
 /// What is to be attached.
@@ -42,6 +54,7 @@ pub(crate) struct Place {
     pub(crate) id: (u64, u64),
     /// What in it is denied.
     pub(crate) masked: Vec<(AbsPath, Found)>,
+    pub(crate) right: Right,
 }
 
 /// Why a place was not attached or detached.
@@ -99,23 +112,37 @@ pub(crate) struct Change {
 
 impl LiveView {
     /// Hands the right out. Runs in the first process, while it has it. Allocates nothing.
-    pub(crate) fn hand_out(alive: &OwnedFd, identity: Identity) -> io::Result<()> {
+    pub(crate) fn hand_out(alive: &OwnedFd, identity: Identity, lacks_way_out: bool) -> io::Result<()> {
         let open = |path: &CStr| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let mounts = open(c"/proc/self/ns/mnt")?;
-        match identity {
-            Identity::Caller { .. } => {
-                let user = open(c"/proc/self/ns/user")?;
-                ways::send(alive, &[1], &[mounts.as_fd(), user.as_fd()])
-            }
-            Identity::Other { .. } => ways::send(alive, &[1], &[mounts.as_fd()]),
+        let user = match identity {
+            Identity::Caller { .. } => Some(open(c"/proc/self/ns/user")?),
+            Identity::Other { .. } => None,
+        };
+        let space = if lacks_way_out { Some(open(c"/proc/self/ns/net")?) } else { None };
+        let (mut fds, mut count) = ([mounts.as_fd(); 3], 1);
+        for more in [&user, &space].into_iter().flatten() {
+            fds[count] = more.as_fd();
+            count += 1;
         }
+        ways::send(alive, &[u8::from(user.is_some()), u8::from(space.is_some())], &fds[..count])
     }
 
     /// Takes what the first process handed out; nothing where it did not.
     pub(crate) fn receive(alive: &OwnedFd) -> Option<Self> {
         rustix::io::ioctl_fionbio(alive, true).ok()?;
-        let mut fds = ways::receive(alive, &mut [0]).ok()?.into_iter();
-        Some(Self { mounts: fds.next()?, user: fds.next() })
+        let mut has = [0; 2];
+        let mut fds = ways::receive(alive, &mut has).ok()?.into_iter();
+        let mounts = fds.next()?;
+        let [user, space] = has.map(|has| if has == 1 { fds.next() } else { None });
+        Some(Self { mounts, user, space })
+    }
+
+    /// The network, where the session has no way out yet.
+    pub(crate) fn network(&self) -> Option<io::Result<Network>> {
+        let space = self.space.as_ref()?;
+        let user = self.user.as_ref().map(OwnedFd::try_clone).transpose();
+        Some(user.and_then(|user| Ok(Network { space: space.try_clone()?, user })))
     }
 
     /// Begins to attach a place.
@@ -128,29 +155,39 @@ impl LiveView {
         let masks: Option<Vec<(CString, Found)>> =
             place.masked.iter().map(|(path, kind)| Some((below(path)?, *kind))).collect();
         let masks = masks.ok_or(io::ErrorKind::InvalidInput)?;
-        let parents = parents(&place.path);
+        let (parents, right) = (parents(&place.path), place.right);
         self.begin(&place.path, || {
-            let tree = self.assemble(&from, id, &masks)?;
+            let tree = self.assemble(&from, id, &masks, right)?;
             self.enter()?;
             let root = open_root().map_err(at(VIEW))?;
             let kind =
                 rustix::fs::fstat(&tree).map(|status| FileType::from_raw_mode(status.st_mode)).map_err(at(OPEN))?;
-            let target = target(&root, &from, &parents, kind)?;
+            let target = target(&root, &from, &parents, (id, kind, right))?;
             attach(&tree, target.as_fd()).map_err(at(ATTACH))
         })
     }
 
-    /// Begins to detach a place that was attached.
+    /// Begins to detach what was attached last at a place.
     pub(crate) fn detach(&self, path: &AbsPath) -> io::Result<Change> {
-        let absolute = CString::new(path.as_bytes()).map_err(io::Error::other)?;
         let (from, parents) = (relative(path), parents(path));
+        let name = path.file_name().and_then(|name| CString::new(name).ok()).ok_or(io::ErrorKind::InvalidInput)?;
         self.begin(path, || {
             self.enter_user()?;
             self.enter()?;
             let root = open_root().map_err(at(VIEW))?;
-            // Every directory above is the view's own: no link is on the way.
-            unmount(absolute.as_c_str(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).map_err(at(DETACH))?;
-            remove_place(&root, &from, &parents).map_err(at(MAKE))
+            // No link is on the way: above may be a directory of the host's, which somebody else can move.
+            let above = match parents.last() {
+                Some(above) => open_place(&root, above).map_err(at(DETACH))?,
+                None => root.try_clone().map_err(|e| failed(DETACH, &e))?,
+            };
+            rustix::process::fchdir(&above).map_err(at(DETACH))?;
+            unmount(name.as_c_str(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).map_err(at(DETACH))?;
+            let device = own_device(&root).map_err(at(MAKE))?;
+            match open_place(&root, &from).and_then(rustix::fs::fstat) {
+                // Something is there that was there before.
+                Ok(below) if below.st_dev != device => Ok(()),
+                _ => remove_place(&root, &from, &parents).map_err(at(MAKE)),
+            }
         })
     }
 
@@ -178,7 +215,7 @@ impl LiveView {
     }
 
     /// The place with its masks, attached nowhere that anybody sees. Allocates nothing.
-    fn assemble(&self, from: &CStr, id: Id, masks: &[(CString, Found)]) -> Result<OwnedFd, Failed> {
+    fn assemble(&self, from: &CStr, id: Id, masks: &[(CString, Found)], right: Right) -> Result<OwnedFd, Failed> {
         self.enter_user()?;
         // Mounts of the host can only be cloned in a namespace that is ours. This one goes away with the process.
         process::unshare_mounts().map_err(|e| failed(ENTER, &e))?;
@@ -189,12 +226,16 @@ impl LiveView {
             return Err(Failed { step: OPEN, errno: Errno::STALE });
         }
         let tree = clone_tree(place.as_fd()).map_err(at(OPEN))?;
-        set(&tree, MountAttr::READ_ONLY, Reach::Recursive).map_err(at(OPEN))?;
+        let attributes = match right {
+            Right::Read => MountAttr::READ_ONLY,
+            Right::Write => MountAttr::TAME,
+        };
+        set(&tree, attributes, Reach::Recursive).map_err(at(OPEN))?;
         if masks.is_empty() {
             return Ok(tree);
         }
         // Both are mounted on the host's root, where no path leads.
-        let unreadable = make_masks(host.as_fd()).map_err(at(MASK))?;
+        let unreadable = make_masks(host.as_fd(), &[]).map_err(at(MASK))?;
         attach(&tree, host.as_fd()).map_err(at(MASK))?;
         for (below, kind) in masks {
             let name = if *kind == Found::Directory { c"directory" } else { c"file" };
@@ -243,9 +284,21 @@ fn parents(path: &AbsPath) -> Vec<CString> {
     above
 }
 
-/// Where to attach: an empty place of the view's own, made where it is missing. Allocates nothing.
-fn target(root: &OwnedFd, path: &CStr, parents: &[CString], kind: FileType) -> Result<OwnedFd, Failed> {
+/// Where to attach: an empty place of the view's own, made where it is missing; and for what is to be written also the same
+/// place, where it can be read already. Allocates nothing.
+fn target(
+    root: &OwnedFd,
+    path: &CStr,
+    parents: &[CString],
+    (id, kind, right): (Id, FileType, Right),
+) -> Result<OwnedFd, Failed> {
     let device = own_device(root).map_err(at(MAKE))?;
+    if right == Right::Write
+        && let Ok(place) = open_place(root, path)
+        && rustix::fs::fstat(&place).is_ok_and(|status| Id::of(&status) == id)
+    {
+        return Ok(place);
+    }
     let is_own = |place: &OwnedFd| Ok(rustix::fs::fstat(place)?.st_dev == device);
     for above in parents {
         match open_place(root, above) {

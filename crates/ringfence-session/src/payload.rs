@@ -12,10 +12,11 @@ use rustix::process::{Resource, Rlimit};
 
 use crate::standard::Standard;
 use crate::steps::{
-    CAPABILITIES, DESCRIPTORS, EXEC, IDENTITY, LANDLOCK, LIMITS, SEAT, SECCOMP, STANDARD, WORKDIR, failed,
+    CAPABILITIES, CHROOT, DESCRIPTORS, EXEC, IDENTITY, LANDLOCK, LIMITS, SEAT, SECCOMP, STANDARD, WORKDIR, failed,
 };
 use crate::view::Failed;
 use crate::wall::Wall;
+use crate::ways;
 
 /// A terminal and which descriptors it replaces.
 pub(crate) type SeatAt<'fd> = Option<(BorrowedFd<'fd>, pty::Seats)>;
@@ -30,6 +31,8 @@ pub(crate) struct Payload {
     pub(crate) pids: Option<Pids>,
     /// Who the program runs as, where whoever made the view left that to us.
     pub(crate) becomes: Option<(u32, u32)>,
+    /// What becomes `/`, where that is no view of mounts.
+    pub(crate) root: Option<CString>,
 }
 
 /// A limit on processes.
@@ -43,22 +46,39 @@ pub(crate) struct Pids {
 
 impl Payload {
     /// Becomes the program. Returns only on failure. Allocates nothing.
-    pub(crate) fn become_program(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Failed {
-        match self.all_steps(seat, proc) {
+    pub(crate) fn become_program(
+        &self,
+        seat: SeatAt<'_>,
+        proc: Option<BorrowedFd<'_>>,
+        handover: Option<&OwnedFd>,
+    ) -> Failed {
+        match self.all_steps(seat, proc, handover) {
             Err(failed) => failed,
             Ok(never) => match never {},
         }
     }
 
-    fn all_steps(&self, seat: SeatAt<'_>, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
+    fn all_steps(
+        &self,
+        seat: SeatAt<'_>,
+        proc: Option<BorrowedFd<'_>>,
+        handover: Option<&OwnedFd>,
+    ) -> Result<Infallible, Failed> {
         take_seat(seat)?;
-        self.once_seated(proc)
+        self.once_seated(proc, handover)
     }
 
-    /// What follows once the terminal is ours. `proc` is a `/proc` that can be written, where the one in the view cannot.
-    pub(crate) fn once_seated(&self, proc: Option<BorrowedFd<'_>>) -> Result<Infallible, Failed> {
+    /// What follows once the terminal is ours. `proc` is a `/proc` that can be written, where the one in the view cannot;
+    /// `handover` takes the listener, where somebody listens.
+    pub(crate) fn once_seated(
+        &self,
+        proc: Option<BorrowedFd<'_>>,
+        handover: Option<&OwnedFd>,
+    ) -> Result<Infallible, Failed> {
         process::close_on_exec_from(3).map_err(|e| failed(DESCRIPTORS, &e))?;
-        if let Some((uid, gid)) = self.becomes {
+        if let Some(root) = &self.root {
+            self.enter_root(root)?;
+        } else if let Some((uid, gid)) = self.becomes {
             process::drop_bounding_set().map_err(|e| failed(CAPABILITIES, &e))?;
             process::become_user(uid, gid).map_err(|e| failed(IDENTITY, &e))?;
             process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))?;
@@ -67,18 +87,47 @@ impl Payload {
         for standard in &self.stdio {
             standard.reopen().map_err(|errno| Failed { step: STANDARD, errno })?;
         }
-        let whole = rustix::process::DumpableBehavior::Dumpable;
-        rustix::process::set_dumpable_behavior(whole).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
         process::reset_signals();
         if let Some(pids) = self.pids {
+            if pids.needs_namespace.is_some() {
+                // Its files in `/proc` are to be written. Otherwise this memory may be that of the first process, which nobody
+                // looks into; that of the program is another.
+                let whole = rustix::process::DumpableBehavior::Dumpable;
+                rustix::process::set_dumpable_behavior(whole).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
+            }
             limit(pids, proc).map_err(|e| failed(LIMITS, &e))?;
         }
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
         if let Some(wall) = &self.landlock {
             wall.enter().map_err(|e| failed(LANDLOCK, &e))?;
         }
-        seccomp::install(&self.seccomp, seccomp::Flags::NONE).map_err(|e| failed(SECCOMP, &e))?;
+        match handover {
+            None => seccomp::install(&self.seccomp, seccomp::Flags::NONE),
+            Some(handover) => seccomp::install_with_listener(&self.seccomp, seccomp::Flags::WAIT_KILLABLE_RECV)
+                .and_then(|listener| ways::send(handover, &[1], &[listener.as_fd()])),
+        }
+        .map_err(|e| failed(SECCOMP, &e))?;
         Err(failed(EXEC, &self.program.exec()))
+    }
+}
+
+impl Payload {
+    /// Makes a directory `/` and gives up every right. Of what is open, only the three standard descriptors come along to the
+    /// program; they are no directories, and where we stand is inside: so nothing leads out. Allocates nothing.
+    fn enter_root(&self, root: &CString) -> Result<(), Failed> {
+        rustix::process::chroot(root.as_c_str()).map_err(|errno| Failed { step: CHROOT, errno })?;
+        rustix::process::chdir(c"/").map_err(|errno| Failed { step: CHROOT, errno })?;
+        match process::drop_bounding_set() {
+            Ok(()) => {}
+            // That takes another right, which whoever can only change their root does not have. Without new privileges nothing
+            // in that set can be had again.
+            Err(cause) if cause.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error()) => {}
+            Err(cause) => return Err(failed(CAPABILITIES, &cause)),
+        }
+        if let Some((uid, gid)) = self.becomes {
+            process::become_user(uid, gid).map_err(|e| failed(IDENTITY, &e))?;
+        }
+        process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
 }
 

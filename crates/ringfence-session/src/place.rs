@@ -5,7 +5,7 @@
 //! while it exists, so what is moved away never compares equal to what takes its place.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringfence_surface::AbsPath;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
@@ -27,6 +27,11 @@ impl Id {
     /// As somebody else said it: device and inode.
     pub(crate) fn from_numbers((device, inode): (u64, u64)) -> Self {
         Self { device, inode }
+    }
+
+    /// For somebody else: device and inode.
+    pub(crate) fn numbers(self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 
     /// Of what a descriptor leads to, with the number of the mount that it was opened through.
@@ -52,9 +57,41 @@ pub(crate) fn open_beneath(dir: impl AsFd, path: &CStr, flags: OFlags) -> rustix
     loop {
         match rustix::fs::openat2(dir.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN) if tries < TRIES => tries += 1,
+            // Inside a fence such a descriptor cannot be had by this call: whoever carries it out cannot hand one over.
+            Err(Errno::NOSYS) => return open_by_names(dir.as_fd(), path, flags),
             other => return other,
         }
     }
+}
+
+/// The same, one name after the other. Allocates nothing.
+pub(crate) fn open_by_names(dir: BorrowedFd<'_>, path: &CStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let step = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut here = rustix::fs::openat(dir, c".", step | OFlags::DIRECTORY, Mode::empty())?;
+    let mut names = path.to_bytes().split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")).peekable();
+    if path.to_bytes().first() == Some(&b'/') {
+        return Err(Errno::XDEV);
+    }
+    if names.peek().is_none() {
+        return rustix::fs::openat(here, c".", flags | OFlags::CLOEXEC, Mode::empty());
+    }
+    while let Some(name) = names.next() {
+        if name == b".." {
+            return Err(Errno::XDEV);
+        }
+        let mut held = [0_u8; 256];
+        held.get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(name);
+        let name = CStr::from_bytes_until_nul(&held).map_err(|_| Errno::NAMETOOLONG)?;
+        if names.peek().is_none() {
+            return rustix::fs::openat(here, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        }
+        let next = rustix::fs::openat(&here, name, step, Mode::empty())?;
+        if rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&next)?.st_mode) == rustix::fs::FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+        here = next;
+    }
+    Err(Errno::NOENT)
 }
 
 /// Opens a place by itself, to be mounted over or compared. Allocates nothing.

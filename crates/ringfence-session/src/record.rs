@@ -145,12 +145,8 @@ impl Record {
         if let Some(mode) = crate::given::mode(&given).map_err(|_| damaged(crate::given::MODE))? {
             self.mode = mode;
         }
-        for place in crate::given::grants(&given).map_err(|_| damaged(crate::given::GRANTS))? {
-            // One that was there already changes nothing, and what is denied was not given.
-            if let Ok(surface) = self.surface.with_read(&place) {
-                self.surface = surface;
-            }
-        }
+        let surface = crate::given::with_grants(self.surface, &given);
+        self.surface = surface.map_err(|_| damaged(crate::given::GRANTS))?;
         Ok(self)
     }
 

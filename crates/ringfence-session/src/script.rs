@@ -6,10 +6,10 @@ use std::ffi::{CStr, CString};
 use ringfence_plan::{Found, MountAccess, MountOp};
 use ringfence_surface::{AbsPath, Look, PathFact, Role, Shown};
 use ringfence_sys::mount::MountAttr;
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType};
 use rustix::mount::MountFlags;
 
-use crate::place::{Id, open_place, open_root, relative};
+use crate::place::{Id, open_root, relative};
 use crate::walk::Walked;
 
 /// One step. Paths are below the new root.
@@ -46,6 +46,11 @@ pub(crate) enum Step {
     Mask {
         to: Target,
         kind: Found,
+    },
+    /// A file that exists nowhere else: one of the script's texts.
+    Put {
+        to: Target,
+        name: CString,
     },
     /// A new file system.
     Mount {
@@ -93,6 +98,7 @@ impl Step {
             Self::Pin { to } => format!("pinning /{}", shown(&to.path)),
             Self::Again { to, .. } => format!("making /{} read-only", shown(&to.path)),
             Self::Mask { to, .. } => format!("masking /{}", shown(&to.path)),
+            Self::Put { to, .. } => format!("putting a file of the session at /{}", shown(&to.path)),
             Self::Mount { kind, to, .. } => format!("mount({}, /{})", Shown(kind.to_bytes()), shown(&to.path)),
             Self::Seal { path } => format!("mount_setattr(/{}, MOUNT_ATTR_RDONLY)", shown(path)),
         }
@@ -112,14 +118,25 @@ pub(crate) enum Base {
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) base: Base,
+    /// Files that are made with what masks are made of, by name.
+    pub(crate) texts: Vec<(CString, Vec<u8>)>,
     pub(crate) steps: Vec<Step>,
+}
+
+/// A file of the session in the place of the host's.
+#[derive(Debug)]
+pub(crate) struct OwnText {
+    pub(crate) path: AbsPath,
+    /// Another for each.
+    pub(crate) name: &'static str,
+    pub(crate) content: Vec<u8>,
 }
 
 /// What went wrong while laying out.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// Something that is to be shown cannot be looked at.
-    #[error("openat2({path}, O_PATH|O_NOFOLLOW, RESOLVE_NO_SYMLINKS)")]
+    #[error("fstatat({path}, AT_SYMLINK_NOFOLLOW)")]
     Look {
         /// Which.
         path: AbsPath,
@@ -143,6 +160,7 @@ pub enum ScriptError {
 /// [`ScriptError`]; nothing was mounted.
 pub(crate) fn script(
     ops: &[MountOp],
+    texts: Vec<OwnText>,
     session: &AbsPath,
     walked: &Walked,
     look: &mut dyn Look,
@@ -164,6 +182,13 @@ pub(crate) fn script(
     for op in ops {
         layout.op(op)?;
     }
+    let mut contents = Vec::with_capacity(texts.len());
+    for OwnText { path, name, content } in texts {
+        let name = c_string(name.as_bytes());
+        let to = layout.room(&path);
+        layout.steps.push(Step::Put { to, name: name.clone() });
+        contents.push((name, content));
+    }
     // Shells open these for `<(...)`; they are the process's own descriptors.
     for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
         let path = AbsPath::root().join("dev").join(name);
@@ -172,7 +197,7 @@ pub(crate) fn script(
     }
     let mut steps = layout.steps;
     steps.extend(layout.seals.into_iter().map(|path| Step::Seal { path }));
-    Ok(Script { base: layout.base, steps })
+    Ok(Script { base: layout.base, texts: contents, steps })
 }
 
 /// What a place in the new root stands on.
@@ -295,25 +320,33 @@ impl Layout<'_> {
     /// A file or a socket of the session in the place of the host's.
     fn own_file(&mut self, path: &AbsPath, source: &AbsPath) -> Result<(), ScriptError> {
         let (from, kind) = self.identify(source)?;
-        self.parents(path);
-        let to = match self.ground(path) {
+        let to = match (self.ground(path), kind) {
             // Whoever listens may make it anew, or end, at any time.
-            Ground::Host if kind == FileType::Socket => Target { path: relative(path), id: None, absent: Absent::Fine },
-            Ground::Host => self.target(path),
-            Ground::Own(_) => {
-                self.steps.push(Step::Touch { path: relative(path) });
-                Self::own(path)
-            }
+            (Ground::Host, FileType::Socket) => Target { path: relative(path), id: None, absent: Absent::Fine },
+            _ => self.room(path),
         };
         let (source, attributes) = (relative(source), MountAttr::READ_ONLY);
         self.steps.push(Step::Bind { source, from, to, attributes, idmap: false });
         Ok(())
     }
 
+    /// Where a file of the session goes: over the host's, or into room that is made for it.
+    fn room(&mut self, path: &AbsPath) -> Target {
+        self.parents(path);
+        match self.ground(path) {
+            Ground::Host => self.target(path),
+            Ground::Own(_) => {
+                self.steps.push(Step::Touch { path: relative(path) });
+                Self::own(path)
+            }
+        }
+    }
+
     /// What stands at a place of the host: what the walk saw there, or else what stands there now.
     fn identify(&self, path: &AbsPath) -> Result<(Id, FileType), ScriptError> {
         let look = |errno: rustix::io::Errno| ScriptError::Look { path: path.clone(), source: errno.into() };
-        let status = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat).map_err(look)?;
+        // Links on the way are followed here and nowhere else: what they lead to is not what is opened when it is mounted.
+        let status = rustix::fs::statat(&self.top, relative(path), AtFlags::SYMLINK_NOFOLLOW).map_err(look)?;
         let id = self.walked.seen.get(path).copied().unwrap_or_else(|| Id::of(&status));
         Ok((id, FileType::from_raw_mode(status.st_mode)))
     }

@@ -32,7 +32,7 @@ impl Secrets {
             secrets.values.extend(secret.cloned());
             let value = secret.map(|secret| [inject.prefix.as_bytes(), secret].concat());
             let reason = match value.map(|value| Credential::new(&inject.host, &inject.header, value)) {
-                _ if rung != Rung::Native => "cannot be added without namespaces of our own",
+                _ if !rung.has_way_out() => "cannot be added without namespaces of our own",
                 None => "the variable with the secret is not set",
                 Some(None) => "the secret cannot stand in a header",
                 Some(Some(credential)) => {

@@ -1,27 +1,34 @@
 //! From a Surface to a running payload: the walk, the view, the walls.
 
+mod denied;
+mod error;
+mod limits;
+mod own;
+
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 
 use ringfence_egress::Rules;
+use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Entry, Files, LandlockPlan, LandlockRule, LayerName, Lines, MountOp, Plan, Receipt, Rights, Rung, SET_IDS,
-    Shortfall, Standing, SyscallRule, Withheld, complement, guarded, receipt,
+    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
+    SyscallRule, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, HostTarget, Look, PathFact, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::AtFlags;
 
-use crate::account;
 use crate::agent::{self, Furnished, Furnishing};
-use crate::bwrap::{Bubble, NoBubble};
-use crate::cgroup::{Group, Wanted};
+use crate::broker;
+pub use crate::broker::BrokerChoice;
+use crate::bwrap::Bubble;
+use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::given::{self, Reached};
@@ -29,104 +36,26 @@ use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
-use crate::payload::{Payload, Pids};
+use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
-use crate::script::{self, Base, ScriptError};
+use crate::rooted::{self, MovedIn};
+use crate::roots::Root;
+use crate::script;
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
 use crate::view::View;
 use crate::visible::{Worker, is_reachable, with_ways};
-use crate::walk::{self, WalkError, Walked, os_path};
+use crate::walk::{self, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
+pub use error::PrepareError;
 
-/// Why a session did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum PrepareError {
-    /// The walk failed.
-    #[error("cannot find what must be guarded")]
-    Walk(#[from] WalkError),
-    /// A directory of the session could not be made.
-    #[error("cannot make {path}")]
-    Directory {
-        /// Which.
-        path: AbsPath,
-        /// Why.
-        source: io::Error,
-    },
-    /// No command was given.
-    #[error("there is no command to run")]
-    NoCommand,
-    /// The command holds a NUL.
-    #[error("the command holds a NUL byte")]
-    Nul,
-    /// There is nothing to start in.
-    #[error("the working directory {path} is denied: {rule}")]
-    Workdir {
-        /// Which.
-        path: AbsPath,
-        /// By what.
-        rule: String,
-    },
-    /// The view could not be laid out.
-    #[error("cannot lay out the view")]
-    Script(#[from] ScriptError),
-    /// A standard descriptor that may not come along.
-    #[error("a standard descriptor cannot come along")]
-    Standard {
-        /// Why.
-        source: io::Error,
-    },
-    /// The session's home could not be filled.
-    #[error("cannot write settings into the session's home")]
-    Home {
-        /// Why.
-        source: io::Error,
-    },
-    /// What the session gives to the agent could not be written.
-    #[error("cannot give the session what is its own")]
-    Given {
-        /// Why.
-        source: io::Error,
-    },
-    /// The session's record could not be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// A socket in the place of one of the host's could not be made.
-    #[error("cannot make a socket that leads out")]
-    Socket {
-        /// Why.
-        source: io::Error,
-    },
-    /// The filter could not be made.
-    #[error("cannot make the seccomp filter")]
-    Filter {
-        /// Why.
-        source: io::Error,
-    },
-    /// Bubblewrap cannot be used.
-    #[error("cannot use bubblewrap")]
-    Bwrap(#[from] NoBubble),
-    /// Without namespaces everything rests on Landlock.
-    #[error("this kernel has no Landlock")]
-    NoLandlock,
-    /// A pipe could not be made.
-    #[error("pipe2")]
-    Pipe {
-        /// Why.
-        source: io::Error,
-    },
-}
-
-impl PrepareError {
-    /// May another way to build the fence succeed where this one failed?
-    pub fn is_the_hosts(&self) -> bool {
-        matches!(self, Self::Bwrap(_) | Self::NoLandlock)
-    }
-}
+use denied::without_denied;
+use limits::{group, pids};
+use own::{own_texts, write_texts};
 
 /// What is to be started, and how.
 pub struct Order<'a> {
@@ -156,6 +85,12 @@ pub struct Order<'a> {
     pub occasion: Occasion,
     /// Variables that whoever starts it sets itself.
     pub variables: &'a [(OsString, OsString)],
+    /// The root that it runs in, where the fence is built of one.
+    pub root: Option<&'a Root>,
+    /// The container engine, where the fence is made by one.
+    pub container: Option<InContainer<'a>>,
+    /// Whether calls that change files are to be brokered, where that can be had.
+    pub broker: BrokerChoice,
 }
 
 /// What is started.
@@ -191,6 +126,8 @@ pub struct Ready {
     pub identity: Identity,
     /// Why the agent remembers nothing of earlier sessions, if it should.
     pub forgetful: Option<io::Error>,
+    /// What belongs to the session, in the root that it runs in. It goes with this.
+    pub moved_in: Option<MovedIn>,
 }
 
 /// What becomes of signatures under commits.
@@ -207,10 +144,36 @@ pub enum Commits {
 /// # Errors
 /// [`PrepareError`]; nothing was started.
 pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareError> {
+    prepare_with(order, look, &mut |_| ())
+}
+
+/// What a fence is about to be made of.
+pub enum Last<'a> {
+    /// Its mounts, with every guard.
+    Mounts(&'a mut Vec<MountOp>),
+    /// Its domain, without what is denied.
+    Landlock(&'a mut LandlockPlan),
+}
+
+/// The same with a last change to what the fence is made of: for tests that break it on purpose.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    order: &Order<'_>,
+    look: &mut dyn Look,
+    change: &mut dyn FnMut(Last<'_>),
+) -> Result<Ready, PrepareError> {
     let Order { surface, facts, plan, rung, session, .. } = *order;
     if order.command.is_empty() {
         return Err(PrepareError::NoCommand);
     }
+    let root = match (rung, order.root) {
+        (Rung::Chroot, None) => return Err(PrepareError::NoRoot),
+        (Rung::Chroot, Some(_)) if order.client.is_some() => return Err(PrepareError::ClientInRoot),
+        (Rung::Chroot, root) => root,
+        _ => None,
+    };
     let workdir = surface.decide(surface.workdir(), Access::Read);
     if !workdir.is_allowed() {
         let rule = workdir.because.to_string();
@@ -225,6 +188,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let stdio = if rung.has_view() { reopened } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     make_directories(surface, session, identity)?;
+    if let Some(root) = root {
+        rooted::open_caches(root, identity).map_err(|source| PrepareError::MoveIn { source })?;
+    }
     let program = give(order)?;
     match order.occasion {
         // While the view is made there is time for it: see `record`.
@@ -247,6 +213,9 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
         .map_err(|source| PrepareError::Socket { source })?;
     let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
+    if rung.engine().is_some() {
+        mounts = container::without_root(mounts).map_err(NoContainer::Own)?;
+    }
     mounts.extend(doors.mounts());
     if let Identity::Other { uid, gid } = identity {
         let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
@@ -254,37 +223,61 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         mounts = with_ways(&mounts, worker);
         homes.retain(|home| is_reachable(home, worker));
     }
+    if let Some(root) = root {
+        mounts.retain(|op| op.destination().is_within(&root.tree()));
+    }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
+    if root.is_some() {
+        let more = rooted::shortfalls(surface, &walked.findings, identity);
+        walked.shortfalls.extend(more);
+    }
     let (mut guards, more) = match rung {
-        Rung::Bwrap => links::without_links(surface, &walked.findings),
-        Rung::Native | Rung::LandlockOnly => (walked.findings.clone(), Vec::new()),
+        Rung::Bwrap | Rung::Docker | Rung::Podman => links::without_links(surface, &walked.findings),
+        Rung::Native | Rung::LandlockOnly | Rung::Chroot => (walked.findings.clone(), Vec::new()),
     };
     walked.shortfalls.extend(more);
+    if rung.engine().is_some() {
+        walked.shortfalls.extend(container::without_proc(&mut guards));
+        walked.hidden.extend(container::sayable(&mut guards, &mounts));
+    }
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
     guards.protected.retain(|path| !doors.has(path));
-    let (mut landlock, mut withheld) = match rung {
-        Rung::Native | Rung::Bwrap => (plan.landlock.clone(), Vec::new()),
-        Rung::LandlockOnly => without_denied(plan, &mut walked, session),
+    let (mut landlock, mut withheld) = match (rung, root) {
+        (Rung::Native | Rung::Bwrap | Rung::Docker | Rung::Podman, _) => (plan.landlock.clone(), Vec::new()),
+        (Rung::LandlockOnly | Rung::Chroot, None) => without_denied(plan, &mut walked, session),
+        (Rung::LandlockOnly | Rung::Chroot, Some(root)) => {
+            let (inside, withheld) = rooted::rules(surface, plan, root, session.dir());
+            let (landlock, more) = without_denied(&Plan { landlock: inside, ..plan.clone() }, &mut walked, session);
+            (landlock, [withheld, more].concat())
+        }
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
+    withheld.extend(unseen_exceptions(surface, &walked.findings));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
     if lent == Lent::Place && landlock.files == Files::Changes {
         landlock.files = Files::Restricted;
     }
+    let operator = container::operator(order, &mounts, look)?;
+    withheld.extend(container::withheld(order, operator.as_ref()));
+    walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
+    landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
+    change(Last::Landlock(&mut landlock));
     let wall = Wall::new(&landlock);
-    if wall.is_none() && rung == Rung::LandlockOnly {
+    if wall.is_none() && !rung.has_view() {
         return Err(PrepareError::NoLandlock);
     }
     let group = group(order);
     let pids = pids(order, identity, group.as_ref());
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
-    let syscalls = [plan.syscalls.as_slice(), more].concat();
+    let listens = broker::is_to_be_had(order);
+    let (brokered, notified) = broker::rules(listens);
+    let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
@@ -294,10 +287,12 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
         seccomp: filter.program,
         pids,
         becomes: match (rung, identity) {
-            (Rung::Bwrap, Identity::Other { uid, gid }) => Some((uid, gid)),
+            (Rung::Bwrap | Rung::Chroot, Identity::Other { uid, gid }) => Some((uid, gid)),
             _ => None,
         },
+        root: root.map(|root| c_string(root.tree().as_bytes())).transpose()?,
     };
+    let limits = order.container.map(|container| container.here.facts.limits);
     let receipt = {
         let wall = payload.landlock.as_ref();
         let no_group = "no control group with that controller is delegated to you";
@@ -308,22 +303,34 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
             keeps_signals: wall.is_some_and(Wall::keeps_signals),
             guards: !walked.findings.denied.is_empty() || !walked.findings.protected.is_empty(),
             linked: &walked.linked,
-            memory: if group.is_some() { Ok(LayerName::Cgroup) } else { Err(no_group) },
+            memory: match limits {
+                Some(limits) if limits.memory == Limited::Can => Ok(LayerName::Cgroup),
+                None if group.is_some() => Ok(LayerName::Cgroup),
+                _ => Err(no_group),
+            },
             pids: match (&group, pids) {
+                _ if limits.is_some_and(|limits| limits.pids == Limited::Can) => Ok(LayerName::Cgroup),
                 (Some(_), _) => Ok(LayerName::Cgroup),
                 (None, Some(_)) => Ok(LayerName::Processes),
                 (None, None) => Err(no_count),
             },
             found: &walked.shortfalls,
             withheld: &withheld,
+            broker: listens,
         };
         receipt(surface, &standing, order.lines)
     };
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let mut mounts = guarded(&mounts, &guards);
+    change(Last::Mounts(&mut mounts));
+    let mut texts = Vec::new();
     if rung.has_view() {
-        mounts.extend(own_files(order, identity, look).map_err(|source| PrepareError::Home { source })?);
+        texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
+    }
+    // A view that somebody else makes takes them from files.
+    if rung != Rung::Native {
+        mounts.extend(write_texts(session.dir(), texts.drain(..)).map_err(|source| PrepareError::Home { source })?);
     }
     if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
         mounts = agent::with_room(mounts, &client.shown, look);
@@ -334,18 +341,39 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     }
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(&mounts, texts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
+        Rung::Chroot => Shape::Root(rooted::stand_ins(root.ok_or(PrepareError::NoRoot)?)),
+        Rung::Docker | Rung::Podman => {
+            let operator = operator.as_ref().ok_or(NoContainer::NoEngine)?;
+            let container = order.container.ok_or(NoContainer::NoEngine)?;
+            let owner = owner(identity);
+            let wanted = container::Wanted {
+                container,
+                surface,
+                facts,
+                mounts: &mounts,
+                operator,
+                walked: &walked,
+                session,
+                identity,
+                owner,
+            };
+            Shape::Container(Box::new(Contained::new(&wanted)?))
+        }
     };
-    let grants = grants(&shape);
+    let grants = launch::grants(&shape);
+    let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
+    let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
-    let prepared = Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock };
+    let prepared =
+        Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
@@ -355,16 +383,7 @@ pub fn prepare(order: &Order<'_>, look: &mut dyn Look) -> Result<Ready, PrepareE
     };
     let unwritable = idmap.err();
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful })
-}
-
-/// What can be given later: a mount in a view of ours that is made of nothing. Where the whole host is the view, everything
-/// that may be read is there. Landlock admits reads everywhere in the view, and writes only where the start did.
-fn grants(shape: &Shape) -> Grants {
-    match shape {
-        Shape::Native(view) if view.script.base == Base::Nothing => Grants::Reads,
-        Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls => Grants::None,
-    }
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, moved_in })
 }
 
 /// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.
@@ -394,7 +413,7 @@ pub(crate) fn note_shortfalls(order: &Order<'_>, receipt: &Receipt) -> io::Resul
 /// Puts ringfence itself among what the agent is given.
 pub(crate) fn give(order: &Order<'_>) -> Result<Reached, PrepareError> {
     let Order { surface, rung, session, .. } = *order;
-    if order.occasion == Occasion::EmbeddedCall {
+    if order.occasion == Occasion::EmbeddedCall || rung == Rung::Chroot {
         return Ok(Reached::Not);
     }
     given::program(surface, rung, session.dir()).map_err(|source| PrepareError::Given { source })
@@ -439,79 +458,11 @@ fn words(
     })
 }
 
-/// Landlock on the host's own files: what exists and is denied is left out, and temporary files are the session's.
-fn without_denied(plan: &Plan, walked: &mut Walked, session: &Session) -> (LandlockPlan, Vec<Withheld>) {
-    let processes = AbsPath::root().join("proc");
-    let denied = walked.findings.denied.iter().map(|(path, _)| path.clone());
-    let (kept, denied): (Vec<AbsPath>, Vec<AbsPath>) = denied.partition(|path| path.is_within(&processes));
-    let reason = "without all of /proc, processes that start later would not see themselves";
-    walked.shortfalls.extend(kept.iter().map(|path| Shortfall {
-        claim: Claim::Denied { pattern: path.to_string() },
-        layer: LayerName::Landlock,
-        reason: reason.to_owned(),
-    }));
-    let list = |dir: &AbsPath| {
-        let entries = fs::read_dir(os_path(dir)).into_iter().flatten().flatten();
-        let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        entries.map(|entry| Entry { is_link: is_link(&entry), name: entry.file_name().into_vec() }).collect()
-    };
-    let (mut rules, withheld) = complement(&plan.landlock.rules, &denied, list);
-    rules.push(LandlockRule { path: session.dir().join("tmp"), rights: Rights::All });
-    let withheld = [plan.landlock.withheld.clone(), withheld].concat();
-    (LandlockPlan { rules, ..plan.landlock.clone() }, withheld)
-}
-
-/// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
-/// for, and the host's file is read outside.
-const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
-
-/// The machine's own name, which many programs look up without meaning to reach anybody. A host that the policy names is asked
-/// for like any other.
-fn own_name(surface: &Surface) -> String {
-    let system = rustix::system::uname();
-    let Some(target) = system.nodename().to_str().ok().and_then(|name| HostTarget::new(name, 1).ok()) else {
-        return String::new();
-    };
-    let is_listed = surface.reach().hosts.iter().any(|entry| entry.value.matches_host(&target));
-    match (target.name(), target.name().split_once('.')) {
-        _ if is_listed || target.address().is_some() => String::new(),
-        (name, Some((short, _))) => format!("127.0.1.1 {name} {short}\n"),
-        (name, None) => format!("127.0.1.1 {name}\n"),
-    }
-}
-
-/// Files of the system that the session has its own of.
-fn own_files(order: &Order<'_>, identity: Identity, look: &mut dyn Look) -> io::Result<Vec<MountOp>> {
-    let (Identity::Caller { uid, gid } | Identity::Other { uid, gid }) = identity;
-    let session = order.session.dir();
-    let mut mounts = Vec::new();
-    let mut put = |path: AbsPath, name: &str, content: &[u8]| {
-        let file = session.join(name);
-        fs::write(os_path(&file), content)?;
-        fs::set_permissions(os_path(&file), fs::Permissions::from_mode(0o644))?;
-        mounts.push(MountOp::Own { path, name: name.to_owned() });
-        Ok::<(), io::Error>(())
-    };
-    let hosts = AbsPath::root().join("etc/hosts");
-    if look.path(&hosts) == PathFact::File {
-        put(hosts, "hosts", &[HOSTS.as_bytes(), own_name(order.surface).as_bytes()].concat())?;
-    }
-    let accounts = account::list();
-    let is_shown = order.surface.decide(&accounts, Access::Read).is_allowed();
-    if is_shown && look.path(&accounts) == PathFact::File {
-        let home = environment::home(session, look);
-        if let Some(list) = account::own_list(&fs::read(os_path(&accounts))?, (uid, gid), &home) {
-            put(accounts, "passwd", &list)?;
-        }
-    }
-    Ok(mounts)
-}
-
 /// Whether anything is reached, and by which rules.
 fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
-    if order.rung != Rung::Native || reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty()
-    {
+    let is_empty = reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty();
+    if !order.rung.has_way_out() || is_empty {
         return Ok(None);
     }
     let rules = Rules {
@@ -520,29 +471,8 @@ fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Opti
         host_ports: reach.host_ports.iter().map(|entry| entry.value).collect(),
         credentials: secrets.credentials,
     };
-    Ok(Some(Network { rules, sockets: doors.listeners, channel: ways::channel()? }))
-}
-
-/// A control group, where limits are wanted and one is ours to make.
-fn group(order: &Order<'_>) -> Option<Group> {
-    let wanted = Wanted::of(order.surface.caps());
-    let is_wanted = wanted.memory.is_some() || wanted.pids.is_some();
-    is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
-}
-
-/// A limit on processes by the user's own count, where no control group has one.
-fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
-    let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
-    let most = u64::from(most);
-    // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
-    // makes for itself there is nobody else.
-    match (order.rung, identity) {
-        (Rung::LandlockOnly, _) => None,
-        (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
-            Some(Pids { most, needs_namespace: Some((uid, gid)) })
-        }
-        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
-    }
+    let addresses = if order.rung == Rung::Native { Addresses::Everywhere } else { Addresses::Loopback };
+    Ok(Some(Network { rules, addresses, sockets: doors.listeners, channel: ways::channel()? }))
 }
 
 /// The session's own directories and the caches, owned by whoever will write them.
@@ -550,7 +480,11 @@ pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: I
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
     let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);
+    let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
+        if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {
+            continue;
+        }
         let failed = |source| PrepareError::Directory { path: path.clone(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&path)).map_err(failed)?;
         if let Identity::Other { uid, gid } = identity {

@@ -30,6 +30,9 @@ pub(crate) const WAYS: u32 = u32::MAX - 116;
 
 pub(crate) const TERMINAL: u32 = u32::MAX - 117;
 
+pub(crate) const CHECK: u32 = u32::MAX - 118;
+pub(crate) const CHROOT: u32 = u32::MAX - 119;
+
 /// A step in words.
 pub(crate) fn words(step: u32, view: Option<&View>) -> String {
     match step {
@@ -47,8 +50,10 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
         WAYS => "making the sockets of the way out".into(),
+        CHROOT => "chroot to the root directory".into(),
+        CHECK => "looking at what the engine made".into(),
         BWRAP => "starting bubblewrap".into(),
-        INSIDE => "reading what bubblewrap's payload should do".into(),
+        INSIDE => "reading what to do inside".into(),
         number => view.map_or_else(|| "?".into(), |view| view.words(number)),
     }
 }

@@ -23,6 +23,7 @@ use crate::given;
 use crate::remove::{remove_tree, remove_until};
 use crate::text::now_ms;
 use crate::walk::os_path;
+use crate::worktree;
 
 pub use about::{About, Grants, Past, SCHEMA, past};
 pub use list::{FindError, Found, Live, find, find_any, sessions};
@@ -134,7 +135,7 @@ impl Drop for Session {
         about::remove(&self.dir);
         // Most leave nothing behind; then no directory needs to be listed.
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
-        for name in given::FILES.into_iter().chain([given::GRANTS, given::NEW_GRANTS]) {
+        for name in given::FILES.into_iter().chain([given::GRANTS]) {
             let _ = rustix::fs::unlink(given::dir(&self.dir).join(name).as_bytes());
         }
         if !INNER.iter().all(|inner| is_empty(&self.dir.join(inner))) || !is_empty(&self.dir) {
@@ -215,6 +216,7 @@ fn collect(state: &AbsPath, sessions: &AbsPath, time: Duration) -> Collected {
             if let Some(id) = note_killed(state, &dir) {
                 collected.killed.push(id);
             }
+            worktree::set_aside(state, &dir);
             if remove_until(os_path(&dir), until).is_err() && os_path(&dir).exists() {
                 collected.left.push(dir);
             }
@@ -316,8 +318,8 @@ mod tests {
         let (_place, state) = state();
         assert!(super::sessions(&state).unwrap().is_empty());
         let (one, two) = (Session::create(&state).unwrap(), Session::create(&state).unwrap());
-        about(&one, 2).write(one.dir()).unwrap();
-        about(&two, 1).write(two.dir()).unwrap();
+        about(&one, 2).write(one.dir(), None).unwrap();
+        about(&two, 1).write(two.dir(), None).unwrap();
         let listed: Vec<String> = super::sessions(&state).unwrap().into_iter().map(|live| live.id).collect();
         assert_eq!(listed, [two.name(), one.name()]);
         let found = find(&state, one.name()).unwrap();
@@ -338,10 +340,10 @@ mod tests {
     fn m6_a_killed_session_is_noted_when_it_is_collected() {
         let (_place, state) = state();
         let session = Session::create(&state).unwrap();
-        about(&session, 1).write(session.dir()).unwrap();
+        about(&session, 1).write(session.dir(), None).unwrap();
         let copy = state.join("sessions/killed");
         fs::create_dir_all(os_path(&copy.join("home/x"))).unwrap();
-        About { id: "killed".into(), ..about(&session, 1) }.write(&copy).unwrap();
+        About { id: "killed".into(), ..about(&session, 1) }.write(&copy, None).unwrap();
         let collected = gc(&state);
         assert_eq!((collected.killed, collected.left), (vec!["killed".to_owned()], vec![]));
         assert_eq!(gc(&state).killed, Vec::<String>::new());

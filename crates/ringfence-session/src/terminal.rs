@@ -28,6 +28,7 @@
 //!
 //! As with every terminal in a terminal, what the user typed ahead and the payload did not read is gone when it ends.
 
+mod ask;
 mod flow;
 mod inside;
 mod outer;
@@ -43,6 +44,7 @@ use ringfence_sys::pty::{self, Seat, Seats};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetwinsize, tcsetattr, tcsetwinsize};
 
+pub use self::ask::{Key, Prompt};
 pub use self::inside::{Ends, ask_for_master, make_inside};
 pub use self::relay::Relay;
 pub use self::signals::{Aside, Asked, Clock, Lifeline, Recipient, Screen, Signals, Struck, Why, wait_with_signals};

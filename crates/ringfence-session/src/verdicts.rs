@@ -5,16 +5,20 @@
 //! the audit keeps a bounded past, which a flood would wash away. How many were not taken is said.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::time::Instant;
 
 use ringfence_surface::AbsPath;
 use rustix::fs::{AtFlags, Mode, OFlags, Uid};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::approvals;
 use crate::given;
 use crate::text::Bytes;
+use crate::ways;
 
 /// Longer messages are not taken.
 const LONGEST: usize = 8 << 10;
@@ -40,6 +44,25 @@ pub struct Said {
     /// What would allow it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub remedy: Option<String>,
+    /// The line of shell that waits for an answer, where one does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ask: Option<String>,
+}
+
+/// Asks the user of the session whose given directory this is, and waits for the answer. Silence is a no.
+///
+/// # Errors
+/// When it could not be asked.
+pub fn ask(dir: &AbsPath, said: &Said) -> io::Result<bool> {
+    let place = open(dir)?;
+    let socket = UnixDatagram::unbound()?;
+    socket.connect(address(&place))?;
+    let (ours, theirs) = ways::channel()?;
+    ways::send(&socket.into(), &serde_json::to_vec(said)?, &[theirs.as_fd()])?;
+    drop(theirs);
+    let mut answer = [0];
+    let heard = rustix::io::retry_on_intr(|| rustix::net::recv(&ours, &mut answer, RecvFlags::empty()))?;
+    Ok(heard.0 == 1 && answer == [approvals::YES])
 }
 
 /// Tells the supervisor of the session whose given directory this is. Where nobody listens, nobody hears it.
@@ -79,22 +102,37 @@ impl Verdicts {
         self.socket.as_fd()
     }
 
-    /// What was said next; what is no verdict is passed over.
-    pub(crate) fn next(&mut self) -> Option<Said> {
+    /// What was said next, with where the answer goes if one is waited for; what is no verdict is passed over.
+    pub(crate) fn next(&mut self) -> Option<(Said, Option<OwnedFd>)> {
         // One byte more than is taken, so that what is longer is seen to be.
         let mut text = [0; LONGEST + 1];
         loop {
-            let length = self.socket.recv(&mut text).ok()?;
+            let (length, end) = self.receive(&mut text)?;
             let most = AT_ONCE + self.since.elapsed().as_secs();
             let said = serde_json::from_slice::<Said>(&text[..length]).ok().filter(|_| length <= LONGEST);
             match said {
                 Some(said) if self.taken[usize::from(said.allowed)] < most => {
                     self.taken[usize::from(said.allowed)] += 1;
-                    return Some(said);
+                    return Some((said, end));
                 }
                 _ => self.dropped += 1,
             }
         }
+    }
+
+    /// Whoever is inside may send descriptors of anything. One is kept, and written to without waiting if it is a socket.
+    fn receive(&self, text: &mut [u8]) -> Option<(usize, Option<OwnedFd>)> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [io::IoSliceMut::new(text)];
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let message = rustix::net::recvmsg(&self.socket, &mut parts, &mut ancillary, flags).ok()?;
+        let fds = ancillary.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+            _ => None,
+        });
+        let end = fds.flatten().last();
+        Some((message.bytes, end))
     }
 
     /// How many were passed over since this was last asked.
@@ -127,6 +165,7 @@ mod tests {
             why: "w".to_owned(),
             path: Some(Bytes::new(b"/x")),
             remedy: None,
+            ask: None,
         }
     }
 
@@ -139,13 +178,14 @@ mod tests {
         std::fs::create_dir(crate::walk::os_path(&dir)).unwrap();
         let mut verdicts = Verdicts::listen(&session, None).unwrap();
         tell(&dir, &said("Read")).unwrap();
-        assert_eq!(verdicts.next(), Some(said("Read")));
-        assert_eq!(verdicts.next(), None);
+        let next = |verdicts: &mut Verdicts| verdicts.next().map(|(said, _)| said);
+        assert_eq!(next(&mut verdicts), Some(said("Read")));
+        assert_eq!(next(&mut verdicts), None);
         // Nothing waits, whatever was not taken; what is too long or no verdict is passed over.
         let socket = UnixDatagram::unbound().unwrap();
         let _ = socket.send_to(b"garbage", address(&open(&dir).unwrap()));
         let _ = tell(&dir, &said(&"x".repeat(LONGEST)));
-        assert_eq!((verdicts.next(), verdicts.dropped(), verdicts.dropped()), (None, 2, 0));
+        assert_eq!((next(&mut verdicts), verdicts.dropped(), verdicts.dropped()), (None, 2, 0));
         let mut heard = 0;
         for _ in 0..10 * AT_ONCE {
             let _ = tell(&dir, &said("Read"));
@@ -156,6 +196,36 @@ mod tests {
         // Those that may run are counted by themselves.
         let other = Said { allowed: true, ..said("Read") };
         tell(&dir, &other).unwrap();
-        assert_eq!(verdicts.next(), Some(other));
+        assert_eq!(next(&mut verdicts), Some(other));
+    }
+
+    /// K12: who asks hears the answer, and the end of whoever was asked is a no.
+    #[test]
+    fn k12_an_answer_arrives() {
+        let place = tempfile::tempdir().unwrap();
+        let session = AbsPath::lexical(place.path().as_os_str().as_bytes()).unwrap();
+        std::fs::create_dir(crate::walk::os_path(&given::dir(&session))).unwrap();
+        let mut verdicts = Verdicts::listen(&session, None).unwrap();
+        let mut asked = |answer: Option<bool>| {
+            let dir = given::dir(&session);
+            let asks =
+                std::thread::spawn(move || ask(&dir, &Said { ask: Some("make".to_owned()), ..said("Bash") }).unwrap());
+            rustix::event::poll(
+                &mut [rustix::event::PollFd::new(&verdicts.socket, rustix::event::PollFlags::IN)],
+                None,
+            )
+            .unwrap();
+            let (said, end) = verdicts.next().unwrap();
+            assert_eq!(said.ask.as_deref(), Some("make"));
+            let end = end.unwrap();
+            if let Some(answer) = answer {
+                approvals::tell(&end, answer);
+            }
+            drop(end);
+            asks.join().unwrap()
+        };
+        assert!(asked(Some(true)));
+        assert!(!asked(Some(false)));
+        assert!(!asked(None));
     }
 }

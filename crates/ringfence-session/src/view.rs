@@ -3,7 +3,7 @@
 //! Everything that is mounted from or over is opened without following a link, and compared with what was seen when the
 //! script was laid out: somebody who puts another thing in its place makes the start fail. Nothing here allocates.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -51,6 +51,26 @@ struct Ends<'e> {
     root: BorrowedFd<'e>,
     /// One unreadable file and one unreadable directory.
     masks: BorrowedFd<'e>,
+    /// What becomes of descriptors that were used.
+    used: Used,
+}
+
+/// What becomes of descriptors that were used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Used {
+    /// They stay open until whoever enters the view closes all that it does not know, in one call.
+    Stay,
+    /// They are closed one by one: so many might be too many.
+    Close,
+}
+
+impl Used {
+    /// For so many steps: each leaves three, and some are open already.
+    fn by(steps: usize) -> Self {
+        const MOST: u64 = 1_024;
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(MOST).min(MOST);
+        if steps as u64 * 3 + 100 <= limit { Self::Stay } else { Self::Close }
+    }
 }
 
 impl View {
@@ -80,7 +100,7 @@ impl View {
     }
 
     /// Makes the view and moves into it. Runs in the new process, in its own mount namespace, with the rights over it.
-    /// Allocates nothing.
+    /// Leaves descriptors open, which the caller closes with all others that it does not know. Allocates nothing.
     pub(crate) fn enter(&self) -> Result<(), Failed> {
         // What is made here has the rights that it is given, whatever the caller's files get.
         let caller = rustix::process::umask(Mode::empty());
@@ -103,12 +123,16 @@ impl View {
         };
         let root = root.map_err(at(NEW_ROOT))?;
         // Both are mounted on the host's root, where no path leads: lookups begin below them, and no clone takes them along.
-        let masks = make_masks(host.as_fd()).map_err(at(MASKS))?;
+        let masks = make_masks(host.as_fd(), &self.script.texts).map_err(at(MASKS))?;
         attach(&root, host.as_fd()).map_err(at(NEW_ROOT))?;
-        let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd() };
+        let used = Used::by(self.script.steps.len());
+        let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd(), used };
         for (number, step) in (0..).zip(&self.script.steps) {
             self.make(step, &ends).map_err(at(number))?;
         }
+        // Each unmount waits for the kernel to be done with what it was. Below the old root, what masks were made of goes along
+        // with it; where there is no such place it is unmounted by itself.
+        let _ = move_mount(&masks, c"", &host, c"proc", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
         rustix::process::fchdir(&root).map_err(at(PIVOT))?;
         rustix::process::pivot_root(c".", c".").map_err(at(PIVOT))?;
         leave_old_root(&root).map_err(at(PIVOT))?;
@@ -135,12 +159,14 @@ impl View {
                     mount_idmap(tree.as_fd(), namespace.as_fd()).map_err(|e| errno(&e))?;
                 }
                 set(&tree, *attributes, Reach::Recursive)?;
+                ends.is_used(place);
                 match open_target(to, ends) {
                     Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
-                    target => attach(&tree, target?.as_fd()),
+                    target => ends.attach(tree, target?),
                 }
             }
             Step::Pin { to } => mask(Found::Directory, to, ends),
+            Step::Put { to, name } => attach_of_masks(name, to, ends),
             Step::Mask { to, kind } => match mask(*kind, to, ends) {
                 Err(Errno::NOENT) if to.absent == Absent::Fine => Ok(()),
                 other => other,
@@ -149,7 +175,7 @@ impl View {
                 let place = open_target(to, ends)?;
                 let tree = clone_tree(place.as_fd())?;
                 set(&tree, *attributes, Reach::Recursive)?;
-                attach(&tree, place.as_fd())
+                ends.attach(tree, place)
             }
             Step::Mount { kind, to, flags, data } => {
                 let target = open_target(to, ends)?;
@@ -161,12 +187,40 @@ impl View {
     }
 }
 
-/// One unreadable file and one unreadable directory, both empty: masks are made of them. They are mounted on `host`, where no path leads.
-pub(crate) fn make_masks(host: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+impl Ends<'_> {
+    fn attach(&self, tree: OwnedFd, target: OwnedFd) -> rustix::io::Result<()> {
+        let attached = attach(&tree, target.as_fd());
+        self.is_used(tree);
+        self.is_used(target);
+        attached
+    }
+
+    fn is_used(&self, descriptor: OwnedFd) {
+        if self.used == Used::Stay {
+            std::mem::forget(descriptor);
+        }
+    }
+}
+
+/// One unreadable file and one unreadable directory, both empty: masks are made of them. Beside them stand the session's own
+/// texts, which can be read. They are mounted on `host`, where no path leads.
+pub(crate) fn make_masks(host: BorrowedFd<'_>, texts: &[(CString, Vec<u8>)]) -> rustix::io::Result<OwnedFd> {
     let masks = tmpfs(c"0755", MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     rustix::fs::mkdirat(&masks, c"directory", Mode::empty())?;
     let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     rustix::fs::openat(&masks, c"file", create, Mode::empty())?;
+    for (name, content) in texts {
+        let file = rustix::fs::openat(&masks, name.as_c_str(), create, Mode::from_raw_mode(0o644))?;
+        let mut rest = content.as_slice();
+        while !rest.is_empty() {
+            match rustix::io::write(&file, rest) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
     // Each clone of it is as it is: nothing more has to be set on a mask.
     set(&masks, MountAttr::DATA_ONLY, Reach::One)?;
     attach(&masks, host)?;
@@ -218,10 +272,13 @@ fn same(place: OwnedFd, seen: Option<Id>) -> rustix::io::Result<OwnedFd> {
 }
 
 fn mask(kind: Found, to: &Target, ends: &Ends<'_>) -> rustix::io::Result<()> {
-    let name = if kind == Found::Directory { c"directory" } else { c"file" };
+    attach_of_masks(if kind == Found::Directory { c"directory" } else { c"file" }, to, ends)
+}
+
+fn attach_of_masks(name: &CStr, to: &Target, ends: &Ends<'_>) -> rustix::io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let target = open_target(to, ends)?;
-    attach(&open_tree(ends.masks, name, flags)?, target.as_fd())
+    ends.attach(open_tree(ends.masks, name, flags)?, target)
 }
 
 /// Everything that is mounted at a place and below it: in a user namespace the mounts of the host hang together, and one of

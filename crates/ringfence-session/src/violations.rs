@@ -106,7 +106,7 @@ pub struct Violation {
     /// Where that was written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<String>,
-    /// The process that tried, by its number outside.
+    /// The process that tried, by its number inside.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<u32>,
     /// The program it ran.
@@ -202,7 +202,7 @@ impl Violation {
             What::Verdict { tool, allowed: false, why, path, remedy } => {
                 let (kind, why) = why.split_once(": ").unwrap_or((why.as_str(), ""));
                 let (kind, why) = (kind.to_owned(), why.to_owned());
-                let violation = Self::of_verdict(&Said { tool, allowed: false, kind, why, path, remedy })?;
+                let violation = Self::of_verdict(&Said { tool, allowed: false, kind, why, path, remedy, ask: None })?;
                 Some(Counted { violation, times: 1 })
             }
             _ => None,
@@ -227,6 +227,12 @@ impl Violation {
         let mut violation = Self::new(Layer::Hook, access, tried, said.why.clone());
         (violation.path, violation.remedy) = (said.path.clone(), said.remedy.clone());
         Some(violation)
+    }
+
+    /// Does it stand for others that came faster than they are told?
+    #[must_use]
+    pub fn is_rest(&self) -> bool {
+        self.why == stream::FASTER
     }
 
     /// One line for a terminal, with nothing in it that moves a cursor.

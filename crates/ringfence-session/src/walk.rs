@@ -92,6 +92,8 @@ pub enum WhyHidden {
     TooLong,
     /// Too much is in it for a search.
     TooMany,
+    /// Something in it has a name that a container engine cannot be told.
+    Unsayable,
 }
 
 impl WhyHidden {
@@ -100,6 +102,7 @@ impl WhyHidden {
         match self {
             Self::Unlisted => "it cannot be listed, so nothing in it can be guarded by itself",
             Self::TooLong => "something in it has a path longer than the kernel takes, and could not be guarded",
+            Self::Unsayable => "something denied or protected in it has a name that a container engine cannot be told",
             Self::TooMany => "it holds too many names to search for what is denied in it",
         }
     }
@@ -319,7 +322,11 @@ impl<'s> Walk<'s> {
     /// Opens a root. One that is no directory has nothing below it; a socket is closed itself.
     fn root(&mut self, root: &AbsPath) -> Result<Option<OwnedFd>, WalkError> {
         let failed = |errno: Errno| WalkError::List { path: root.clone(), source: errno.into() };
-        let place = open_place(&self.top, &relative(root)).map_err(failed)?;
+        let place = match open_place(&self.top, &relative(root)) {
+            // Where the whole host is shown, so is the place of something that a policy names and the host does not have.
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            place => place.map_err(failed)?,
+        };
         let status = rustix::fs::fstat(&place).map_err(failed)?;
         self.walked.seen.insert(root.clone(), Id::of(&status));
         match FileType::from_raw_mode(status.st_mode) {

@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use ringfence_egress::pool::Addresses;
 use ringfence_sys::net::{self, Arriving};
 use ringfence_sys::process;
 use rustix::io::Errno;
@@ -20,8 +21,8 @@ use rustix::net::{
 /// The sockets of a namespace, outside of it.
 #[derive(Debug)]
 pub struct Ways {
-    /// Asks the first process for listeners.
-    pub control: OwnedFd,
+    /// Asks the first process for listeners, where there is one that makes them.
+    pub control: Option<OwnedFd>,
     /// Where names are asked for, of each family that the kernel has.
     pub dns: Vec<Dns>,
     /// See which destinations are tried, each one protocol of one family.
@@ -83,6 +84,17 @@ pub(crate) fn open(control: &OwnedFd, first: &[SocketAddr]) -> io::Result<()> {
     first.iter().try_for_each(|address| hand_out(control, net::listener(*address)))
 }
 
+/// The same where nobody has the right to make more addresses local than the loopback network is: names are asked for at one
+/// address, and nobody sees what else is tried. Runs in the first process of a container.
+pub(crate) fn open_on_loopback(control: &OwnedFd, first: &[SocketAddr]) -> io::Result<()> {
+    let address = SocketAddr::new(IpAddr::V4(Addresses::Loopback.resolver()), DNS_PORT);
+    let (datagrams, listener) = (net::datagrams(address)?, net::listener(address)?);
+    let mut present = [0; MOST_SOCKETS];
+    present[..2].fill(1);
+    send(control, &present, &[datagrams.as_fd(), listener.as_fd()])?;
+    first.iter().try_for_each(|address| hand_out(control, net::listener(*address)))
+}
+
 /// Answers one request of the supervisor. Runs in the first process. Allocates nothing.
 pub(crate) fn answer(control: &OwnedFd) -> io::Result<()> {
     let mut request = [0_u8; REQUEST];
@@ -93,7 +105,8 @@ pub(crate) fn answer(control: &OwnedFd) -> io::Result<()> {
     hand_out(control, decode(&request[..received]).ok_or(io::ErrorKind::InvalidData.into()).and_then(net::listener))
 }
 
-fn hand_out(control: &OwnedFd, listener: io::Result<OwnedFd>) -> io::Result<()> {
+/// Hands a listener out, or says that there is none. Allocates nothing.
+pub(crate) fn hand_out(control: &OwnedFd, listener: io::Result<OwnedFd>) -> io::Result<()> {
     match listener {
         Ok(listener) => send(control, &[1], &[listener.as_fd()]),
         Err(_) => send(control, &[0], &[]),
@@ -147,7 +160,7 @@ impl Ways {
         let arrivals = (4..MOST_SOCKETS).filter_map(&mut next).collect();
         let first = first.iter().map(|address| Ok((*address, receive_listener(control.as_fd())?)));
         let first = first.collect::<io::Result<_>>()?;
-        Ok(Self { control, dns, arrivals, first })
+        Ok(Self { control: Some(control), dns, arrivals, first })
     }
 }
 

@@ -52,7 +52,15 @@ fn surface(count: usize) -> Surface {
         session: None,
     };
     let layer = Layer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     resolve(&Inputs { layers: vec![layer], request }, &facts, &mut &facts).unwrap().surface
 }
 

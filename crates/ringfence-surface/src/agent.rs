@@ -1,7 +1,8 @@
 //! The agent clients whose settings are known, and what was chosen for one session.
 
 use crate::path::AbsPath;
-use crate::policy::{Credentials, Mode};
+use crate::policy::{Credentials, Mode, MountMode, SurfaceMode};
+use crate::source::Source;
 use crate::surface::Sourced;
 
 /// A client that settings and hooks can be written for.
@@ -105,4 +106,30 @@ pub struct AgentChoice {
     pub reads: Vec<AbsPath>,
     /// The address of its model inside, where that is not the usual one.
     pub base_url: Option<String>,
+    /// How it runs in a container.
+    pub container: ContainerChoice,
+}
+
+/// How an agent runs in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerChoice {
+    /// The image; `host` for the host's own programs.
+    pub image: Option<Sourced<String>>,
+    /// Further mounts, as they were written.
+    pub mounts: Vec<ContainerMountChoice>,
+    /// Whether they go along with those of the Surface.
+    pub surface_mode: Sourced<SurfaceMode>,
+}
+
+/// A mount of the operator's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerMountChoice {
+    /// On the host, links followed.
+    pub source: AbsPath,
+    /// In the container.
+    pub destination: AbsPath,
+    /// What it permits.
+    pub mode: MountMode,
+    /// Where it was written.
+    pub written: Source,
 }

@@ -81,6 +81,15 @@ impl<'s> Cursor<'s> {
         Covering { hits, root: new.root }
     }
 
+    /// Is everything that rules can say of what is below this directory also said of what is below the other? Then what is moved
+    /// from there to here is under no rule that it was not under before. "No" may also mean that it cannot be told.
+    pub fn adds_nothing_to(&self, other: &Self) -> bool {
+        let rules =
+            |covering: &Covering| covering.hits.iter().map(|hit| hit.id).collect::<std::collections::BTreeSet<_>>();
+        let (here, there) = (rules(&self.covering), rules(&other.covering));
+        here == there && self.active.is_within(&other.active)
+    }
+
     /// Can any rule speak of something below? If not, the walk can end here.
     pub fn is_exhausted(&self) -> bool {
         self.active.is_empty()

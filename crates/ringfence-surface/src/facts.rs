@@ -277,6 +277,7 @@ impl HostFacts {
             config: place("XDG_CONFIG_HOME", ".config"),
             state: place("XDG_STATE_HOME", ".local/state"),
             cache: place("XDG_CACHE_HOME", ".cache"),
+            data: place("XDG_DATA_HOME", ".local/share"),
         }
     }
 }
@@ -290,6 +291,8 @@ pub struct OwnDirectories {
     pub state: Option<AbsPath>,
     /// Private caches of each project.
     pub cache: Option<AbsPath>,
+    /// Roots to run commands in.
+    pub data: Option<AbsPath>,
 }
 
 #[cfg(test)]

@@ -62,6 +62,11 @@ impl Active {
         self.list.is_empty()
     }
 
+    /// Is every node of this also of the other?
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.list.iter().all(|node| other.list.contains(node))
+    }
+
     /// Adds a node; `false` if it was there.
     fn insert(&mut self, node: u32) -> bool {
         if self.list.len() < Self::SHORT {

@@ -26,6 +26,7 @@ const RET_K: u16 = 0x06;
 // linux/seccomp.h.
 const RET_ERRNO: u32 = 0x0005_0000;
 const RET_ALLOW: u32 = 0x7fff_0000;
+const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 /// The kernel's MAX_ERRNO: it cuts larger values down to this one, which is another error.
 const MAX_ERRNO: u16 = 4095;
 
@@ -359,6 +360,7 @@ pub fn filter(rules: &[Rule<'_>], newest: u32, arch: Arch) -> Result<Program, As
 fn return_value(action: SyscallAction) -> Result<u32, AssembleError> {
     match action {
         SyscallAction::Allow => Ok(RET_ALLOW),
+        SyscallAction::Notify => Ok(RET_USER_NOTIF),
         SyscallAction::Errno(errno) if (1..=MAX_ERRNO).contains(&errno.0) => Ok(RET_ERRNO | u32::from(errno.0)),
         SyscallAction::Errno(errno) => Err(AssembleError::NoSuchErrno { errno: errno.0 }),
     }

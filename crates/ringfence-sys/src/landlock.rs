@@ -334,3 +334,16 @@ impl Ruleset {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
+
+/// Enters a ruleset that another process made, by a descriptor of it. The calling thread alone does.
+///
+/// # Errors
+/// As [`Ruleset::restrict_self`]; EBADFD where the descriptor is of something else.
+pub fn enter(ruleset: BorrowedFd<'_>, flags: u32) -> rustix::io::Result<()> {
+    // SAFETY: the call takes two numbers.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), flags) };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(rustix::io::Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(rustix::io::Errno::IO))
+}

@@ -12,6 +12,7 @@ pub mod landlock;
 pub mod memory;
 pub mod mount;
 pub mod net;
+pub mod notify;
 pub mod ns;
 pub mod process;
 pub mod pty;

@@ -52,7 +52,7 @@ pub struct Child {
 /// # Errors
 /// When there are several threads, or when clone3 fails; `ENOSPC` and `EPERM` mean that namespaces are not to be had here.
 pub fn clone_process(namespaces: Namespaces, main: impl FnOnce() -> u8) -> io::Result<Child> {
-    if has_threads()? {
+    if has_threads().unwrap_or(false) {
         return Err(io::Error::other("a process with several threads cannot be copied safely"));
     }
     clone_into(namespaces, None, main)
@@ -118,8 +118,13 @@ fn copy(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>, pidfd: &mut RawF
     unsafe { libc::syscall(libc::SYS_clone, flags, no_stack, place, no_tls, no_tls) }
 }
 
-fn has_threads() -> io::Result<bool> {
-    Ok(std::fs::read_dir("/proc/self/task").map(|tasks| tasks.count() > 1).unwrap_or(false))
+/// Does this process have several threads? A copy of one that has none may allocate.
+///
+/// # Errors
+/// When `/proc` cannot be looked at.
+pub fn has_threads() -> io::Result<bool> {
+    // One name for each thread, beside the two that every directory has.
+    Ok(rustix::fs::stat(c"/proc/self/task")?.st_nlink > 3)
 }
 
 /// A program and what it is started with, ready for the kernel.
@@ -340,6 +345,45 @@ pub fn fork_in_copy(main: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
+/// Ends a process that [`clone_process`] made, whatever its other threads do.
+pub fn end_copy(code: u8) -> ! {
+    // SAFETY: ends the copy at once; the buffers and exit handlers belong to the original.
+    unsafe { libc::_exit(i32::from(code)) }
+}
+
+/// The same for a child that becomes a program: it works in the caller's own memory, which is not copied, and the caller waits
+/// until it has become the program or has ended. What is kept with the memory, such as whether others may look into it, is one
+/// for both until then: `main` must not change it. Nor can it make a user namespace.
+///
+/// # Errors
+/// What clone says.
+pub fn spawn_in_copy<F: FnOnce() -> u8>(main: F) -> io::Result<Pid> {
+    /// What is run there is a list of calls into the kernel, with a page at most for their arguments.
+    #[repr(align(16))]
+    struct Stack([std::mem::MaybeUninit<u8>; 64 << 10]);
+
+    extern "C" fn enter<F: FnOnce() -> u8>(main: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: this is the place that was handed to clone, and its owner waits.
+        let main = unsafe { &mut *main.cast::<Option<F>>() };
+        let code = main.take().map_or(125, |main| main());
+        // SAFETY: ends the child at once; the buffers and exit handlers belong to the caller.
+        unsafe { libc::_exit(i32::from(code)) }
+    }
+
+    let mut stack = Stack([const { std::mem::MaybeUninit::uninit() }; 64 << 10]);
+    let mut main = Some(main);
+    let top = stack.0.as_mut_ptr_range().end.cast::<libc::c_void>();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let place = (&raw mut main).cast::<libc::c_void>();
+    // SAFETY: with CLONE_VFORK the caller waits until the child no longer uses its memory, so the stack and `main` outlive that;
+    // the caller has one thread, so nobody else sees what the child does there. The stack grows down from an aligned end.
+    let pid = unsafe { libc::clone(enter::<F>, top, flags, place) };
+    match Pid::from_raw(pid) {
+        Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(pid),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Closes a descriptor that this copy of a process has and does not use. Allocates nothing.
 pub fn close(fd: RawFd) {
     // SAFETY: only closes a number; in the copied process nothing else refers to it.
@@ -396,4 +440,50 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
 pub fn standard(number: RawFd) -> BorrowedFd<'static> {
     // SAFETY: 0, 1 and 2 stay open for the life of a process that [`clone_process`] made; a closed one gives EBADF.
     unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::WaitOptions;
+
+    use super::*;
+
+    fn code_of(pid: Pid) -> Option<i32> {
+        let (_, status) = rustix::process::waitpid(Some(pid), WaitOptions::empty()).unwrap().unwrap();
+        status.exit_status()
+    }
+
+    /// The caller goes on only when the child has ended, and sees what it did to their memory.
+    #[test]
+    fn a_child_in_the_same_memory() {
+        let mut seen = 0;
+        let pid = spawn_in_copy(|| {
+            seen = 7;
+            3
+        });
+        assert_eq!(seen, 7);
+        assert_eq!(code_of(pid.unwrap()), Some(3));
+    }
+
+    /// One that becomes a program leaves the caller's memory as it was, and takes no descriptor with it.
+    #[test]
+    fn a_child_that_becomes_a_program() {
+        let program = Program::new(Words {
+            candidates: vec![c"/nowhere/sh".into(), c"/bin/sh".into()],
+            arguments: vec![c"sh".into(), c"-c".into(), c"exit 5".into()],
+            environment: Vec::new(),
+        });
+        let pid = spawn_in_copy(|| {
+            let _ = program.exec();
+            9
+        });
+        assert_eq!(code_of(pid.unwrap()), Some(5));
+        let missing = Program::new(Words { candidates: vec![c"/nowhere".into()], ..program.words().clone() });
+        let mut errno = None;
+        let pid = spawn_in_copy(|| {
+            errno = missing.exec().raw_os_error();
+            9
+        });
+        assert_eq!((code_of(pid.unwrap()), errno), (Some(9), Some(libc::ENOENT)));
+    }
 }

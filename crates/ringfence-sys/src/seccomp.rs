@@ -57,6 +57,8 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     bpf: libc::SYS_bpf,
     #[cfg(target_arch = "x86_64")]
     chmod: libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    chown: libc::SYS_chown,
     chroot: libc::SYS_chroot,
     clock_settime: libc::SYS_clock_settime,
     clone: libc::SYS_clone,
@@ -67,11 +69,15 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     fchmod: libc::SYS_fchmod,
     fchmodat: libc::SYS_fchmodat,
     fchmodat2: 452,
+    fchownat: libc::SYS_fchownat,
+    file_setattr: 469,
     finit_module: libc::SYS_finit_module,
     fsconfig: libc::SYS_fsconfig,
     fsmount: libc::SYS_fsmount,
     fsopen: libc::SYS_fsopen,
     fspick: libc::SYS_fspick,
+    #[cfg(target_arch = "x86_64")]
+    futimesat: libc::SYS_futimesat,
     getppid: libc::SYS_getppid,
     init_module: libc::SYS_init_module,
     io_uring_enter: libc::SYS_io_uring_enter,
@@ -92,8 +98,18 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     landlock_add_rule: libc::SYS_landlock_add_rule,
     landlock_create_ruleset: libc::SYS_landlock_create_ruleset,
     landlock_restrict_self: libc::SYS_landlock_restrict_self,
+    #[cfg(target_arch = "x86_64")]
+    lchown: libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    link: libc::SYS_link,
+    linkat: libc::SYS_linkat,
     lookup_dcookie: libc::SYS_lookup_dcookie,
+    lremovexattr: libc::SYS_lremovexattr,
+    lsetxattr: libc::SYS_lsetxattr,
     migrate_pages: libc::SYS_migrate_pages,
+    #[cfg(target_arch = "x86_64")]
+    mkdir: libc::SYS_mkdir,
+    mkdirat: libc::SYS_mkdirat,
     #[cfg(target_arch = "x86_64")]
     mknod: libc::SYS_mknod,
     mknodat: libc::SYS_mknodat,
@@ -121,7 +137,15 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     quotactl: libc::SYS_quotactl,
     quotactl_fd: libc::SYS_quotactl_fd,
     reboot: libc::SYS_reboot,
+    removexattr: libc::SYS_removexattr,
+    removexattrat: 466,
+    #[cfg(target_arch = "x86_64")]
+    rename: libc::SYS_rename,
+    renameat: libc::SYS_renameat,
+    renameat2: libc::SYS_renameat2,
     request_key: libc::SYS_request_key,
+    #[cfg(target_arch = "x86_64")]
+    rmdir: libc::SYS_rmdir,
     sched_setaffinity: libc::SYS_sched_setaffinity,
     sched_setattr: libc::SYS_sched_setattr,
     sched_setparam: libc::SYS_sched_setparam,
@@ -136,6 +160,8 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     setns: libc::SYS_setns,
     setpriority: libc::SYS_setpriority,
     settimeofday: libc::SYS_settimeofday,
+    setxattr: libc::SYS_setxattr,
+    setxattrat: 463,
     shmat: libc::SYS_shmat,
     shmctl: libc::SYS_shmctl,
     shmget: libc::SYS_shmget,
@@ -143,12 +169,25 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     socketpair: libc::SYS_socketpair,
     swapoff: libc::SYS_swapoff,
     swapon: libc::SYS_swapon,
+    #[cfg(target_arch = "x86_64")]
+    symlink: libc::SYS_symlink,
+    symlinkat: libc::SYS_symlinkat,
     syslog: libc::SYS_syslog,
+    truncate: libc::SYS_truncate,
+    umask: libc::SYS_umask,
     umount2: libc::SYS_umount2,
+    #[cfg(target_arch = "x86_64")]
+    unlink: libc::SYS_unlink,
+    unlinkat: libc::SYS_unlinkat,
     unshare: libc::SYS_unshare,
     #[cfg(target_arch = "x86_64")]
     uselib: libc::SYS_uselib,
     userfaultfd: libc::SYS_userfaultfd,
+    #[cfg(target_arch = "x86_64")]
+    utime: libc::SYS_utime,
+    utimensat: libc::SYS_utimensat,
+    #[cfg(target_arch = "x86_64")]
+    utimes: libc::SYS_utimes,
 };
 
 /// No other architecture is known: `compile` refuses.
@@ -215,6 +254,22 @@ fn set_mode_filter(program: &Program, flags: libc::c_ulong) -> io::Result<libc::
     let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const fprog) };
     // A descriptor, or zero; it fits.
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
+}
+
+/// May a filter with a listener be installed here, whose calls wait through signals? Changes nothing, so it is not seen whether
+/// somebody else listens already; without filters nobody does.
+pub fn can_listen() -> bool {
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let no_program = std::ptr::null::<libc::sock_fprog>();
+    // SAFETY: the kernel looks at the flags first, and then finds no program to read.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, no_program) };
+    result == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
+/// Is there a filter on this thread already?
+pub fn is_filtered() -> bool {
+    // SAFETY: takes no further arguments.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }
 }
 
 /// What a filter can answer with.

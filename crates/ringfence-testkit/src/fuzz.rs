@@ -208,7 +208,15 @@ fn use_policy(file: PolicyFile, text: Arc<PolicyText>) {
     let facts = small_host();
     let persona = file.persona.iter().flatten().map(|(name, _)| name.clone()).next();
     let layer = Layer { level: Level::Explicit, via: Via::Itself, file, text, path: path("/w/ringfence.toml") };
-    let request = Request { persona, task: None, agent: None, references: vec![b"x".to_vec()], env: Vec::new() };
+    let request = Request {
+        persona,
+        task: None,
+        agent: None,
+        references: vec![b"x".to_vec()],
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     match resolve(&Inputs { layers: vec![layer], request }, &facts, &mut &facts) {
         Ok(resolved) => {
             check_messages(&resolved.diagnostics);

@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+mod engines;
 pub mod fuzz;
 mod world;
 
+pub use engines::{Starter, VARIABLE as ENGINES, engines};
 pub use world::{Call, Run, World};

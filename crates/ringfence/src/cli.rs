@@ -1,23 +1,35 @@
 //! The command line as typed.
 
+mod roots;
 mod sessions;
+mod verify;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) use roots::RootArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use roots::{ClassArg, RootCommand};
 #[cfg(target_os = "linux")]
 pub(crate) use sessions::AuditCommand;
+pub(crate) use sessions::Lasting;
 pub(crate) use sessions::{
-    AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs, ViolationsArgs,
+    ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ServeArgs,
+    ViolationsArgs, Wanted,
 };
+pub(crate) use verify::VerifyArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use verify::VerifyLayer;
 
 /// What each exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
   1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
+       verify: a layer does not do what it claims;
        audit verify: the audit is not whole; gc: something is left
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
@@ -46,6 +58,7 @@ pub(crate) enum Command {
     Init(InitArgs),
     Trust(TrustArgs),
     Doctor(DoctorArgs),
+    Verify(VerifyArgs),
     Render(RenderArgs),
     Statusline(StatuslineArgs),
     Ps(PsArgs),
@@ -61,11 +74,14 @@ pub(crate) enum Command {
     /// Let a paused session go on
     Resume(OneArgs),
     Violations(ViolationsArgs),
+    Approve(ApproveArgs),
+    Deny(DenyArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
     Mode(ModeArgs),
     Audit(AuditArgs),
+    Root(RootArgs),
     Serve(ServeArgs),
     /// Print the JSON Schema of a policy file
     Schema,
@@ -74,9 +90,17 @@ pub(crate) enum Command {
     Hook(HookArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
+    #[command(hide = true)]
+    Called(CalledArgs),
     /// What bubblewrap starts: becomes the command inside the view that it made
     #[command(hide = true)]
     Inside(InsideArgs),
+    /// What `verify` starts inside a layer: does what its input says and answers what came of it
+    #[command(hide = true)]
+    TryDeeds,
+    /// What runs first in a container
+    #[command(hide = true)]
+    Arrive(ArriveArgs),
 }
 
 /// Which policy, and for whom.
@@ -94,6 +118,9 @@ pub(crate) struct PolicyArgs {
     /// Make this readable for this run, by naming it
     #[arg(long = "ref", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) references: Vec<OsString>,
+    /// What is asked for to be written, which no option names.
+    #[arg(skip)]
+    pub(crate) writes: Vec<OsString>,
     /// Pass this environment variable on
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) env: Vec<String>,
@@ -110,6 +137,7 @@ impl PolicyArgs {
             persona: None,
             task: None,
             references: Vec::new(),
+            writes: Vec::new(),
             env: Vec::new(),
             agent: None,
         }
@@ -129,21 +157,48 @@ pub(crate) struct RunArgs {
     /// Build the fence in this way only; without it, in the strongest way that this host allows
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<Backend>,
+    /// With `--backend chroot`: the root to run in, as `ringfence root create` made it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) root: Option<String>,
     /// Started by root: run the command as this user (a name, or UID:GID)
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
     /// In tier production: start although this claim does not hold, by its name in the receipt
     #[arg(long = "allow-shortfall", value_name = "CLAIM")]
     pub(crate) allow_shortfall: Vec<String>,
+    /// Leave calls that change files to the kernel: names that do not exist yet are then not guarded
+    #[arg(long)]
+    pub(crate) no_broker: bool,
+    /// Let the command ask for further commands in fences of their own that are tighter: $RINGFENCE_CALLS inside is the token
+    #[arg(long)]
+    pub(crate) calls: bool,
     /// Say claim by claim what holds, and keep it as JSON
     #[arg(long)]
     pub(crate) receipt: bool,
+    /// Ask before something is denied that could be allowed, and wait this long for the answer; silence is a no
+    ///
+    /// Questions are answered on the terminal or with `ringfence approve`.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1m", value_parser = sessions::patience)]
+    pub(crate) ask: Option<Duration>,
     /// When it has ended, write what was denied in it to this file, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) worktree: WorktreeArgs,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A work tree for the session.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeArgs {
+    /// Work in a new work tree of this git repository, on the branch ringfence/NAME; it is removed at the end if nothing was changed
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    pub(crate) worktree: Option<Option<String>>,
+    /// Keep the work tree in any case
+    #[arg(long, requires = "worktree")]
+    pub(crate) keep: bool,
 }
 
 impl RunArgs {
@@ -153,10 +208,15 @@ impl RunArgs {
             policy: PolicyArgs::only(None),
             mode: None,
             backend: None,
+            root: None,
             user: None,
             allow_shortfall: Vec::new(),
+            no_broker: false,
+            calls: false,
             receipt: false,
             report: None,
+            ask: None,
+            worktree: WorktreeArgs { worktree: None, keep: false },
             command: command.to_vec(),
         }
     }
@@ -246,16 +306,25 @@ pub(crate) enum Backend {
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// A root of its own, with Landlock and seccomp in it: needs CAP_SYS_CHROOT and nothing else
+    Chroot,
+    /// The same mounts in a container, made by Docker
+    Docker,
+    /// The same, made by Podman
+    Podman,
 }
 
 /// Say whether something is allowed, by which rule, and where it was written
 ///
 /// Exits with 0 when it is allowed, 1 when it is denied. A line of shell is read-only (0) or mutating (1); the policy has no part
-/// in that.
+/// in that, and of a session only its mode.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// In a session that runs, with what was given to it since
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["policy", "persona", "task", "references", "env", "agent"])]
+    pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) question: Question,
     /// Answer as JSON
@@ -315,9 +384,18 @@ pub(crate) struct RenderArgs {
     /// As for `run`
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeArg>,
+    /// With `chroot`: the root, as `ringfence root create` made it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) root: Option<String>,
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
+    /// Print an engine's arguments as JSON, with what was left out
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Describe a container from the operator's mounts alone
+    #[arg(long)]
+    pub(crate) no_surface: bool,
 }
 
 /// What can be printed.
@@ -335,6 +413,16 @@ pub(crate) enum RenderLayer {
     Hook,
     /// Which variables pass, and why
     Env,
+    /// A profile for AppArmor, with what is given and taken of files
+    Apparmor,
+    /// A module for SELinux, in CIL
+    Selinux,
+    /// The steps by which a command gets a root of its own
+    Chroot,
+    /// What Docker is started with, one argument to a line
+    Docker,
+    /// What Podman is started with, one argument to a line
+    Podman,
 }
 
 /// Print the session that this runs in as one line, for clients that show one
@@ -455,6 +543,24 @@ pub(crate) struct JailExecArgs {
     /// `-- ANCHOR GLOB... -- CMD ARGS...`, taken as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<OsString>,
+}
+
+/// Make the call that a supervisor was asked for; the order comes by the standard input, with the streams
+#[derive(Debug, Args)]
+pub(crate) struct CalledArgs {
+    /// It was asked for inside the session
+    #[arg(long)]
+    pub(crate) inside: bool,
+    /// The session
+    pub(crate) session: String,
+}
+
+/// Become the first process of a container
+#[derive(Debug, Args)]
+pub(crate) struct ArriveArgs {
+    /// Where the supervisor listens
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: OsString,
 }
 
 /// Become the command that two inherited descriptors describe

@@ -1,11 +1,15 @@
 //! What can go wrong, which exit code it has, and what the user can do about it: all in one place.
 
+mod root;
+
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 use ringfence_session::alive::NotWithin;
+#[cfg(target_os = "linux")]
+use ringfence_session::container::{NoContainer, NoEngine};
 #[cfg(target_os = "linux")]
 use ringfence_session::doctor::FixError;
 #[cfg(target_os = "linux")]
@@ -20,6 +24,8 @@ use ringfence_session::start::PrepareError;
 use ringfence_session::store::FindError;
 #[cfg(target_os = "linux")]
 use ringfence_session::walk::WalkError;
+#[cfg(target_os = "linux")]
+use ringfence_session::worktree::WorktreeError;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 #[cfg(target_os = "linux")]
@@ -27,6 +33,8 @@ use ringfence_surface::{NotGiven, Widens};
 
 use crate::out::say;
 use crate::tell;
+
+pub(crate) use root::RootFailure;
 
 /// Why a command did not do its job.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +58,15 @@ pub(crate) enum Failure {
         name: String,
         /// Those that exist.
         known: Vec<String>,
+    },
+    /// A layer could not be tried.
+    #[cfg(target_os = "linux")]
+    #[error("cannot try {layer}")]
+    Verify {
+        /// Which.
+        layer: &'static str,
+        /// Why.
+        source: ringfence_session::verify::NotTried,
     },
     /// A file could not be read.
     #[error("cannot read {}", Shown(path.as_os_str().as_encoded_bytes()))]
@@ -152,6 +169,27 @@ pub(crate) enum Failure {
     Prepare {
         /// Why.
         source: PrepareError,
+    },
+    #[cfg(target_os = "linux")]
+    /// A container cannot be described.
+    #[error("cannot describe the container")]
+    Container {
+        /// Why.
+        source: NoContainer,
+    },
+    #[cfg(target_os = "linux")]
+    /// An argument cannot stand on a line of its own.
+    #[error("{word:?} holds a new line, and there is one argument to a line")]
+    TwoLines {
+        /// Which.
+        word: String,
+    },
+    #[cfg(target_os = "linux")]
+    /// A container engine cannot be used.
+    #[error("cannot use the container engine")]
+    Engine {
+        /// Why.
+        source: NoEngine,
     },
     #[cfg(target_os = "linux")]
     /// A session could not be started.
@@ -277,6 +315,13 @@ pub(crate) enum Failure {
         source: GiveError,
     },
     #[cfg(target_os = "linux")]
+    /// There is no work tree for the session.
+    #[error("cannot make a work tree")]
+    Worktree {
+        /// Why.
+        source: WorktreeError,
+    },
+    #[cfg(target_os = "linux")]
     /// Another server is there already.
     #[error("the sessions are served already")]
     Served {
@@ -306,6 +351,9 @@ pub(crate) enum Failure {
         /// As typed.
         text: String,
     },
+    /// Something about roots.
+    #[error(transparent)]
+    Root { source: RootFailure },
     /// There is no fence on this system.
     #[cfg(any(test, not(target_os = "linux")))]
     #[error("only Linux has what the fence is made of, so no command is started on this system")]
@@ -346,6 +394,8 @@ impl Failure {
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
+            #[cfg(target_os = "linux")]
+            Self::Root { source } if source.is_usage() => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -392,6 +442,18 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
             #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Container(NoContainer::NeedsLibraries) } => {
+                "install the program that `cargo xtask dist` builds, or use `image = \"host\"`".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::TwoLines { .. } => "`--json` prints it".into(),
+            #[cfg(target_os = "linux")]
+            Self::Engine { source: NoEngine::Remote { .. } } => {
+                "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Engine { .. } => "install it and start its service, or leave `--backend` out".into(),
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::TooManyLayers } => {
                 "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()
             }
@@ -424,6 +486,9 @@ impl Failure {
             Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
+            Self::Root { source } => return source.hint(),
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::NoRight } => root::NO_RIGHT.into(),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
             #[cfg(target_os = "linux")]
@@ -444,6 +509,20 @@ impl Failure {
             Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
                 "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
             }
+            #[cfg(target_os = "linux")]
+            Self::Worktree { source } => match source {
+                WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
+                WorktreeError::NoRepository { .. } => {
+                    "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()
+                }
+                WorktreeError::NoCommits { .. } => "make a first commit".into(),
+                WorktreeError::Branch { branch } => {
+                    format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
+                }
+                WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
+                WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
+                WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
+            },
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
             #[cfg(target_os = "linux")]

@@ -181,10 +181,12 @@ fn unescape(field: &[u8]) -> Vec<u8> {
 pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // Room for all of it, so that it is read in one call.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(0) + 64);
     file.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -218,7 +220,7 @@ impl Recorder {
                 None => {
                     let path = path.parent().unwrap_or_else(AbsPath::root);
                     let is_home = self.homes.iter().any(|home| path.is_within(home));
-                    let worth = if is_home { Worth::Always } else { Worth::InMemory };
+                    let worth = if is_home { Worth::Always } else { Worth::Little };
                     self.places.insert(path.clone(), self.directories.len());
                     self.directories.push(Directory { path, worth, asked: Asked::Times(0), known: HashMap::new() });
                     self.directories.len() - 1

@@ -8,8 +8,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use ringfence_surface::{
-    AbsPath, HostFacts, Inputs, Layer, Level, Look, Request, Resolved, Trust, Via, follow, resolve,
+    AbsPath, HostFacts, Inputs, Layer, Level, Look, Request, Resolved, Trust, Via, Worktree, follow, resolve,
 };
+
+#[cfg(target_os = "linux")]
+use ringfence_surface::pool_of;
 
 use crate::cli::PolicyArgs;
 use crate::error::Failure;
@@ -40,6 +43,8 @@ pub(crate) struct Loader<'m> {
     managed: &'m Path,
     facts: HostFacts,
     look: Recorder,
+    /// Of the session, where it has one of its own.
+    worktree: Option<Worktree>,
 }
 
 impl<'m> Loader<'m> {
@@ -51,7 +56,7 @@ impl<'m> Loader<'m> {
     /// For a directory and an environment that somebody else found out.
     pub(crate) fn with_facts(managed: &'m Path, facts: HostFacts) -> Self {
         let look = Recorder::new(facts.all_homes());
-        Self { managed, facts, look }
+        Self { managed, facts, look, worktree: None }
     }
 
     pub(crate) fn facts(&self) -> &HostFacts {
@@ -59,14 +64,33 @@ impl<'m> Loader<'m> {
     }
 
     /// For a session, whose own directories are writable.
-    #[cfg(target_os = "linux")]
     pub(crate) fn in_session(mut self, dir: &AbsPath) -> Self {
         self.facts.session = Some(dir.clone());
         self
     }
 
-    /// Loads every file that holds here and resolves them.
-    pub(crate) fn resolve(mut self, args: &PolicyArgs) -> Result<Here, Failure> {
+    /// With the caches of projects elsewhere.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn caching_in(mut self, dir: &AbsPath) -> Self {
+        self.facts.environment.insert(b"XDG_CACHE_HOME".to_vec(), dir.as_bytes().to_vec());
+        self
+    }
+
+    /// For a session with a work tree of its own: what holds here holds there.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn in_worktree(mut self, worktree: Worktree) -> Self {
+        self.worktree = Some(worktree);
+        self
+    }
+
+    /// Where the policy has a repository keep its work trees.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pool(&mut self, args: &PolicyArgs, repository: &AbsPath) -> Result<Option<AbsPath>, Failure> {
+        let inputs = Inputs { layers: self.layers(args)?, request: self.request(args)? };
+        Ok(pool_of(&inputs, &self.facts, &mut self.look, repository))
+    }
+
+    fn layers(&mut self, args: &PolicyArgs) -> Result<Vec<Layer>, Failure> {
         let mut layers = self.own()?;
         match &args.policy {
             Some(path) => layers.extend(self.explicit(path)?),
@@ -76,7 +100,22 @@ impl<'m> Loader<'m> {
                 }
             }
         }
-        let request = self.request(args)?;
+        Ok(layers)
+    }
+
+    /// Loads every file that holds here and resolves them.
+    pub(crate) fn resolve(mut self, args: &PolicyArgs) -> Result<Here, Failure> {
+        let layers = self.layers(args)?;
+        let mut request = self.request(args)?;
+        if let Some(worktree) = self.worktree.take() {
+            // What the user names is seen from where the user is; from now on that is the same place in the work tree.
+            for raw in request.references.iter_mut().filter(|raw| !raw.starts_with(b"/")) {
+                *raw = [self.facts.cwd.as_bytes(), b"/", raw.as_slice()].concat();
+            }
+            let twin = worktree.twin(&self.facts.cwd).filter(|twin| os_path(twin).is_dir());
+            self.facts.cwd = twin.unwrap_or_else(|| worktree.tree.clone());
+            request.worktree = Some(worktree);
+        }
         let inputs = Inputs { layers, request };
         let resolved = resolved(&inputs, &self.facts, &mut self.look)?;
         Ok(Here { inputs, facts: self.look.into_facts(self.facts), resolved })

@@ -118,7 +118,7 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
     if parts.has(Part::Within) {
         fs::copy(release.join("examples/calls"), ground.calls()).map_err(|cause| failed(&ground.calls(), &cause))?;
     }
-    if effort == Effort::Full && parts.has(Part::Work) {
+    if effort == Effort::Full && parts.has(Part::Work) || parts == Parts::One(Part::Broker) {
         bring_toolchain(&ground)?;
     }
     let mut command = if is_root {

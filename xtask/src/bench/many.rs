@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
+use super::Effort;
 use super::bars::{Bars, ms, table};
 use super::clock::{Runner, Turns, in_turns};
 use super::ground::{Ground, failed};
@@ -18,8 +19,12 @@ const RULES: [(usize, &str); 4] = [(10, "10"), (100, "100"), (1_000, "1,000"), (
 /// How much longer a start may take with 500 times the rules. Growth in proportion would be 500.
 const GROWTH_BAR: f64 = 5.0;
 
-/// How many sandboxes at once.
-const AT_ONCE: usize = 100;
+/// How many sandboxes at once; a quick run leaves out the last.
+const AT_ONCE: [usize; 2] = [100, 500];
+
+/// How many sessions that have ended are listed, and how many milliseconds that may take.
+const ENDED: usize = 3_000;
+const LIST_BAR: f64 = 50.0;
 
 /// The most that a waiting supervisor may hold, in MiB.
 const MEMORY_BAR: f64 = 4.0;
@@ -118,13 +123,27 @@ pub(super) fn memory(ground: &Ground, bars: &mut Bars) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A hundred sandboxes at once.
-pub(super) fn at_once(ground: &Ground, bars: &mut Bars) -> Result<(), Failure> {
+/// Many sandboxes at once.
+pub(super) fn at_once(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<(), Failure> {
+    let counts = if effort == Effort::Quick { &AT_ONCE[..1] } else { &AT_ONCE };
+    let rows = counts.iter().map(|count| so_many(ground, *count, bars)).collect::<Result<Vec<_>, _>>()?;
+    let head = ["sandboxes", "succeeded", "all started after", "listed in", "all ended after", "share of memory, each"];
+    table("Many at once", &head, &rows);
+    let left = sessions_left(ground);
+    bars.must(&format!("no session leaves a directory behind (there are {left})"), left == 0);
+    Ok(())
+}
+
+fn so_many(ground: &Ground, count: usize, bars: &mut Bars) -> Result<Vec<String>, Failure> {
     let start = Instant::now();
-    let mut all = (0..AT_ONCE).map(|_| Waiting::start(ground)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = (0..count).map(|_| Waiting::start(ground)).collect::<Result<Vec<_>, _>>()?;
     let ready = all.iter_mut().filter_map(|one| one.is_ready().then_some(())).count();
     let started = start.elapsed().as_secs_f64();
-    bars.must("every one of many sandboxes at once has started", ready == AT_ONCE);
+    bars.must("every one of many sandboxes at once has started", ready == count);
+    let start = Instant::now();
+    let listed = listed(ground, &["ps"])?;
+    let listing = start.elapsed().as_secs_f64();
+    bars.must("every one of many sandboxes at once is listed", listed == count + 1);
     let mut share = 0.0;
     for pid in all.iter().flat_map(Waiting::processes) {
         // The first process inside cannot be looked at by anybody: what it holds is its parent's, and shared with it.
@@ -132,18 +151,50 @@ pub(super) fn at_once(ground: &Ground, bars: &mut Bars) -> Result<(), Failure> {
     }
     let start = Instant::now();
     let ended = all.into_iter().filter_map(|one| one.ends_well().then_some(())).count();
-    bars.must("every one of many sandboxes at once ends with its command's code", ended == AT_ONCE);
-    let row = vec![
-        AT_ONCE.to_string(),
+    bars.must("every one of many sandboxes at once ends with its command's code", ended == count);
+    Ok(vec![
+        count.to_string(),
         ended.to_string(),
         ms(started),
+        ms(listing),
         ms(start.elapsed().as_secs_f64()),
-        format!("{:.2} MiB", share / 1024.0 / AT_ONCE as f64),
+        format!("{:.2} MiB", share / 1024.0 / count as f64),
+    ])
+}
+
+/// How many lines a command about sessions prints.
+fn listed(ground: &Ground, words: &[&str]) -> Result<usize, Failure> {
+    let output = ground.command(ground.ringfence()).args(words).stdout(Stdio::piped()).output();
+    let output = output.map_err(|cause| Failure::Start { command: "ringfence".to_owned(), cause })?;
+    Ok(output.stdout.iter().filter(|byte| **byte == b'\n').count())
+}
+
+/// Lists thousands of sessions that have ended: those of this ground, over and over under other names.
+pub(super) fn ended(ground: &Ground, turns: Turns, bars: &mut Bars) -> Result<(), Failure> {
+    let path = ground.home().join(".local/state/ringfence/ended.jsonl");
+    let text = fs::read_to_string(&path).map_err(|cause| failed(&path, &cause))?;
+    let line = text.lines().last().unwrap_or_default();
+    let id = line.split_once("\"id\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(id, _)| id);
+    let id = id.ok_or_else(|| Failure::Found("no session has ended here".to_owned()))?;
+    let many: String = (0..ENDED).map(|n| line.replace(id, &format!("ended{n:03}")) + "\n").collect();
+    fs::write(&path, many).map_err(|cause| failed(&path, &cause))?;
+    bars.must("every session that has ended is listed", listed(ground, &["ps", "--all"])? == ENDED + 1);
+    let list = |words: &[&str]| {
+        let mut command = ground.command(ground.ringfence());
+        command.args(words).stdout(Stdio::null());
+        command
+    };
+    let runners = vec![
+        Runner { name: "ps", command: list(&["ps"]) },
+        Runner { name: "ps --all", command: list(&["ps", "--all"]) },
+        Runner { name: "ps --all --json", command: list(&["ps", "--all", "--json"]) },
     ];
-    let head = ["sandboxes", "succeeded", "all started after", "all ended after", "share of memory, each"];
-    table("Many at once", &head, &[row]);
-    let left = sessions_left(ground);
-    bars.must(&format!("no session leaves a directory behind (there are {left})"), left == 0);
+    let taken = in_turns(runners, turns)?;
+    // What a person waits for; JSON is twice as long.
+    let list_ms = taken.iter().find(|one| one.name == "ps --all").map_or(f64::NAN, |one| one.median * 1e3);
+    let verdict = bars.hold("ms to list 3,000 sessions that have ended", list_ms, LIST_BAR);
+    let rows: Vec<Vec<String>> = taken.iter().map(|taken| vec![taken.name.to_owned(), ms(taken.median)]).collect();
+    table(&format!("Listing 3,000 sessions that have ended ({verdict})"), &["command", "whole"], &rows);
     Ok(())
 }
 

@@ -23,20 +23,20 @@ const FILES: usize = 100;
 
 /// Sizes of files in bytes, each as frequent as the others: the middles of the ten tenths of the 18,000 files in the sources of
 /// the crates that this program is built from.
-const SIZES: [usize; 10] = [94, 439, 1_048, 1_879, 3_068, 4_570, 7_070, 11_237, 21_206, 67_730];
+pub(super) const SIZES: [usize; 10] = [94, 439, 1_048, 1_879, 3_068, 4_570, 7_070, 11_237, 21_206, 67_730];
 /// One line or two in each file, so that opening it is all the work.
 const TINY: [usize; 2] = [60, 120];
 
 /// One piece of work.
-struct Job {
-    name: &'static str,
-    /// Whether it is held to the bar, or shows the worst that can happen.
-    is_held: bool,
+pub(super) struct Job {
+    pub(super) name: &'static str,
+    /// What it is held to; nothing where it shows the worst that can happen.
+    pub(super) bar: Option<f64>,
     /// As the shell takes it.
-    line: &'static str,
-    dir: PathBuf,
+    pub(super) line: &'static str,
+    pub(super) dir: PathBuf,
     /// How often it is repeated in one turn.
-    runs: usize,
+    pub(super) runs: usize,
 }
 
 /// Measures, prints, and holds each to its bar.
@@ -45,8 +45,8 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     let tiny = self::repository(ground, "tiny", &TINY)?;
     let (rounds, runs) = if effort == Effort::Quick { (4, 3) } else { (12, 5) };
     let (grep, tar) = ("grep -r 'no such line' . || true", "tar cf - . | wc -c");
-    let job = |name, line| Job { name, is_held: true, line, dir: repository.clone(), runs };
-    let worst = |name, line| Job { name, is_held: false, line, dir: tiny.clone(), runs };
+    let job = |name, line| Job { name, bar: Some(WORK_BAR), line, dir: repository.clone(), runs };
+    let worst = |name, line| Job { name, bar: None, line, dir: tiny.clone(), runs };
     let mut jobs = vec![
         job("git status, 20,000 files", "git status --porcelain"),
         job("grep -r, 20,000 files", grep),
@@ -57,14 +57,26 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     match crate_of_its_own(ground)? {
         Some(dir) if effort == Effort::Full => {
             let line = "rm -rf target && cargo build --offline --quiet";
-            jobs.push(Job { name: "cargo build", is_held: true, line, dir, runs: 2 });
+            jobs.push(Job { name: "cargo build", bar: Some(WORK_BAR), line, dir, runs: 2 });
         }
         Some(_) => {}
         None if effort == Effort::Full => say::progress("no compiler here: `cargo build` is not measured"),
         None => {}
     }
+    compare(ground, "Real work", &jobs, rounds, bars)?;
+    walk(ground, &repository, effort)
+}
+
+/// Times each piece of work outside and inside, in turns.
+pub(super) fn compare(
+    ground: &Ground,
+    title: &str,
+    jobs: &[Job],
+    rounds: usize,
+    bars: &mut Bars,
+) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for job in &jobs {
+    for job in jobs {
         let (mut outside, mut inside) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             let mut both = [(&mut outside, times(ground, job, false)), (&mut inside, times(ground, job, true))];
@@ -78,13 +90,13 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
         inside.sort_by(f64::total_cmp);
         let (out, inn) = (median(&outside), median(&inside));
         let least = |times: &[f64]| times.first().copied().unwrap_or(0.0);
-        let verdict = if job.is_held { bars.hold(job.name, inn / out, WORK_BAR) } else { "no bar".to_owned() };
+        let verdict = job.bar.map_or_else(|| "no bar".to_owned(), |bar| bars.hold(job.name, inn / out, bar));
         let ratio = format!("{:.3} ({verdict})", inn / out);
         let of_least = format!("{:.3}", least(&inside) / least(&outside));
         rows.push(vec![job.name.to_owned(), ms(out), ms(inn), ratio, of_least]);
     }
-    table("Real work", &["what", "outside", "inside", "ratio", "ratio of the least"], &rows);
-    walk(ground, &repository, effort)
+    table(title, &["what", "outside", "inside", "ratio", "ratio of the least"], &rows);
+    Ok(())
 }
 
 /// What the walk over a large project adds to the start.
@@ -162,7 +174,7 @@ pub(crate) fn helper(runs: &str, line: &str) -> Result<(), Failure> {
 }
 
 /// A repository of 20,000 committed files of about these sizes.
-fn repository(ground: &Ground, name: &str, sizes: &[usize]) -> Result<PathBuf, Failure> {
+pub(super) fn repository(ground: &Ground, name: &str, sizes: &[usize]) -> Result<PathBuf, Failure> {
     let dir = ground.home().join(name);
     for n in 0..DIRECTORIES {
         let below = dir.join(format!("part-{}/module-{n}/src", n % 10));
@@ -182,7 +194,7 @@ fn repository(ground: &Ground, name: &str, sizes: &[usize]) -> Result<PathBuf, F
 }
 
 /// A crate without dependencies, if there is a compiler.
-fn crate_of_its_own(ground: &Ground) -> Result<Option<PathBuf>, Failure> {
+pub(super) fn crate_of_its_own(ground: &Ground) -> Result<Option<PathBuf>, Failure> {
     if ground.toolchain().is_none() {
         return Ok(None);
     }
@@ -203,7 +215,7 @@ fn crate_of_its_own(ground: &Ground) -> Result<Option<PathBuf>, Failure> {
     Ok(Some(dir))
 }
 
-fn shell(ground: &ground::Ground, dir: &Path, line: &str) -> Result<(), Failure> {
+pub(super) fn shell(ground: &ground::Ground, dir: &Path, line: &str) -> Result<(), Failure> {
     let status = ground.command("sh").args(["-c", line]).current_dir(dir).status();
     match status {
         Ok(status) if status.success() => Ok(()),

@@ -7,7 +7,7 @@
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{Client, Surface};
 
-use super::{AgentFile, AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, NETWORK_PROGRAMS, Places};
+use super::{AgentFile, AgentGround, AgentPlan, ClientUser, Etc, FilePlace, NETWORK_PROGRAMS, Places};
 use crate::json::Json;
 
 /// What a client of the user's would ask at its first start, answered.
@@ -43,7 +43,7 @@ fn settings(ground: &AgentGround<'_>, places: &Places) -> Json {
         Json::map([
             ("type", Json::text("command")),
             ("command", Json::text(line)),
-            ("timeout", Json::Number(HOOK_SECONDS)),
+            ("timeout", Json::Number(ground.hook_seconds())),
             ("onFailure", Json::text("block")),
         ])
     };

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{Client, Governance, Surface};
 
-use super::{AgentFile, AgentGround, AgentPlan, Etc, FilePlace, HOOK_SECONDS, NETWORK_PROGRAMS, Places, is_made};
+use super::{AgentFile, AgentGround, AgentPlan, Etc, FilePlace, NETWORK_PROGRAMS, Places, is_made};
 use crate::json::quoted;
 
 /// The hook, as both files say it.
@@ -16,7 +16,8 @@ fn hook(ground: &AgentGround<'_>) -> String {
     let command = quoted(&ground.hook(Client::Codex));
     format!(
         "[features]\nhooks = true\n\n[[hooks.PreToolUse]]\nmatcher = \"*\"\n\n[[hooks.PreToolUse.hooks]]\ntype = \
-         \"command\"\ncommand = {command}\ntimeout = {HOOK_SECONDS}\n"
+         \"command\"\ncommand = {command}\ntimeout = {}\n",
+        ground.hook_seconds()
     )
 }
 

@@ -6,7 +6,7 @@
 use ringfence_surface::policy::{Credentials, Mode};
 use ringfence_surface::{AbsPath, Client, Surface};
 
-use super::{AgentFile, AgentGround, AgentPlan, FilePlace, HOOK_SECONDS, NETWORK_PROGRAMS, Places};
+use super::{AgentFile, AgentGround, AgentPlan, FilePlace, NETWORK_PROGRAMS, Places};
 use crate::json::{Json, quoted};
 
 fn settings(ground: &AgentGround<'_>, places: &Places) -> Json {
@@ -15,7 +15,7 @@ fn settings(ground: &AgentGround<'_>, places: &Places) -> Json {
         ("name", Json::text(ground.hook_name)),
         ("command", Json::text(ground.hook(Client::Gemini))),
         // In milliseconds.
-        ("timeout", Json::Number(HOOK_SECONDS * 1000)),
+        ("timeout", Json::Number(ground.hook_seconds() * 1000)),
     ]);
     let entry = Json::map([("matcher", Json::text("*")), ("hooks", Json::List(vec![hook]))]);
     let mut fields = vec![

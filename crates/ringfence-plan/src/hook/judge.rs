@@ -27,6 +27,14 @@ pub struct Ground<'a> {
 }
 
 impl ToolCall {
+    /// The line of shell that it runs, where it runs one.
+    #[must_use]
+    pub fn line(&self) -> Option<&str> {
+        let mut lines = self.asks.iter().filter_map(|ask| if let Ask::Command(line) = ask { Some(line) } else { None });
+        // Whoever says yes to one says nothing of another.
+        lines.next().filter(|_| lines.next().is_none()).map(String::as_str)
+    }
+
     /// May it run? `look` sees what the client sees.
     ///
     /// # Errors

@@ -45,7 +45,15 @@ fn surface() -> Surface {
         session: Some(abs("/home/u/.local/state/ringfence/sessions/1")),
     };
     let level = Level::Project(Trust::Trusted);
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
     resolve(&inputs, &facts, &mut &facts).unwrap().surface
 }

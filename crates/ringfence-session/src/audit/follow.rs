@@ -18,6 +18,17 @@ use super::log::{self, Head};
 /// So much is read in one go.
 const ONCE: u64 = 4 << 20;
 
+/// Where somebody begins to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// With what happens from now on.
+    Now,
+    /// After the line of this number.
+    After(u64),
+    /// With what happened since this moment, in milliseconds since 1970; some of what was before may be told too.
+    Moment(u64),
+}
+
 /// Somebody who follows.
 #[derive(Debug)]
 pub struct Follow {
@@ -39,12 +50,12 @@ struct Open {
 }
 
 impl Follow {
-    /// From the line after this one on; `None`: from now on.
-    pub(super) fn from(dir: &AbsPath, after: Option<u64>) -> io::Result<Self> {
+    pub(super) fn from(dir: &AbsPath, start: From) -> io::Result<Self> {
         let bell = bell(dir);
-        let told = match after {
-            Some(after) => after,
-            None => last(dir)?,
+        let told = match start {
+            From::After(line) => line,
+            From::Now => last(dir)?,
+            From::Moment(since_ms) => last_before(dir, since_ms)?,
         };
         Ok(Self { dir: dir.clone(), told, open: None, bell })
     }
@@ -149,6 +160,20 @@ fn last(dir: &AbsPath) -> io::Result<u64> {
     Ok(Head::load(&head)?.map_or(0, |head| head.n))
 }
 
+/// The last line of the newest part that was finished before this moment.
+fn last_before(dir: &AbsPath, since_ms: u64) -> io::Result<u64> {
+    let mut last = 0;
+    for path in log::parts(dir)? {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let part = rustix::fs::open(path.as_bytes(), flags, Mode::empty()).map(File::from);
+        if !part.is_ok_and(|part| log::is_before(&part, since_ms)) {
+            break;
+        }
+        last = number_of(&path).unwrap_or(last);
+    }
+    Ok(last)
+}
+
 /// The number of the last line of a part that was put away.
 fn number_of(part: &AbsPath) -> Option<u64> {
     let name = std::str::from_utf8(part.file_name()?).ok()?;
@@ -193,20 +218,29 @@ mod tests {
     fn a10_the_chain_is_followed_over_its_parts() {
         let place = tempfile::tempdir().unwrap();
         let dir = AbsPath::lexical(place.path().as_os_str().as_bytes()).unwrap().join("audit");
-        let mut early = Follow::from(&dir, None).unwrap();
+        let mut early = Follow::from(&dir, From::Now).unwrap();
         assert_eq!(numbers(&mut early), Vec::<u64>::new());
         append(&dir, 3, 1 << 20);
         assert_eq!(numbers(&mut early), [1, 2, 3]);
-        let mut now = Follow::from(&dir, None).unwrap();
-        let mut second = Follow::from(&dir, Some(1)).unwrap();
+        let mut now = Follow::from(&dir, From::Now).unwrap();
+        let mut second = Follow::from(&dir, From::After(1)).unwrap();
         assert_eq!(numbers(&mut second), [2, 3]);
         append(&dir, 40, 600);
         let rest: Vec<u64> = (4..=43).collect();
         assert_eq!(numbers(&mut now), rest);
         assert_eq!(numbers(&mut early), rest);
         assert!(log::parts(&dir).unwrap().len() > 3);
-        assert_eq!(numbers(&mut Follow::from(&dir, Some(0)).unwrap()), (1..=43).collect::<Vec<_>>());
-        assert_eq!(numbers(&mut Follow::from(&dir, Some(1_000)).unwrap()), Vec::<u64>::new());
+        assert_eq!(numbers(&mut Follow::from(&dir, From::After(0)).unwrap()), (1..=43).collect::<Vec<_>>());
+        assert_eq!(numbers(&mut Follow::from(&dir, From::After(1_000)).unwrap()), Vec::<u64>::new());
+        // From a moment on: what was finished long before is left out, and nothing that was not.
+        let old = std::time::SystemTime::now() - Duration::from_secs(3_600);
+        for part in &log::parts(&dir).unwrap()[..2] {
+            File::options().write(true).open(crate::walk::os_path(part)).unwrap().set_modified(old).unwrap();
+        }
+        let first = numbers(&mut Follow::from(&dir, From::Moment(crate::text::now_ms() - 60_000)).unwrap());
+        let before = number_of(&log::parts(&dir).unwrap()[1]).unwrap();
+        assert_eq!(first, (before + 1..=43).collect::<Vec<_>>());
+        assert_eq!(numbers(&mut Follow::from(&dir, From::Moment(0)).unwrap()).len(), 43);
         assert_eq!((second.told(), now.told()), (3, 43));
         assert!(now.fd().is_some());
     }

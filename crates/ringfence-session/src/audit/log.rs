@@ -46,7 +46,8 @@ impl Head {
     }
 
     pub(super) fn load(mut file: &File) -> io::Result<Option<Self>> {
-        let mut text = Vec::new();
+        // Room for all of it and a byte more: one call reads it, and one finds its end.
+        let mut text = Vec::with_capacity(512);
         file.rewind()?;
         file.take(4096).read_to_end(&mut text)?;
         if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }
@@ -216,6 +217,15 @@ pub(super) fn parts(dir: &AbsPath) -> io::Result<Vec<AbsPath>> {
     }
     names.sort();
     Ok(names.into_iter().map(|name| dir.join(&name)).collect())
+}
+
+/// Was a part last written to before this moment? Then it says nothing of what came later. A clock that was set back may keep one
+/// that says nothing, and never leaves one out.
+pub(super) fn is_before(part: &File, since_ms: u64) -> bool {
+    const SLACK: u64 = 2_000;
+    let written = part.metadata().and_then(|metadata| metadata.modified());
+    let written = written.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    written.is_some_and(|at| at.as_millis() + u128::from(SLACK) < u128::from(since_ms))
 }
 
 /// Puts the current part away under the number of its last line, and removes the oldest where there are too many. That one was

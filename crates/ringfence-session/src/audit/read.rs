@@ -102,6 +102,9 @@ impl Part {
 pub(super) fn query(dir: &AbsPath, query: &Query) -> io::Result<(Vec<Stored>, usize)> {
     let (mut found, mut unread) = (Vec::new(), 0);
     for part in open_all(dir)?.0 {
+        if query.since_ms.is_some_and(|since| log::is_before(&part.file, since)) {
+            continue;
+        }
         part.each(|line| match serde_json::from_slice::<Stored>(line) {
             Ok(stored) if query.matches(&stored.event) => found.push(stored),
             Ok(_) => {}

@@ -9,14 +9,17 @@ use std::os::unix::net::UnixListener;
 use ringfence_surface::AbsPath;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 
-use super::wire::{Answer, MOST_LINE, Reply, SOCKET, VERSION};
+use super::wire::{Answer, CALLS_SOCKET, MOST_LINE, Reply, SOCKET, VERSION};
+use crate::ways;
 
 /// At once. The one that was silent the longest makes room for the next.
 const MOST: usize = 16;
+/// Of those inside. They make room for each other only.
+const MOST_INSIDE: usize = 8;
 /// What nobody takes up to here is not waited for.
 const MOST_UNTAKEN: usize = 256 * 1024;
 /// What is read of one in a turn.
@@ -27,12 +30,27 @@ const LISTENER: u64 = 0;
 pub(super) const BELL: u64 = 1;
 pub(super) const CHANGE: u64 = 2;
 pub(super) const VERDICTS: u64 = 3;
-const FIRST: u64 = 4;
+pub(super) const CALLS: u64 = 4;
+/// The listener for those inside.
+const INSIDE: u64 = 5;
+pub(super) const BROKER: u64 = 6;
+const FIRST: u64 = 7;
+
+/// By which door somebody came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Door {
+    /// The control socket, which is not seen inside.
+    Control,
+    /// The one that is given to the session.
+    Inside,
+}
 
 #[derive(Debug)]
 pub(super) struct Clients {
     epoll: OwnedFd,
     listener: Option<UnixListener>,
+    /// For those inside, and who they are.
+    inside: Option<(UnixListener, u32)>,
     open: BTreeMap<u64, Client>,
     next: u64,
     turn: u64,
@@ -44,6 +62,7 @@ struct Client {
     inbox: Vec<u8>,
     outbox: Vec<u8>,
     is_subscribed: bool,
+    door: Door,
     /// When something was last heard of it.
     heard: u64,
 }
@@ -59,7 +78,7 @@ pub(super) enum Heard {
 impl Clients {
     pub(super) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll, listener: None, open: BTreeMap::new(), next: FIRST, turn: 0 })
+        Ok(Self { epoll, listener: None, inside: None, open: BTreeMap::new(), next: FIRST, turn: 0 })
     }
 
     /// Listens in a session's directory.
@@ -74,6 +93,26 @@ impl Clients {
         epoll::add(&self.epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         self.listener = Some(listener);
         Ok(())
+    }
+
+    /// Listens among what is given to the session, for whoever works there.
+    pub(super) fn listen_inside(&mut self, given: &AbsPath, user: Option<u32>) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let place = rustix::fs::open(given.as_bytes(), flags, Mode::empty())?;
+        let listener = UnixListener::bind(format!("/proc/self/fd/{}/{CALLS_SOCKET}", place.as_raw_fd()))?;
+        rustix::fs::chmodat(&place, CALLS_SOCKET, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+        let owner = user.map(Uid::from_raw);
+        rustix::fs::chownat(&place, CALLS_SOCKET, owner, None, AtFlags::SYMLINK_NOFOLLOW)?;
+        listener.set_nonblocking(true)?;
+        epoll::add(&self.epoll, &listener, EventData::new_u64(INSIDE), EventFlags::IN)?;
+        self.inside = Some((listener, user.unwrap_or_else(|| rustix::process::geteuid().as_raw())));
+        Ok(())
+    }
+
+    /// By which door somebody came.
+    pub(super) fn door(&self, number: u64) -> Door {
+        // Whoever has gone is nobody in particular.
+        self.open.get(&number).map_or(Door::Inside, |client| client.door)
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -93,7 +132,7 @@ impl Clients {
     /// Reads and writes what can be without waiting.
     pub(super) fn turn(&mut self) -> Vec<Heard> {
         self.turn += 1;
-        let mut events = Vec::with_capacity(MOST + 4);
+        let mut events = Vec::with_capacity(MOST + MOST_INSIDE + 8);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let spare = rustix::buffer::spare_capacity(&mut events);
         if epoll::wait(&self.epoll, spare, Some(&now)).is_err() {
@@ -102,7 +141,8 @@ impl Clients {
         let mut heard = Vec::new();
         for event in events {
             match event.data.u64() {
-                LISTENER => self.accept(),
+                LISTENER => self.accept(Door::Control),
+                INSIDE => self.accept(Door::Inside),
                 own if own < FIRST => heard.push(Heard::Own(own)),
                 number => {
                     self.serve(number, event.flags);
@@ -113,26 +153,36 @@ impl Clients {
         heard
     }
 
-    fn accept(&mut self) {
-        let Some(listener) = &self.listener else { return };
+    fn accept(&mut self, door: Door) {
+        let listener = match door {
+            Door::Control => self.listener.as_ref(),
+            Door::Inside => self.inside.as_ref().map(|(listener, _)| listener),
+        };
+        let Some(listener) = listener else { return };
         let Ok(stream) = rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) else {
             return;
         };
         // Who made the connection, as the kernel noted it then.
-        let peer = rustix::net::sockopt::socket_peercred(&stream).map(|peer| peer.uid);
-        if !peer.is_ok_and(|uid| uid.is_root() || uid == rustix::process::geteuid()) {
+        let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream).map(|peer| peer.uid) else { return };
+        let is_welcome = match door {
+            Door::Control => peer.is_root() || peer == rustix::process::geteuid(),
+            Door::Inside => self.inside.as_ref().is_some_and(|(_, user)| peer.as_raw() == *user),
+        };
+        if !is_welcome {
             return;
         }
-        if self.open.len() >= MOST
-            && let Some(silent) = self.open.iter().min_by_key(|(_, client)| client.heard).map(|(number, _)| *number)
+        let most = if door == Door::Control { MOST } else { MOST_INSIDE };
+        let alike = || self.open.iter().filter(|(_, client)| client.door == door);
+        if alike().count() >= most
+            && let Some(silent) = alike().min_by_key(|(_, client)| client.heard).map(|(number, _)| *number)
         {
             self.close(silent);
         }
         let number = self.next;
         self.next += 1;
         if epoll::add(&self.epoll, &stream, EventData::new_u64(number), EventFlags::IN).is_ok() {
-            let (inbox, outbox) = (Vec::new(), Vec::new());
-            self.open.insert(number, Client { stream, inbox, outbox, is_subscribed: false, heard: self.turn });
+            let (inbox, outbox, heard) = (Vec::new(), Vec::new(), self.turn);
+            self.open.insert(number, Client { stream, inbox, outbox, is_subscribed: false, door, heard });
         }
     }
 
@@ -200,6 +250,18 @@ impl Clients {
         let Ok(mut line) = serde_json::to_vec(&Reply { v: VERSION, answer }) else { return };
         line.push(b'\n');
         self.send(number, &line);
+    }
+
+    /// Says something to one, with descriptors. Somebody who has not taken what was said before is not waited for, and hears
+    /// nothing more: the descriptors must come with their own line.
+    pub(super) fn say_with(&mut self, number: u64, answer: Answer, fds: &[BorrowedFd<'_>]) {
+        let Ok(mut line) = serde_json::to_vec(&Reply { v: VERSION, answer }) else { return };
+        line.push(b'\n');
+        let sent = self.open.get(&number).filter(|client| client.outbox.is_empty());
+        let sent = sent.map(|client| ways::send(&client.stream, &line, fds));
+        if !matches!(sent, Some(Ok(()))) {
+            self.close(number);
+        }
     }
 
     /// Says something to all who want to hear everything.

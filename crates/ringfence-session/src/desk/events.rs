@@ -5,18 +5,67 @@ use std::time::{Duration, Instant};
 
 use ringfence_surface::policy::Counted;
 
-use crate::audit::What;
+use crate::audit::{Event, Patience, What};
 use crate::given;
 use crate::terminal::Screen;
 use crate::verdicts::Verdicts;
 use crate::violations::{self, Violation};
 
-use super::Desk;
+use super::{Answer, Desk};
+
+/// What happened is on the disk after this time.
+pub(super) const SYNC: Duration = Duration::from_secs(1);
+/// When to try again to write down what happened.
+pub(super) const AGAIN: Duration = Duration::from_millis(250);
+/// More is not kept for later.
+const MOST_PENDING: usize = 10_000;
 
 /// How often the number of what was denied is written for a client to show.
 const COUNT: Duration = Duration::from_secs(1);
 
 impl Desk {
+    /// Something happened: it is told at once, and written down with what else happens in this turn.
+    pub(super) fn note(&mut self, what: What) {
+        let event = Event::now(&self.about.id, what);
+        self.clients.tell(&Answer::Event { happened: Box::new(event.clone()) });
+        if self.pending.len() < MOST_PENDING {
+            self.pending.push(event);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    pub(super) fn flush(&mut self, patience: Patience) {
+        if self.pending.is_empty() {
+            return;
+        }
+        if self.lost > 0 && self.pending.len() >= MOST_PENDING {
+            let why = format!("{} more events could not be written", self.lost);
+            self.pending.push(Event::now(&self.about.id, What::Failed { why }));
+        }
+        match self.audit.append(&self.pending, patience) {
+            Ok(()) => {
+                self.pending.clear();
+                (self.again, self.lost) = (None, 0);
+                self.sync = self.sync.or(Some(Instant::now() + SYNC));
+            }
+            Err(_) => self.again = Some(Instant::now() + AGAIN),
+        }
+    }
+
+    /// Has what was written reach the disk, without waiting for it.
+    pub(super) fn sync(&mut self) {
+        if self.sync.is_none_or(|sync| Instant::now() < sync) {
+            return;
+        }
+        self.sync = None;
+        let audit = self.audit.clone();
+        // A disk that cannot be synced cannot be helped from here.
+        let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || audit.sync());
+        // What was needed to come as far as this is not needed while nothing happens.
+        let _ = ringfence_sys::memory::let_go_of_program();
+    }
+
     /// What was stopped on the way out since it was last asked.
     pub(super) fn stopped(&mut self) {
         if let Some(bell) = &self.bell {
@@ -35,8 +84,16 @@ impl Desk {
 
     /// What the hook has said since it was last asked, as it said it.
     pub(super) fn judged(&mut self) {
-        while let Some(said) = self.verdicts.as_mut().and_then(Verdicts::next) {
+        while let Some((said, end)) = self.verdicts.as_mut().and_then(Verdicts::next) {
             self.passed_over();
+            if let Some(line) = &said.ask {
+                // Without an end nobody hears the answer.
+                if let Some(end) = end {
+                    let why = said.why.clone();
+                    self.hook_asks(line.clone(), why, end);
+                }
+                continue;
+            }
             if let Some(violation) = Violation::of_verdict(&said) {
                 // The verdict itself is what is written down.
                 let told = self.stream.note(violation, 1);
@@ -107,6 +164,10 @@ const MOST_NOTICES: usize = 20;
 impl Notices {
     pub(super) fn new() -> Self {
         Self { urgent: VecDeque::new(), others: VecDeque::new() }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        !self.urgent.is_empty() || !self.others.is_empty()
     }
 
     pub(super) fn add(&mut self, line: String) {

@@ -12,6 +12,7 @@ use crate::terminal::Asked;
 use crate::walk::os_path;
 
 use super::Desk;
+use super::calls::{PAUSE, RESUME};
 use super::watchdog::Alarm;
 
 /// A file in a session's directory while it is paused: nothing new is started in it.
@@ -37,6 +38,7 @@ impl Desk {
         }
         // Single calls look for it.
         let _ = fs::write(os_path(&self.dir.join(PAUSED)), why);
+        self.calls.tell(PAUSE);
         self.held = Some(Held { why: why.to_owned() });
         self.note(What::Pause { why: why.to_owned() });
         let id = &self.about.id;
@@ -53,6 +55,7 @@ impl Desk {
         if !self.lifeline.as_ref().is_some_and(|lifeline| lifeline.say(GO_ON)) {
             return Err("it is ending".to_owned());
         }
+        self.calls.tell(RESUME);
         self.held = None;
         let _ = fs::remove_file(os_path(&self.dir.join(PAUSED)));
         self.note(What::Resume);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ringfence_plan::namespaces_profile;
 use ringfence_surface::Shown;
 
 use super::host::Host;
@@ -124,16 +125,13 @@ const PROFILE: &str = "/etc/apparmor.d/ringfence";
 
 /// A profile that takes nothing away from ringfence and lets it make user namespaces; what runs inside is held by the fence.
 fn apparmor(title: String, host: &Host) -> Remedy {
-    let Some(program) = host.program.as_ref().and_then(|program| profile_path(program.to_str()?)) else {
+    let program = host.program.as_ref().and_then(|program| program.to_str());
+    let Some((program, profile)) = program.and_then(|program| Some((program, namespaces_profile(program)?))) else {
         let text = "install ringfence at a path without special characters, then run `ringfence doctor --fix`";
         let way = Way::ByHand(text.to_owned());
         return Remedy { name: "apparmor", title, need: Need::Needed, way, caution: None };
     };
-    let text = format!(
-        "{MARK}\n# It lets this one program make user namespaces, and takes nothing away from it.\n\
-         abi <abi/4.0>,\ninclude <tunables/global>\n\n\
-         profile ringfence {program} flags=(unconfined) {{\n  userns,\n\n  include if exists <local/ringfence>\n}}\n"
-    );
+    let text = format!("{MARK}\n{profile}");
     let steps =
         vec![Action::Write { path: PROFILE.into(), text }, Action::run("apparmor_parser", &["--replace", PROFILE])];
     // A profile of this kind goes on to what the program starts. A session's filter refuses namespaces; `jail-exec` has none.
@@ -144,12 +142,6 @@ fn apparmor(title: String, host: &Host) -> Remedy {
         caution += &format!("; and others than root can change {program}: better install it in /usr/local/bin first");
     }
     Remedy { name: "apparmor", title, need: Need::Needed, way: Way::Steps(steps), caution: Some(caution) }
-}
-
-/// A path that means itself in a profile; nothing for one that would mean more.
-fn profile_path(path: &str) -> Option<&str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
-    (path.starts_with('/') && path.chars().all(is_plain)).then_some(path)
 }
 
 /// What whoever starts the container can do; from inside nothing can be changed.

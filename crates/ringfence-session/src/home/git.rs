@@ -49,7 +49,10 @@ pub(super) fn furnish(ground: &Ground<'_>, home: &Dir, look: &mut dyn Look) -> i
         reader.file(path, 0);
     }
     let Reader { entries, files, .. } = reader;
-    let passing: Vec<Entry> = entries.iter().filter(|entry| entry.passes(settings::GIT)).cloned().collect();
+    let mut passing: Vec<Entry> = entries.iter().filter(|entry| entry.passes(settings::GIT)).cloned().collect();
+    // Templates hold examples of hooks, and nothing of that name can be made inside.
+    let (section, name) = (b"init".to_vec(), b"templatedir".to_vec());
+    passing.push(Entry { section, subsection: None, name, value: Some(Vec::new()) });
     put(home, b".gitconfig", &git_config::write(&passing))?;
     for (file, default) in [(files.ignore, "ignore"), (files.attributes, "attributes")] {
         let path = file.or_else(|| Some(config.as_ref()?.join("git").join(default)));

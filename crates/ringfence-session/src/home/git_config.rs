@@ -24,42 +24,81 @@ impl Entry {
         self.value.as_ref().is_none_or(|value| words.contains(&value.to_ascii_lowercase().as_slice()))
     }
 
-    /// May it go along?
-    pub(crate) fn passes(&self, keys: &[Row]) -> bool {
+    /// Is it in a table?
+    pub(crate) fn is_listed(&self, keys: &[Row]) -> bool {
         let key = [self.section.as_slice(), b".", &self.name].concat();
         let is_key = |row: &Row| match row.pattern.strip_suffix('*') {
             Some(front) => key.starts_with(front.as_bytes()),
             None => key == row.pattern.as_bytes(),
         };
+        keys.iter().any(is_key)
+    }
+
+    /// May it go along?
+    pub(crate) fn passes(&self, keys: &[Row]) -> bool {
         // An alias with `!` is a command line of the user's own, with whatever was written into it.
         let is_command = self.section == b"alias" && self.value.as_ref().is_some_and(|v| v.first() == Some(&b'!'));
-        keys.iter().any(is_key) && !is_command && !self.value.as_ref().is_some_and(|v| super::has_password(v))
+        self.is_listed(keys) && !is_command && !self.value.as_ref().is_some_and(|v| super::has_password(v))
     }
 }
 
 /// Reads a file. What cannot be understood ends it, as it would for git: what stands before counts.
 pub(crate) fn parse(text: &[u8]) -> Vec<Entry> {
+    read(text).0
+}
+
+/// Reads a file that can be understood to its end.
+pub(crate) fn parse_whole(text: &[u8]) -> Option<Vec<Entry>> {
+    let (entries, rest) = read(text);
+    rest.is_empty().then_some(entries)
+}
+
+/// The entries, and what was not understood.
+fn read(text: &[u8]) -> (Vec<Entry>, &[u8]) {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut reader = Reader { rest: text };
     let mut entries = Vec::new();
     let mut section: Option<(Vec<u8>, Option<Vec<u8>>)> = None;
     loop {
         reader.skip_blanks_and_comments();
+        let left = reader.rest;
         match (reader.rest.first(), &section) {
-            (None, _) => return entries,
+            (None, _) => return (entries, &[]),
             (Some(b'['), _) => match reader.section() {
                 Some(found) => section = Some(found),
-                None => return entries,
+                None => return (entries, left),
             },
             (Some(_), Some((section, subsection))) => match reader.setting() {
                 Some((name, value)) => {
                     entries.push(Entry { section: section.clone(), subsection: subsection.clone(), name, value })
                 }
-                None => return entries,
+                None => return (entries, left),
             },
-            (Some(_), None) => return entries,
+            (Some(_), None) => return (entries, left),
         }
     }
+}
+
+/// Writes entries as git does: one heading for those that belong together, and quotes only where they are needed.
+pub(crate) fn write_as_git(entries: &[Entry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for group in entries.chunk_by(|a, b| a.section == b.section && a.subsection == b.subsection) {
+        let heading = group.iter().take(1).map(|first| Entry { name: Vec::new(), value: None, ..first.clone() });
+        let mut head = write(&heading.collect::<Vec<_>>());
+        head.truncate(head.len().saturating_sub(2));
+        out.extend(head);
+        for entry in group {
+            out.extend([b"\t", entry.name.as_slice()].concat());
+            if let Some(value) = &entry.value {
+                let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'#' | b';');
+                let is_plain = !value.is_empty() && value.iter().all(is_plain);
+                let value = if is_plain { value.clone() } else { [b"\"", escaped(value).as_slice(), b"\""].concat() };
+                out.extend([b" = ", value.as_slice()].concat());
+            }
+            out.push(b'\n');
+        }
+    }
+    out
 }
 
 /// Writes entries as git reads them.

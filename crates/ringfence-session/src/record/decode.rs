@@ -41,6 +41,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         0 => Rung::Native,
         1 => Rung::Bwrap,
         2 => Rung::LandlockOnly,
+        3 => Rung::Docker,
+        4 => Rung::Podman,
+        5 => Rung::Chroot,
         _ => return None,
     };
     let home = body.path()?;

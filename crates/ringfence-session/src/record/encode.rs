@@ -29,6 +29,9 @@ pub(super) fn encode(record: &Record<&Surface>) -> Vec<u8> {
         Rung::Native => 0,
         Rung::Bwrap => 1,
         Rung::LandlockOnly => 2,
+        Rung::Docker => 3,
+        Rung::Podman => 4,
+        Rung::Chroot => 5,
     });
     body.out.bytes(record.home.as_bytes());
     body.parts(parts);

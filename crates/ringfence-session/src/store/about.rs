@@ -56,7 +56,7 @@ pub struct About {
 pub enum Grants {
     /// Nothing: its fence is not one that can be changed.
     None,
-    /// Places to read.
+    /// Places to read, and to write where a broker carries writes out.
     Reads,
 }
 
@@ -102,13 +102,21 @@ impl About {
         short
     }
 
-    /// Writes it into its directory, whole or not at all.
+    /// Writes it into its directory, whole or not at all, with what its supervisor asks of whoever talks to it: Landlock alone does
+    /// not keep a command from the sockets of its own user, and does keep it from this file.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(&self, dir: &AbsPath) -> io::Result<()> {
+    pub fn write(&self, dir: &AbsPath, token: Option<&str>) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Kept<'k> {
+            #[serde(flatten)]
+            about: &'k About,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            token: Option<&'k str>,
+        }
         let new = dir.join(NEW);
-        let text = serde_json::to_vec(self)?;
+        let text = serde_json::to_vec(&Kept { about: self, token })?;
         let mut file =
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(os_path(&new))?;
         file.write_all(&text)?;
@@ -120,13 +128,30 @@ impl About {
     /// # Errors
     /// When it is not there, or is nothing of ours.
     pub fn read(dir: &AbsPath) -> io::Result<Self> {
-        let mut text = Vec::new();
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-        let mode = rustix::fs::Mode::empty();
-        let file: File = rustix::fs::open(dir.join(FILE).as_bytes(), rustix::fs::OFlags::RDONLY | flags, mode)?.into();
-        file.take(1 << 20).read_to_end(&mut text)?;
-        parse(&text)
+        parse(&text_of(dir)?)
     }
+
+    /// What its supervisor asks of whoever talks to it.
+    ///
+    /// # Errors
+    /// As [`About::read`], and where nobody answers.
+    pub(crate) fn token(dir: &AbsPath) -> io::Result<String> {
+        #[derive(Deserialize)]
+        struct Token {
+            token: Option<String>,
+        }
+        let Token { token } = parse(&text_of(dir)?)?;
+        token.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn text_of(dir: &AbsPath) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+    let mode = rustix::fs::Mode::empty();
+    let file: File = rustix::fs::open(dir.join(FILE).as_bytes(), rustix::fs::OFlags::RDONLY | flags, mode)?.into();
+    file.take(1 << 20).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 fn parse<'t, T: Deserialize<'t>>(text: &'t [u8]) -> io::Result<T> {
@@ -146,7 +171,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t [u8]) -> io::Result<T> {
 
 /// Removes what is written about a session from its directory. What is not there needs no removing.
 pub(crate) fn remove(dir: &AbsPath) {
-    for name in [FILE, NEW, crate::desk::SOCKET, crate::desk::TOKEN, crate::desk::PAUSED] {
+    for name in [FILE, NEW, crate::desk::SOCKET, crate::desk::PAUSED] {
         let _ = rustix::fs::unlink(dir.join(name).as_bytes());
     }
 }

@@ -34,6 +34,11 @@ impl Flow {
         (self.start, self.end) = (0, length);
     }
 
+    /// As much fits.
+    pub(super) fn room(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// What waits here.
     pub(super) fn held(&self) -> &[u8] {
         &self.bytes[self.start..self.end]

@@ -2,14 +2,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 use ringfence_sys::pty::{self, Seat};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Signal;
-use rustix::termios::{LocalModes, OutputModes, SpecialCodeIndex, tcgetattr, tcgetpgrp, tcgetsid};
+use rustix::termios::{LocalModes, OutputModes, QueueSelector, SpecialCodeIndex, tcgetattr, tcgetpgrp, tcgetsid};
 
 use super::Terminal;
+use super::ask::{Asking, Key};
 use super::flow::Flow;
 use super::outer::{Hold, Raw};
 use super::screen::Follower;
@@ -24,6 +26,9 @@ const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// How soon to look again whether the payload read the end of file that the user typed, and the lines before it.
 const EOF_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// How soon to look again at a question that stands on the terminal.
+const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Carries bytes, sizes and signals between the user's terminal and the payload's. Gives the former back when dropped.
 pub struct Relay<'s> {
@@ -40,6 +45,10 @@ pub struct Relay<'s> {
     pause: Pause,
     /// What the payload does with the screen.
     screen: Follower,
+    /// A question that stands there.
+    asking: Option<Asking>,
+    /// What was typed while it does.
+    typed: Vec<u8>,
 }
 
 impl<'s> Relay<'s> {
@@ -54,6 +63,8 @@ impl<'s> Relay<'s> {
             inner: Stream::Open,
             pause: Pause::None,
             screen: Follower::new(),
+            asking: None,
+            typed: Vec::new(),
         }
     }
 
@@ -79,9 +90,12 @@ impl<'s> Relay<'s> {
             if !ready.input.is_empty() {
                 self.read_user(ready.input, to)?;
             }
+            self.ask(clock);
             if !ready.inner.is_empty() {
                 self.write_payload()?;
-                self.read_payload()?;
+                if self.asking.is_none() {
+                    self.read_payload()?;
+                }
             }
             if !ready.output.is_empty() {
                 self.write_user();
@@ -95,7 +109,7 @@ impl<'s> Relay<'s> {
 
     /// Tells the user something, between two things that the payload shows.
     fn tell(&mut self, clock: &mut Clock<'_>) {
-        if !self.to_user.is_empty() || self.output == Stream::Closed {
+        if !clock.has_notice() || !self.to_user.is_empty() || self.output == Stream::Closed || self.asking.is_some() {
             return;
         }
         let screen = if self.is_calm() { Screen::Calm } else { Screen::Busy };
@@ -103,6 +117,64 @@ impl<'s> Relay<'s> {
             let start = if screen == Screen::Calm { "" } else { "\r\n" };
             self.to_user.put_line(format!("{start}{line}\r\n").as_bytes());
             self.write_user();
+        }
+    }
+
+    /// Asks what waits for an answer, and hears it.
+    fn ask(&mut self, clock: &mut Clock<'_>) {
+        let waits = clock.question();
+        let Some(asking) = &mut self.asking else {
+            let is_ours = self.terminal.outer.hold() == Hold::Alone && self.terminal.outer.is_ours();
+            if let Some(prompt) = waits.filter(|_| is_ours && self.to_user.is_empty() && self.output == Stream::Open) {
+                // What was typed before is no answer, and is not for the program either: it was typed to another screen.
+                let _ = rustix::termios::tcflush(self.terminal.outer.input(), QueueSelector::IFlush);
+                let (asking, shown) = Asking::begin(&prompt, Instant::now());
+                self.asking = Some(asking);
+                self.show(&shown);
+            }
+            return;
+        };
+        if waits.is_none_or(|prompt| prompt.id != asking.id) {
+            return self.asked("ringfence: it was settled otherwise");
+        }
+        let typed = std::mem::take(&mut self.typed);
+        let (id, now) = (asking.id, Instant::now());
+        let (reply, mut shown) = asking.typed(&typed, now);
+        shown.push_str(asking.opens(now).unwrap_or_default());
+        self.show(&shown);
+        if let Some(reply) = reply {
+            clock.reply(id, reply);
+            self.asked(if reply == Key::No { "ringfence: no" } else { "ringfence: yes" });
+        }
+    }
+
+    /// The question goes, and the program draws again what stood there.
+    fn asked(&mut self, said: &str) {
+        let is_calm = self.is_calm();
+        (self.asking, self.typed) = (None, Vec::new());
+        let back = if is_calm { "" } else { "\x1b8" };
+        self.show(&format!("\r\n{said}\r\n{back}"));
+        if let Ok(size) = rustix::termios::tcgetwinsize(&self.terminal.master)
+            && !is_calm
+        {
+            // A size that is another for a moment makes a program draw everything anew.
+            let other = rustix::termios::Winsize { ws_row: size.ws_row.saturating_sub(1).max(1), ..size };
+            let _ = rustix::termios::tcsetwinsize(&self.terminal.master, other);
+            let _ = rustix::termios::tcsetwinsize(&self.terminal.master, size);
+        }
+    }
+
+    /// Puts something of ours on the user's terminal. Nothing else waits to be put there.
+    fn show(&mut self, text: &str) {
+        if !text.is_empty() && self.output == Stream::Open {
+            let mut rest = text.as_bytes();
+            // A terminal that takes no more gets the rest with what comes next.
+            while !rest.is_empty() && self.to_user.is_empty() {
+                let (now, later) = rest.split_at(rest.len().min(self.to_user.room()));
+                self.to_user.put_line(now);
+                self.write_user();
+                rest = later;
+            }
         }
     }
 
@@ -124,13 +196,14 @@ impl<'s> Relay<'s> {
         }
         self.type_eof();
         let timeout = clock.timeout(match self.pause {
+            Pause::None if self.asking.is_some() => Some(ASK_AGAIN),
             Pause::None => None,
             Pause::UntilOurs => Some(LOOK_AGAIN),
             Pause::BeforeEof | Pause::AfterEof => Some(EOF_AGAIN),
         });
         let reads = self.pause == Pause::None && self.to_payload.is_empty() && self.listens();
         let mut inner = PollFlags::empty();
-        inner.set(PollFlags::IN, self.to_user.is_empty());
+        inner.set(PollFlags::IN, self.to_user.is_empty() && self.asking.is_none());
         inner.set(PollFlags::OUT, !self.to_payload.is_empty());
         let mut input = PollFlags::empty();
         input.set(PollFlags::IN, reads);
@@ -222,7 +295,14 @@ impl<'s> Relay<'s> {
             self.pause = Pause::UntilOurs;
             return Ok(());
         }
-        match self.to_payload.fill(self.terminal.outer.input()) {
+        let filled = self.to_payload.fill(self.terminal.outer.input());
+        if self.asking.is_some() && filled.is_ok_and(|length| length > 0) {
+            // It is for us, whatever it is.
+            self.typed.extend_from_slice(self.to_payload.held());
+            self.to_payload.clear();
+            return Ok(());
+        }
+        match filled {
             Ok(0) if gone => self.hang_up(to)?,
             // Ctrl-D on an empty line of a terminal that does the line editing.
             Ok(0) if self.terminal.outer.modes().local_modes.contains(LocalModes::ICANON) => {

@@ -12,6 +12,8 @@ use rustix::process::{Pid, Signal};
 
 use crate::live::LiveView;
 
+use super::ask::{Key, Prompt};
+
 /// The signals that a supervisor answers itself while a payload runs.
 const ANSWERED: [Signal; 9] = [
     Signal::TERM,
@@ -112,8 +114,17 @@ pub trait Aside: std::fmt::Debug {
     /// Does a little of it.
     fn attend(&mut self) -> Asked;
 
+    /// Is there a line for the user?
+    fn has_notice(&self) -> bool;
+
     /// A line for the user, where there is one that can be told now.
     fn notice(&mut self, screen: Screen) -> Option<String>;
+
+    /// A question for the user, where one waits. It stays the same until it is answered or settled otherwise.
+    fn question(&self) -> Option<Prompt>;
+
+    /// What the user said to it.
+    fn reply(&mut self, id: u64, reply: Key);
 }
 
 /// What came up.
@@ -246,9 +257,26 @@ impl<'a> Clock<'a> {
         self.is_called = false;
     }
 
+    /// Is there a line for the user?
+    pub(super) fn has_notice(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| aside.has_notice())
+    }
+
     /// A line for the user, where there is one that can be told now.
     pub(super) fn notice(&mut self, screen: Screen) -> Option<String> {
         self.aside.as_mut().and_then(|aside| aside.notice(screen))
+    }
+
+    /// A question for the user, where one waits.
+    pub(super) fn question(&self) -> Option<Prompt> {
+        self.aside.as_ref().and_then(|aside| aside.question())
+    }
+
+    /// What the user said to it.
+    pub(super) fn reply(&mut self, id: u64, reply: Key) {
+        if let Some(aside) = &mut self.aside {
+            aside.reply(id, reply);
+        }
     }
 
     /// Whether the time was up.

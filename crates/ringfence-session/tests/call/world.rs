@@ -39,7 +39,7 @@ pub(crate) fn world(policy: &str) -> World {
     facts.session = Some(session.dir().clone());
     let surface = surface(policy, &facts);
     let (rung, session_rung) = (Rung::Native, Rung::Native);
-    let within = Within { surface, facts, state, side: Side::Outside, rung, session_rung, user: None };
+    let within = Within { surface, facts, state, side: Side::Outside, rung, session_rung, user: None, container: None };
     World { within, project, _session: session, _place: place }
 }
 
@@ -48,7 +48,15 @@ fn surface(policy: &str, facts: &HostFacts) -> Surface {
     let text = PolicyText::new(path.as_bytes(), format!("version = 1\n{policy}").into_bytes()).unwrap();
     let file = PolicyFile::parse(&text).unwrap();
     let level = Level::Project(Trust::Trusted);
-    let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+    let request = Request {
+        persona: None,
+        task: None,
+        agent: None,
+        references: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        worktree: None,
+    };
     let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path }], request };
     resolve(&inputs, facts, &mut Live::new()).unwrap().surface
 }

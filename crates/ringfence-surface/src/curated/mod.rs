@@ -74,10 +74,12 @@ pub fn tables() -> Vec<Table> {
         table("protected home", TableKind::Paths, persistence::PROTECTED_HOME),
         table("lock files", TableKind::Paths, protected::LOCKFILES),
         table("git directory", TableKind::Relative, protected::GIT_DIR),
+        table("other work trees", TableKind::Relative, protected::GIT_OTHER_TREES),
         table("system", TableKind::Paths, system::SYSTEM),
         table("private, writable", TableKind::Paths, system::PRIVATE_WRITABLE),
         table("private, readable", TableKind::Paths, system::PRIVATE_READABLE),
         table("settings of git", TableKind::Keys, settings::GIT),
+        table("settings of a repository made inside", TableKind::Keys, settings::GIT_REPOSITORY),
         table("variables that pass", TableKind::Variables, env::PASS),
         table("variables that never pass", TableKind::Variables, env::NEVER),
     ];

@@ -291,6 +291,33 @@ pub static GIT_DIR: &[Row] = rows! {
     "worktrees/*/config.worktree" => "names programs that git runs in a worktree",
 };
 
+/// What in a repository belongs to the work trees that a session does not work on, relative to its git directory.
+///
+/// Writable stay objects, refs and their logs, and `packed-refs`, which git locks whenever it removes a ref.
+pub static GIT_OTHER_TREES: &[Row] = rows! {
+    "AUTO_MERGE" => "the user's own merge",
+    "BISECT_*" => "the user's own search",
+    "CHERRY_PICK_HEAD" => "the user's own merge",
+    "COMMIT_EDITMSG" => "the user's own commit",
+    "FETCH_HEAD" => "what the user fetched",
+    "HEAD" => "what the user works on",
+    "HEAD.lock" => "what the user works on",
+    "MERGE_*" => "the user's own merge",
+    "ORIG_HEAD" => "where the user was",
+    "REBASE_HEAD" => "the user's own rebase",
+    "REVERT_HEAD" => "the user's own merge",
+    "SQUASH_MSG" => "the user's own merge",
+    "index" => "what the user is about to commit",
+    "index.lock" => "what the user is about to commit",
+    "info" => "what the user's work tree leaves out",
+    "logs/HEAD" => "where the user was",
+    "modules" => "the user's own submodules",
+    "rebase-apply" => "the user's own rebase, with commands to run",
+    "rebase-merge" => "the user's own rebase, with commands to run",
+    "sequencer" => "the user's own rebase, with commands to run",
+    "worktrees" => "other work trees",
+};
+
 /// Asked about in accept-edits mode, never protected: package managers must write them.
 pub static LOCKFILES: &[Row] = rows! {
     "**/.terraform.lock.hcl" => "lock file of Terraform",

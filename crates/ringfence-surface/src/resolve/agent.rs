@@ -180,6 +180,7 @@ impl Cx<'_> {
         let credentials = self.credentials(self.trusting(), &name);
         let program = self.on_path(command.first().map_or(b"".as_slice(), |word| word.as_bytes()));
         let client = Client::named(&name);
+        let container = self.container_choice(&name, grants);
         let reads = grants
             .iter()
             .filter(|g| g.source == FLAG && g.effect == Effect::Read(Role::Tooling))
@@ -193,6 +194,7 @@ impl Cx<'_> {
             mode,
             credentials,
             program,
+            container,
         };
         choice.base_url = client.and_then(|client| self.base_url(client, &choice, asked));
         Some(choice)

@@ -94,7 +94,14 @@ impl Cx<'_> {
         let mut patterns = Vec::new();
         for rule in rules {
             match self.pattern(&rule.value.0, &dir) {
-                Ok(pattern) => patterns.push(pattern),
+                Ok(pattern) => {
+                    // The repository of a session's own work tree is where the user works.
+                    let twin = self.inputs.request.worktree.as_ref().and_then(|worktree| {
+                        let base = super::rebased(pattern.base()?, &worktree.tree, &worktree.main)?;
+                        Some(Pattern { rest: pattern.rest.clone(), ..Pattern::path(base) })
+                    });
+                    patterns.extend([Some(pattern), twin].into_iter().flatten());
+                }
                 Err(why) => self.omit(rule.value.0.text(), super::source_of(rule), why),
             }
         }

@@ -63,6 +63,7 @@ impl<'a> Cx<'a> {
         self.project(&mut grants, reading, root, workdir, persona);
         self.work_item(&mut grants, reading)?;
         self.neighbours(&mut grants, reading, root);
+        self.to_the_worktree(&mut grants);
         self.references(&mut grants);
         self.git_directories(&mut grants);
         self.ground(&mut grants, root, packs);
@@ -186,13 +187,16 @@ impl<'a> Cx<'a> {
 
     /// What the user names on the command line, relative to where the user is.
     fn references(&mut self, grants: &mut Vec<Grant>) {
-        let inputs = self.inputs;
+        let request = &self.inputs.request;
         let cwd = self.facts.cwd.clone();
-        for raw in &inputs.request.references {
-            let source = Source::Flag { name: "--ref" };
-            match self.follow(&cwd, raw) {
+        let reads = request.references.iter().map(|raw| (raw, Effect::Read(Role::Reference), "--ref"));
+        let writes = request.writes.iter().map(|raw| (raw, Effect::Write(Role::Write), "ringfence grant"));
+        for (raw, effect, name) in reads.chain(writes) {
+            let source = Source::Flag { name };
+            // Whoever names something means it, also in the work tree that the session does not work on.
+            match self.trail.follow(&cwd, raw, self.look) {
                 Ok(found) => grants.push(Grant {
-                    effect: Effect::Read(Role::Reference),
+                    effect,
                     pattern: Pattern::path(found.path),
                     text: Shown(raw).to_string(),
                     source,
@@ -200,6 +204,17 @@ impl<'a> Cx<'a> {
                     trust: Trust::Trusted,
                 }),
                 Err(why) => self.omit(Shown(raw).to_string(), source, why),
+            }
+        }
+    }
+
+    /// What would have the user's own work tree written has the session's written instead.
+    fn to_the_worktree(&self, grants: &mut [Grant]) {
+        let Some(worktree) = &self.inputs.request.worktree else { return };
+        for grant in grants {
+            let holds_main = grant.pattern.base().is_some_and(|base| worktree.main.is_within(base));
+            if holds_main && matches!(grant.effect, Effect::Write(_)) {
+                grant.pattern = Pattern::path(worktree.tree.clone());
             }
         }
     }
@@ -367,6 +382,10 @@ impl<'a> Cx<'a> {
 
     /// Where a repository keeps a pool of work trees, the pool stands in the repository's place.
     pub(super) fn pooled(&mut self, path: AbsPath) -> AbsPath {
+        if self.inputs.request.worktree.as_ref().is_some_and(|worktree| worktree.tree == path) {
+            // Of the pool the session has its own work tree.
+            return path;
+        }
         for layer in self.layers(Reading::WithProject) {
             let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
             if trust_of(layer) == Trust::Untrusted {

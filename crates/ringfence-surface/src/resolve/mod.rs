@@ -6,6 +6,7 @@
 
 mod agent;
 mod ceiling;
+mod container;
 mod grants;
 mod links;
 mod reach;
@@ -88,8 +89,42 @@ pub struct Request {
     pub agent: Option<String>,
     /// `--ref`, as typed.
     pub references: Vec<Vec<u8>>,
+    /// What a running session is to be given to write, as typed.
+    pub writes: Vec<Vec<u8>>,
     /// `--env`.
     pub env: Vec<EnvName>,
+    /// `--worktree`.
+    pub worktree: Option<Worktree>,
+}
+
+/// A work tree of its own for a session. Whatever the policy says of the place where the user works holds for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    /// The work tree where the user works.
+    pub main: AbsPath,
+    /// The session's own.
+    pub tree: AbsPath,
+    /// Its git directory.
+    pub git_dir: AbsPath,
+    /// The repository's.
+    pub common_dir: AbsPath,
+}
+
+impl Worktree {
+    /// The same place in the session's work tree; none where it is not in the user's, or is the repository itself.
+    pub fn twin(&self, path: &AbsPath) -> Option<AbsPath> {
+        let is_repository = path.is_within(&self.common_dir) || path.is_within(&self.git_dir);
+        if is_repository || path.is_within(&self.tree) { None } else { rebased(path, &self.main, &self.tree) }
+    }
+}
+
+/// The path seen from another base; none where it is not within the first.
+fn rebased(path: &AbsPath, from: &AbsPath, to: &AbsPath) -> Option<AbsPath> {
+    if !path.is_within(from) {
+        return None;
+    }
+    let below = path.components().skip(from.components().count());
+    Some(below.fold(to.clone(), |path, name| path.child(name)))
 }
 
 /// Which work item.
@@ -140,15 +175,7 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     if !refused.is_empty() {
         return Err(refused);
     }
-    let mut cx = Cx {
-        inputs,
-        facts,
-        look,
-        trail: Trail::default(),
-        omissions: Vec::new(),
-        omitted: HashSet::new(),
-        said: Vec::new(),
-    };
+    let mut cx = Cx::new(inputs, facts, look);
     let collected = cx.collect(Reading::WithProject).map_err(|d| vec![d])?;
     let collected = cx.limit(collected).map_err(|d| vec![d])?;
     cx.warn_of_variables(&collected.settings, &collected.reach);
@@ -161,6 +188,12 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     }
     let watches = inputs.layers.iter().flat_map(|layer| layer.file.watches()).collect();
     Ok(Resolved { surface, omissions: cx.omissions, diagnostics: cx.said, agent, watches })
+}
+
+/// Where a repository keeps its work trees, if a file that is trusted says so.
+pub fn pool_of(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look, repository: &AbsPath) -> Option<AbsPath> {
+    let mut cx = Cx::new(inputs, facts, look);
+    Some(cx.pooled(repository.clone())).filter(|pool| pool != repository)
 }
 
 /// Does an untrusted project file take part, or is this the baseline it may narrow?
@@ -195,6 +228,11 @@ struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
+    fn new(inputs: &'a Inputs, facts: &'a HostFacts, look: &'a mut dyn Look) -> Self {
+        let (trail, omitted) = (Trail::default(), HashSet::new());
+        Self { inputs, facts, look, trail, omissions: Vec::new(), omitted, said: Vec::new() }
+    }
+
     fn collect(&mut self, reading: Reading) -> Result<Collected, Diagnostic> {
         let settings = settings::collect(&self.layers(reading));
         let root = self.root(reading)?;
@@ -241,9 +279,21 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Follows a path from a directory.
+    /// Follows a path from a directory. What leads into the user's work tree leads into the session's, where it has its own.
     fn follow(&mut self, dir: &AbsPath, raw: &[u8]) -> Result<Followed, Dropped> {
-        self.trail.follow(dir, raw, self.look)
+        let found = self.trail.follow(dir, raw, self.look)?;
+        match self.moved(&found.path) {
+            Some(twin) => self.trail.follow(&AbsPath::root(), twin.as_bytes(), self.look),
+            None => Ok(found),
+        }
+    }
+
+    /// Where something of the user's work tree is in the session's own. What is ringfence's stays where it is.
+    fn moved(&self, path: &AbsPath) -> Option<AbsPath> {
+        let worktree = self.inputs.request.worktree.as_ref()?;
+        let own = self.facts.own_directories();
+        let is_ours = [own.config, own.state, own.cache].into_iter().flatten().any(|own| path.is_within(&own));
+        if is_ours { None } else { worktree.twin(path) }
     }
 
     /// Expands a rule that names one place and follows it.

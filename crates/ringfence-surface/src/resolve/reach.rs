@@ -238,6 +238,13 @@ impl Cx<'_> {
     }
 }
 
+impl HostRule {
+    /// Is everything that a pattern admits admitted by one of these hosts?
+    pub(crate) fn covers(&self, pattern: &HostPattern) -> bool {
+        hosts_of(self).iter().any(|host| host.covers(pattern))
+    }
+}
+
 fn hosts_of(rule: &HostRule) -> Vec<HostPattern> {
     match rule {
         HostRule::Host(pattern) => vec![pattern.clone()],

@@ -35,7 +35,12 @@ impl<'a> Cx<'a> {
         let root = match asked {
             Some(rule) => self.directory(rule, &dir, "the project's root")?,
             None if layer.level == Level::Explicit => self.default_root()?,
-            None => dir,
+            None => self.moved(&dir).unwrap_or(dir),
+        };
+        let root = match &self.inputs.request.worktree {
+            // A file above the repository speaks for more than the session works on.
+            Some(worktree) if !root.is_within(&worktree.tree) => worktree.tree.clone(),
+            _ => root,
         };
         if layer.level != Level::Project(Trust::Untrusted) {
             return Ok(root);

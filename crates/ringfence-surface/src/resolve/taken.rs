@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::grants::Grant;
-use super::{Cx, Layer, Level, TaskChoice, covering, reach, source_of};
+use super::{Cx, Layer, Level, TaskChoice, Worktree, covering, reach, source_of};
 use crate::curated::{self, Row};
 use crate::facts::{HostFacts, PathFact};
 use crate::path::AbsPath;
@@ -25,6 +25,7 @@ const SECRETS: u32 = 2;
 const SOCKETS: u32 = 3;
 const HOME: u32 = 4;
 const GIT: u32 = 5;
+const WORKTREE: u32 = 6;
 /// The files come after the built-in lists.
 const FILES: u32 = 100;
 
@@ -102,6 +103,10 @@ impl Taken<'_, '_> {
         for grant in grants.iter().filter(|grant| is_ours(grant.effect)) {
             self.exception(Effect::Escape, grant.pattern.clone(), &grant.text, grant.source.clone(), OWN);
         }
+        if let Some(worktree) = &self.cx.inputs.request.worktree {
+            let (tree, source) = (worktree.tree.clone(), Source::Flag { name: "--worktree" });
+            self.exception(Effect::Escape, Pattern::path(tree), "the session's work tree", source, OWN);
+        }
     }
 
     /// Secrets, and sockets that carry the authority of another program. What the user names on the command line is readable
@@ -148,6 +153,9 @@ impl Taken<'_, '_> {
             }
         }
         let inputs = self.cx.inputs;
+        if let Some(worktree) = &inputs.request.worktree {
+            self.of_other_worktrees(worktree);
+        }
         for layer in &inputs.layers {
             self.place(Effect::Protect, &layer.path, protected("the policy itself"), OWN);
         }
@@ -157,6 +165,16 @@ impl Taken<'_, '_> {
         if let Some(config) = self.cx.facts.own_directories().config {
             self.place(Effect::Protect, &config, protected(OWN_CONFIGURATION), OWN);
         }
+    }
+
+    /// In the repository of a session's own work tree, what belongs to the others and to the user's.
+    fn of_other_worktrees(&mut self, worktree: &Worktree) {
+        for row in curated::protected::GIT_OTHER_TREES {
+            self.text(row.pattern.into(), Effect::Protect, protected(row.reason), WORKTREE, &worktree.common_dir);
+        }
+        let source = Source::Flag { name: "--worktree" };
+        let own = Pattern::path(worktree.git_dir.clone());
+        self.exception(Effect::Protect, own, "the session's work tree", source, WORKTREE);
     }
 
     /// What a grant brings with it that must not change.
@@ -287,8 +305,15 @@ impl Taken<'_, '_> {
             (_, Err(why)) => return self.cx.omit(text, source, why),
         };
         for pattern in patterns.into_iter().flatten() {
-            let (text, source) = (text.to_owned().into(), source.clone());
-            self.rules.push(Rule { effect, sense, pattern, text, source, list });
+            // Also in the work tree where the user works, which may be named to be read.
+            let twin = self.cx.inputs.request.worktree.as_ref().and_then(|worktree| {
+                let base = super::rebased(pattern.base()?, &worktree.tree, &worktree.main)?;
+                Some(Pattern { rest: pattern.rest.clone(), ..Pattern::path(base) })
+            });
+            for pattern in [Some(pattern), twin].into_iter().flatten() {
+                let (text, source) = (text.to_owned().into(), source.clone());
+                self.rules.push(Rule { effect, sense, pattern, text, source, list });
+            }
         }
     }
 

@@ -35,7 +35,15 @@ impl Host {
             kernel: "6.18".into(),
             session: None,
         };
-        let request = Request { persona: None, task: None, agent: None, references: Vec::new(), env: Vec::new() };
+        let request = Request {
+            persona: None,
+            task: None,
+            agent: None,
+            references: Vec::new(),
+            writes: Vec::new(),
+            env: Vec::new(),
+            worktree: None,
+        };
         Self { facts, layers: Vec::new(), request }
             .dir("/home/u/proj")
             .dir("/usr/bin")
@@ -107,6 +115,19 @@ impl Host {
     pub(crate) fn persona(mut self, name: &str) -> Self {
         self.request.persona = Some(name.into());
         self
+    }
+
+    /// A work tree for the session, of the repository where the user works.
+    pub(crate) fn worktree(mut self, main: &str, tree: &str) -> Self {
+        let common_dir = format!("{main}/.git");
+        let git_dir = format!("{common_dir}/worktrees/own");
+        self.request.worktree = Some(ringfence_surface::Worktree {
+            main: abs(main),
+            tree: abs(tree),
+            git_dir: abs(&git_dir),
+            common_dir: abs(&common_dir),
+        });
+        self.dir(main).cwd(tree).git(&format!("{tree}/.git"), &git_dir, &common_dir, true)
     }
 
     pub(crate) fn task(mut self, name: &str) -> Self {

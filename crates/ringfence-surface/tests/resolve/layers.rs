@@ -489,3 +489,20 @@ fn credentials_stay_outside() {
     let said = Host::new().project(unreached).resolve().0.diagnostics;
     assert!(said.iter().any(|d| d.message.contains("reaches port 443")), "{said:?}");
 }
+
+/// K16: every file adds watches, also one that nobody has trusted, and none takes one away.
+#[test]
+fn k16_watches_add_up() {
+    let watch =
+        |count: u32, then: &str| format!("[[watch]]\nwhen = {{ denied = \">{count} in 1m\" }}\nthen = \"{then}\"\n");
+    let answers = Host::new()
+        .managed(&watch(50, "stop"))
+        .user(&watch(20, "pause"))
+        .untrusted(&(watch(1_000, "notify") + &watch(5, "notify")))
+        .resolve();
+    let found: Vec<String> = answers.0.watches.iter().map(|watch| watch.value.to_string()).collect();
+    let expected = ["denied >50 in 1m then stop", "denied >20 in 1m then pause"];
+    assert_eq!(found[..2], expected.map(str::to_owned));
+    assert_eq!(found[2..], ["denied >1000 in 1m then notify", "denied >5 in 1m then notify"].map(str::to_owned));
+    assert!(answers.omitted().is_empty() && answers.0.watches[3].source.to_string().contains("ringfence.toml"));
+}

@@ -379,6 +379,77 @@ fn odd_places_to_start() {
     ]);
 }
 
+/// G11: a session with a work tree of its own writes that and what git needs of the repository, and nothing of the others'.
+#[test]
+fn g11_a_worktree_of_the_sessions_own() {
+    let tree = "/home/u/.local/state/ringfence/worktrees/proj/own";
+    let host = |policy: &str| Host::new().project(policy).worktree("/home/u/proj", tree);
+    let own = |below: &str| format!("{tree}/{below}");
+    let checked = |host: Host, more: &[(&str, &str)]| {
+        let here = host.resolve();
+        here.check(more);
+        here.check(&[
+            (&own("src/x"), "rw"),
+            (&own(".env"), "--"),
+            (&own("infra/x"), "r-"),
+            (&own(".git"), "r-"),
+            (&own(".claude/settings.json"), "r-"),
+            ("/home/u/.local/state/ringfence/worktrees/proj/other/src/x", "--"),
+            ("/home/u/.local/state/ringfence/audit/log.jsonl", "--"),
+            ("/home/u/proj/.git/objects/ab/cd", "rw"),
+            ("/home/u/proj/.git/refs/heads/ringfence/own", "rw"),
+            ("/home/u/proj/.git/logs/refs/heads/x", "rw"),
+            ("/home/u/proj/.git/packed-refs.lock", "rw"),
+            ("/home/u/proj/.git/worktrees/own/index", "rw"),
+            ("/home/u/proj/.git/worktrees/own/HEAD", "rw"),
+            ("/home/u/proj/.git/worktrees/own/commondir", "r-"),
+            ("/home/u/proj/.git/worktrees/own/config.worktree", "r-"),
+            ("/home/u/proj/.git/worktrees/other/index", "r-"),
+            ("/home/u/proj/.git/worktrees/other/HEAD", "r-"),
+            ("/home/u/proj/.git/worktrees/other", "r-"),
+            ("/home/u/proj/.git/HEAD", "r-"),
+            ("/home/u/proj/.git/index", "r-"),
+            ("/home/u/proj/.git/index.lock", "r-"),
+            ("/home/u/proj/.git/MERGE_HEAD", "r-"),
+            ("/home/u/proj/.git/rebase-merge/git-rebase-todo", "r-"),
+            ("/home/u/proj/.git/logs/HEAD", "r-"),
+            ("/home/u/proj/.git/config", "r-"),
+            ("/home/u/proj/.git/hooks/pre-commit", "r-"),
+            ("/home/u/proj/.git/objects/info/alternates", "r-"),
+        ]);
+        here
+    };
+    let policy =
+        "[files]\nwrite = [\".\"]\nread = [\"../docs\"]\ndeny = [\"**/.env\", \"keys\"]\nprotect = [\"infra\"]\n";
+    let here = checked(
+        host(policy).dir("/home/u/docs"),
+        &[
+            ("/home/u/proj/src/x", "--"),
+            ("/home/u/proj", "--"),
+            (&own("keys/k"), "--"),
+            ("/home/u/docs/x", "r-"),
+            ("/home/u/proj/keys/k", "--"),
+        ],
+    );
+    assert_eq!((here.0.surface.root(), here.0.surface.workdir()), (&abs(tree), &abs(tree)));
+    // The user's own work tree is read by whoever names it, without what is denied in it.
+    checked(host(policy).reference(b"/home/u/proj"), &[("/home/u/proj/src/x", "r-"), ("/home/u/proj/keys/k", "--")]);
+    // A file above the repository speaks for more than the session works on.
+    let above = "[files]\nwrite = [\"..\"]\ndeny = [\"**/.env\"]\nprotect = [\"infra\"]\n";
+    checked(host(above), &[("/home/u/proj/src/x", "--"), ("/home/u/other/x", "--")]);
+    // An administrator's limit for the project holds for its work trees.
+    let managed = "[files]\nwrite = [\"/home/u/proj\"]\n";
+    checked(host(policy).managed(managed), &[("/home/u/proj/src/x", "--")]);
+    // One in the pool of the repository.
+    let pool = "[files]\ndeny = [\"**/.env\"]\n[[workspace.repo]]\nname = \"p\"\npath = \".\"\nworktrees_dir = \"../.trees\"\n";
+    let pooled = Host::new().dir("/home/u/.trees").project(pool).worktree("/home/u/proj", "/home/u/.trees/own");
+    pooled.resolve().check(&[
+        ("/home/u/.trees/own/src/x", "rw"),
+        ("/home/u/.trees/other/src/x", "--"),
+        ("/home/u/proj/src/x", "--"),
+    ]);
+}
+
 /// K13: a place that is given later is readable, with what is denied in it, and nothing else changes.
 #[test]
 fn k13_a_place_that_is_given_later() {
@@ -419,5 +490,59 @@ fn k13_a_place_that_is_given_later() {
             Err(NotGiven::Denied { .. }) if !is_there => {}
             other => panic!("{path}: {other:?}"),
         }
+    }
+}
+
+/// K13: a place that is given to be written has in it what is denied and protected anywhere.
+#[test]
+fn k13_a_place_that_is_given_to_be_written() {
+    use ringfence_surface::NotGiven;
+    let policy = "[files]\nread = [\"/srv/in\"]\ndeny = [\"**/.env\"]\nprotect = [\"/srv/other/infra\"]\n";
+    let surface = Host::new().project(policy).resolve().0.surface;
+    let given = surface.with_write(&abs("/srv/other")).expect("nothing denies it");
+    let upgraded = surface.with_write(&abs("/srv/in")).expect("what can be read can be given to be written");
+    let can = |surface: &Surface, path: &str, access| surface.decide(&abs(path), access).is_allowed();
+    for (path, read, write) in [
+        ("/srv/other/a", true, true),
+        ("/srv/other/infra/x", true, false),
+        ("/srv/other/.git/hooks/pre-commit", true, false),
+        ("/srv/other/a/.env", false, false),
+        ("/srv/in/x", true, false),
+        ("/srv/another", false, false),
+        ("/home/u/.ssh/id", false, false),
+    ] {
+        assert_eq!((can(&given, path, Access::Read), can(&given, path, Access::Write)), (read, write), "{path}");
+    }
+    assert!(can(&upgraded, "/srv/in/x", Access::Write) && !can(&upgraded, "/srv/in/.git/config", Access::Write));
+    for path in ["/srv/other/infra", "/srv/other/.env", "/home/u/.ssh", "/home/u/.local/state/ringfence", "/proc/sys"] {
+        assert!(matches!(surface.with_write(&abs(path)), Err(NotGiven::Denied { .. })), "{path}");
+    }
+    assert!(matches!(surface.with_write(&abs("/home/u/proj/src")), Err(NotGiven::Already { .. })));
+}
+
+/// K13: a way out that is given later, below the administrator's ceiling.
+#[test]
+fn k13_a_way_out_that_is_given_later() {
+    use ringfence_surface::{NotGiven, Way};
+    let policy = "[network]\nallow = [\"*.example.com\", \"one.example.org:22\"]\nhost_ports = [5432]\n";
+    let resolved = Host::new().project(policy).resolve().0;
+    let way = |text: &str| Way::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+    for text in
+        ["one.example.org", "one.example.org:23", "example.com", "192.0.2.7:80", "localhost:80", "[2001:db8::1]:1"]
+    {
+        let given = resolved.surface.with_way(&way(text)).expect("it is not reached yet");
+        let reach = (given.reach().hosts.len(), given.reach().host_ports.len());
+        let before = (resolved.surface.reach().hosts.len(), resolved.surface.reach().host_ports.len());
+        assert_eq!(reach.0 + reach.1, before.0 + before.1 + 1, "{text}");
+        assert!(matches!(given.with_way(&way(text)), Err(NotGiven::Reached { .. })), "{text}");
+        assert_eq!(Way::parse(&way(text).to_string()), Ok(way(text)));
+    }
+    for text in ["a.example.com", "*.b.example.com:443", "one.example.org:22", "localhost:5432", "[::1]:5432"] {
+        assert!(matches!(resolved.surface.with_way(&way(text)), Err(NotGiven::Reached { .. })), "{text}");
+    }
+    assert!(matches!(resolved.surface.with_way(&way("10.0.0.0/8:80")), Err(NotGiven::Network { .. })));
+    for text in ["*", "*.com", "com", "localhost", "127.0.0.1", "127.0.0.2:1", "localhost:0", "localhost:08", "", "a b"]
+    {
+        assert!(Way::parse(text).is_err(), "{text}");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::interpret::{Call, interpret};
-use ringfence_plan::{ArgTest, Errno, Fence, SyscallAction, SyscallRule, syscalls};
+use ringfence_plan::{ArgTest, BROKERED, Errno, Fence, SyscallAction, SyscallRule, syscalls};
 use ringfence_sys::bpf::{self, Arch, AssembleError, Assembler, Instruction, MAX_INSTRUCTIONS, Rule, Test};
 use ringfence_sys::seccomp::{self, NEWEST};
 use seccompiler::{
@@ -121,6 +121,7 @@ fn what_is_no_program() {
 
 // Rules.
 
+const USER_NOTIF: u32 = 0x7fc0_0000;
 const EPERM: SyscallAction = SyscallAction::Errno(Errno::EPERM);
 
 #[track_caller]
@@ -274,8 +275,10 @@ impl Random {
 
 #[test]
 fn seccompiler_says_the_same() {
-    for fence in FENCES {
-        let rules = syscalls(fence);
+    let brokered = |fence: &Fence| *fence == Fence::Namespaces;
+    let plain = FENCES.map(|fence| (fence, syscalls(fence)));
+    let with_broker = FENCES.into_iter().filter(brokered).map(|fence| (fence, [&syscalls(fence), BROKERED].concat()));
+    for (fence, rules) in plain.into_iter().chain(with_broker) {
         let numbered: Vec<(SyscallRule, u32, Vec<Instruction>)> = rules
             .iter()
             .filter_map(|rule| Some((*rule, seccomp::number(rule.name)?)))
@@ -293,6 +296,7 @@ fn seccompiler_says_the_same() {
             match first.map(|(rule, ..)| rule.action) {
                 None | Some(SyscallAction::Allow) => ALLOW,
                 Some(SyscallAction::Errno(errno)) => ERRNO | u32::from(errno.0),
+                Some(SyscallAction::Notify) => USER_NOTIF,
             }
         };
         let ours = seccomp::compile(&rules).unwrap();

@@ -1,6 +1,7 @@
 //! The commands about sessions that run or have run.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
@@ -59,6 +60,50 @@ pub(crate) struct ViolationsArgs {
     pub(crate) json: bool,
 }
 
+/// Let something happen that waits for an answer, or list what waits
+///
+/// Without a number nothing is answered: what waits is listed.
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The session, or the beginning of its name, and the number of the question; the number alone where one session has it
+    #[arg(value_name = "[SESSION] [ID]", num_args = 0..=2)]
+    pub(crate) which: Vec<String>,
+    #[command(flatten)]
+    pub(crate) lasting: Lasting,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// For how long a yes holds.
+#[derive(Debug, Clone, Args)]
+#[group(multiple = false)]
+pub(crate) struct Lasting {
+    /// For what waits now (this is so without any of these)
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// For the same command too: the process that asks, or the same line
+    #[arg(long)]
+    pub(crate) command: bool,
+    /// Until the session ends
+    #[arg(long)]
+    pub(crate) session: bool,
+    /// For this time: 30s, 10m, 2h, 1d
+    #[arg(long = "for", value_name = "TIME", value_parser = duration_ms)]
+    pub(crate) for_ms: Option<u64>,
+}
+
+/// Say no to something that waits for an answer, or take a yes back
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    /// The session, or the beginning of its name, and the number of the question; the number alone where one session has it
+    #[arg(value_name = "[SESSION] ID", num_args = 1..=2, required = true)]
+    pub(crate) which: Vec<String>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Remove what killed sessions left
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
@@ -69,7 +114,8 @@ pub(crate) struct GcArgs {
 
 /// Give something to a running session
 ///
-/// A place becomes readable inside at its own path, as it would be by `--ref` at the start: what is denied in it stays denied.
+/// A place becomes readable inside at its own path, as it would be by `--ref` at the start: what is denied in it stays denied. A
+/// host can be reached as if `[network] allow` had named it, and `localhost:PORT` as if `host_ports` had.
 #[derive(Debug, Args)]
 pub(crate) struct GrantArgs {
     /// Its name, or the beginning of it
@@ -91,22 +137,29 @@ pub(crate) struct Wanted {
     /// Make this readable
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Option<OsString>,
-    /// Make this writable; no running session can be given that yet
+    /// Make this writable, where the session has somebody who carries writes out
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Option<OsString>,
+    /// Let this host be reached; without a port: 80 and 443
+    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname)]
+    pub(crate) host: Option<String>,
 }
 
 /// Take away what was given to a running session
 ///
-/// From now on it cannot be opened. What is open already stays open: only the end of the session takes that away.
+/// From now on a place cannot be opened. What is open already stays open: only the end of the session takes that away. Connections
+/// to a host end at once.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
     /// Its name, or the beginning of it
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
-    /// What was given
-    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub(crate) path: OsString,
+    /// The place that was given
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath, required_unless_present = "host")]
+    pub(crate) path: Option<OsString>,
+    /// The host that was given, as it was
+    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, conflicts_with = "path")]
+    pub(crate) host: Option<String>,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -186,6 +239,15 @@ fn duration_ms(text: &str) -> Result<u64, String> {
     };
     let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
     number.checked_mul(unit).filter(|ms| *ms > 0).ok_or_else(wrong)
+}
+
+/// How long a question may wait: a client's patience ends.
+pub(super) fn patience(text: &str) -> Result<Duration, String> {
+    let ms = duration_ms(text)?;
+    if ms > 3_600_000 {
+        return Err(format!("`{text}` is longer than an hour"));
+    }
+    Ok(Duration::from_millis(ms))
 }
 
 /// A moment, in milliseconds since 1970.

@@ -15,14 +15,55 @@ pub(crate) mod run {
     }
 }
 
+/// `ringfence render docker` and `podman`: what is denied is searched for where a fence can be built.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod container {
+    use std::process::ExitCode;
+
+    use ringfence_plan::Engine;
+    use ringfence_surface::AbsPath;
+
+    use crate::cli::RenderArgs;
+    use crate::error::Failure;
+    use crate::load::Here;
+
+    pub(crate) fn run(args: &RenderArgs, _: Here, _: Engine, _: &AbsPath) -> Result<ExitCode, Failure> {
+        let RenderArgs { json: _, no_surface: _, .. } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
+/// `ringfence verify`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod verify {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::VerifyArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &VerifyArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let VerifyArgs { policy: _, layers: _, user: _, all: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence exec`.
 pub(crate) mod exec {
     use std::process::ExitCode;
 
+    #[cfg(not(target_os = "linux"))]
+    use crate::cli::CalledArgs;
     use crate::cli::ExecArgs;
     use crate::error::Failure;
 
     pub(crate) fn run(_: &ExecArgs) -> Result<ExitCode, Failure> {
+        Err(Failure::NotLinux)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn called(args: &CalledArgs) -> Result<ExitCode, Failure> {
+        let CalledArgs { inside: _, session: _ } = args;
         Err(Failure::NotLinux)
     }
 }
@@ -38,6 +79,20 @@ pub(crate) mod serve {
 
     pub(crate) fn run(args: &ServeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
         let ServeArgs { port: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
+/// `ringfence root`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod root {
+    use std::process::ExitCode;
+
+    use crate::cli::RootArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &RootArgs) -> Result<ExitCode, Failure> {
+        let RootArgs { command: _ } = args;
         Err(Failure::NotLinux)
     }
 }
@@ -67,8 +122,19 @@ pub(crate) mod sessions {
     use std::path::Path;
     use std::process::ExitCode;
 
-    use crate::cli::{AuditArgs, GcArgs, GrantArgs, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs, ViolationsArgs};
+    use crate::cli::{
+        ApproveArgs, AuditArgs, DenyArgs, GcArgs, GrantArgs, Lasting, LogsArgs, ModeArgs, OneArgs, PsArgs, RevokeArgs,
+        ViolationsArgs, Wanted,
+    };
     use crate::error::Failure;
+
+    pub(crate) fn surface_of(_session: &str) -> Result<ringfence_surface::Surface, Failure> {
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn mode_of(session: &str) -> Result<Option<ringfence_surface::policy::Mode>, Failure> {
+        surface_of(session).map(|_| None)
+    }
 
     pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
         let PsArgs { all: _, json: _ } = args;
@@ -102,18 +168,28 @@ pub(crate) mod sessions {
         Err(Failure::NotLinux)
     }
 
+    pub(crate) fn approve(args: &ApproveArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let ApproveArgs { which: _, lasting: Lasting { once: _, command: _, session: _, for_ms: _ }, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn deny(args: &DenyArgs) -> Result<ExitCode, Failure> {
+        let DenyArgs { which: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
     pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
         let GcArgs { json: _ } = args;
         Err(Failure::NotLinux)
     }
 
     pub(crate) fn grant(args: &GrantArgs, _managed: &Path) -> Result<ExitCode, Failure> {
-        let GrantArgs { session: _, what: _, for_ms: _, json: _ } = args;
+        let GrantArgs { session: _, what: Wanted { read: _, write: _, host: _ }, for_ms: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 
     pub(crate) fn revoke(args: &RevokeArgs, _managed: &Path) -> Result<ExitCode, Failure> {
-        let RevokeArgs { session: _, path: _, json: _ } = args;
+        let RevokeArgs { session: _, path: _, host: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 

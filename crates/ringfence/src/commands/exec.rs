@@ -1,11 +1,12 @@
 //! `ringfence exec`: one command within a session, in a fence of its own that is tighter.
 
+mod called;
 mod policy;
 
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
-use ringfence_plan::{Rung, Shortfall};
+use ringfence_plan::Rung;
 use ringfence_session::alive::Found;
 use ringfence_session::call::{CallError, Laid, Side, Within};
 use ringfence_session::capture::{Came, Terms, capture};
@@ -20,10 +21,12 @@ use rustix::fd::AsFd as _;
 
 use super::{receipt, run};
 use crate::cli::ExecArgs;
-use crate::error::Failure;
+use crate::error::{Failure, RootFailure};
 use crate::host::{Recorder, facts, mounts};
 use crate::out::{print_bytes, print_json, say, say_bytes};
 use crate::wire::executed::{WireExecuted, WireRefused};
+
+pub(crate) use called::run as called;
 
 /// How much of each stream is kept where nobody says.
 const KEPT: usize = 1 << 20;
@@ -63,7 +66,7 @@ fn session(name: &str) -> Result<(Within, Option<Found>), Failure> {
     let state = record.home.parent().ok_or(Failure::NoHome)?.join("tmp/.ringfence");
     let rung = if probe::native().is_ok() { Rung::Native } else { Rung::LandlockOnly };
     let Record { surface, rung: session_rung, .. } = record;
-    Ok((Within { surface, facts, state, side: Side::Inside, rung, session_rung, user: None }, None))
+    Ok((Within { surface, facts, state, side: Side::Inside, rung, session_rung, user: None, container: None }, None))
 }
 
 /// The record of the session that we are in, if it is the one that is meant. Whoever runs inside may have put another in its
@@ -141,18 +144,24 @@ fn failed(cause: CallError) -> Failure {
         CallError::Start(source) => Failure::Start { source },
         CallError::Widens(source) => Failure::Widens { source },
         CallError::PartOfTheNetwork => Failure::PartOfTheNetwork,
+        CallError::InRoot => Failure::Root { source: RootFailure::Call },
         CallError::Own { state, source } => Failure::Write { path: crate::host::os_path(&state).into(), source },
     }
 }
 
 /// Says what does not hold, and refuses where it must.
 fn accept(args: &ExecArgs, laid: &Laid) -> Result<(), Failure> {
-    let short: Vec<&Shortfall> = laid.short.iter().collect();
-    if laid.surface.tier() == Tier::Production && !short.is_empty() {
-        return Err(Failure::Shortfalls { short: receipt::grouped(short) });
-    }
+    refused_by_tier(laid)?;
     if !args.json {
-        receipt::grouped(short).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+        receipt::grouped(&laid.short).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+    }
+    Ok(())
+}
+
+/// In production everything must hold.
+fn refused_by_tier(laid: &Laid) -> Result<(), Failure> {
+    if laid.surface.tier() == Tier::Production && !laid.short.is_empty() {
+        return Err(Failure::Shortfalls { short: receipt::grouped(&laid.short) });
     }
     Ok(())
 }

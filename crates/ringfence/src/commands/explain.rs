@@ -7,11 +7,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_surface::{Access, Outcome, Shown};
+use ringfence_surface::{AbsPath, Access, Outcome, Shown, Surface};
 
 use crate::cli::{ExplainArgs, Question};
 use crate::error::Failure;
-use crate::load::{Here, Loader};
+use crate::load::Loader;
 use crate::out;
 use crate::tell::{self, Detail};
 use crate::wire::verdict::WireAnswer;
@@ -20,12 +20,23 @@ pub(crate) use answers::{Answer, Asked, asks_first};
 
 pub(crate) fn run(args: &ExplainArgs, managed: &Path) -> Result<ExitCode, Failure> {
     if let Some(line) = &args.question.command {
-        return command::explain(line.as_bytes(), args.json);
+        let held = match &args.session {
+            Some(session) => Some(super::sessions::mode_of(session)?),
+            None => None,
+        };
+        return command::explain(line.as_bytes(), held, args.json);
     }
-    let here = Loader::new(managed)?.resolve(&args.policy)?;
-    tell::resolved(&here.resolved, Detail::Short);
+    let loader = Loader::new(managed)?;
+    let (surface, cwd) = match &args.session {
+        Some(session) => (super::sessions::surface_of(session)?, loader.facts().cwd.clone()),
+        None => {
+            let here = loader.resolve(&args.policy)?;
+            tell::resolved(&here.resolved, Detail::Short);
+            (here.resolved.surface, here.facts.cwd)
+        }
+    };
     // The command line makes sure that there is one question.
-    let Some(answer) = answer(&here, &args.question)? else { return Ok(ExitCode::from(2)) };
+    let Some(answer) = answer(&surface, &cwd, &args.question)? else { return Ok(ExitCode::from(2)) };
     if args.json {
         out::print_json(&WireAnswer::new(&answer))?
     } else {
@@ -37,8 +48,7 @@ pub(crate) fn run(args: &ExplainArgs, managed: &Path) -> Result<ExitCode, Failur
     })
 }
 
-fn answer(here: &Here, question: &Question) -> Result<Option<Answer>, Failure> {
-    let (surface, cwd) = (&here.resolved.surface, &here.facts.cwd);
+fn answer(surface: &Surface, cwd: &AbsPath, question: &Question) -> Result<Option<Answer>, Failure> {
     let Question { read, write, host, socket, variable, command: _ } = question;
     Ok(Some(if let Some(path) = read {
         answers::about_path(surface, cwd, path, Access::Read)?

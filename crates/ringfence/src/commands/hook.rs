@@ -40,6 +40,17 @@ struct Arguments {
 struct Allowed {
     tool: String,
     event: Event,
+    by: By,
+}
+
+/// Who lets a call run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The session's rules.
+    Rules,
+    /// The user, who was asked.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "elsewhere there are no sessions"))]
+    User,
 }
 
 /// A call that may not run, and the tool's name where it is known.
@@ -79,7 +90,8 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
     if let Ok(arguments) = &arguments {
         tell(arguments, &judged);
     }
-    answer(judged.map(|allowed| allowed.event))
+    let is_claude = arguments.is_ok_and(|arguments| arguments.dialect == Dialect::Claude);
+    answer(judged, is_claude)
 }
 
 /// Has the supervisor write it down. Nothing waits for that.
@@ -92,7 +104,7 @@ fn tell(arguments: &Arguments, judged: &Result<Allowed, Blocked>) {
     let said = match judged {
         Ok(Allowed { tool, .. }) => {
             let kind = "tool_allowed".to_owned();
-            Said { tool: short(tool), allowed: true, kind, why: String::new(), path: None, remedy: None }
+            Said { tool: short(tool), allowed: true, kind, why: String::new(), path: None, remedy: None, ask: None }
         }
         Err(Blocked { tool, refusal: Refusal { kind, why, path, remedy } }) => Said {
             tool: short(tool.as_deref().unwrap_or_default()),
@@ -101,6 +113,7 @@ fn tell(arguments: &Arguments, judged: &Result<Allowed, Blocked>) {
             why: short(why),
             path: path.as_ref().map(|path| Bytes::new(path.as_bytes())),
             remedy: remedy.as_deref().map(short),
+            ask: None,
         },
     };
     // Nobody may be there to hear it.
@@ -113,13 +126,18 @@ fn tell(_: &Arguments, judged: &Result<Allowed, Blocked>) {
     let (Ok(Allowed { tool: _, .. }) | Err(_)) = judged;
 }
 
-fn answer(judged: Result<Event, Blocked>) -> ExitCode {
-    // Without an answer Claude Code would ask somebody.
+fn answer(judged: Result<Allowed, Blocked>, is_claude: bool) -> ExitCode {
+    // Without an answer Claude Code would ask somebody, or ask the hook again.
     const ALLOWED: &[u8] =
         br#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}"#;
-    let blocked = match judged {
-        Ok(Event::BeforeTool) => return ExitCode::SUCCESS,
-        Ok(Event::Permission) => match io::stdout().write_all(ALLOWED).and_then(|()| io::stdout().flush()) {
+    const APPROVED: &[u8] = br#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"ringfence: the user said yes"}}"#;
+    let said = judged.map(|allowed| match allowed.event {
+        Event::Permission => Some(ALLOWED),
+        Event::BeforeTool => Some(APPROVED).filter(|_| is_claude && allowed.by == By::User),
+    });
+    let blocked = match said {
+        Ok(None) => return ExitCode::SUCCESS,
+        Ok(Some(answer)) => match io::stdout().write_all(answer).and_then(|()| io::stdout().flush()) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(_) => Refusal::input("the answer cannot be written").into(),
         },
@@ -183,6 +201,7 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Allowed, Blocked> {
     use ringfence_plan::hook::Ground;
     use ringfence_session::given;
     use ringfence_session::record::Record;
+    use ringfence_surface::policy::Mode;
 
     let call = ToolCall::read(arguments.dialect, payload)?;
     let blocked = |refusal| Blocked { tool: Some(call.tool.clone()), refusal };
@@ -193,14 +212,52 @@ fn judge(arguments: &Arguments, payload: &[u8]) -> Result<Allowed, Blocked> {
         mode: record.mode,
         rung: record.rung,
         home: &record.home,
-        grants: &given::grants(&arguments.given).unwrap_or_default(),
+        grants: &given::places(&given::grants(&arguments.given).unwrap_or_default()),
         git: git(|name| std::env::var_os(name)),
     };
-    let judged = call.judge(&ground, &mut crate::host::Recorder::new(Vec::new())).map_err(blocked);
+    let mut look = crate::host::Recorder::new(Vec::new());
+    let judged = match call.judge(&ground, &mut look) {
+        Ok(()) => Ok(By::Rules),
+        Err(refusal) => match given::is_asked(&arguments.given).then(|| asked(&arguments.given, &call, &refusal)) {
+            // The user said yes to the line. What else the call touches is judged as ever.
+            Some(Some(true)) => call.judge(&Ground { mode: Mode::Auto, ..ground }, &mut look).map(|()| By::User),
+            Some(Some(false)) => {
+                let remedy =
+                    "the user was asked and did not say yes: do something else, or tell the user why it is needed";
+                Err(Refusal { remedy: Some(remedy.to_owned()), ..refusal })
+            }
+            _ => Err(refusal),
+        },
+    };
+    let judged = judged.map_err(blocked);
     // The process ends with the answer. To take a few thousand rules apart first would only keep the client waiting.
     std::mem::forget(record);
-    judged.map(|()| Allowed { event: call.event, tool: call.tool })
+    judged.map(|by| Allowed { event: call.event, tool: call.tool, by })
 }
+
+/// Asks the user whether a line may run that only the mode holds back; nothing where there is nothing to ask.
+#[cfg(target_os = "linux")]
+fn asked(given: &AbsPath, call: &ToolCall, refusal: &Refusal) -> Option<bool> {
+    use ringfence_plan::hook::Refused;
+    use ringfence_session::verdicts::{self, Said};
+
+    // What the user cannot be shown whole is not asked.
+    let line = call.line().filter(|line| refusal.kind == Refused::Command && line.len() <= LONGEST_LINE)?;
+    let said = Said {
+        tool: call.tool.chars().take(100).collect(),
+        allowed: false,
+        kind: refusal.kind.word().to_owned(),
+        why: refusal.why.chars().take(500).collect(),
+        path: None,
+        remedy: None,
+        ask: Some(line.to_owned()),
+    };
+    Some(verdicts::ask(given, &said).unwrap_or(false))
+}
+
+/// Longer lines are not asked about.
+#[cfg(target_os = "linux")]
+const LONGEST_LINE: usize = 1_000;
 
 /// Elsewhere there are no sessions.
 #[cfg(not(target_os = "linux"))]

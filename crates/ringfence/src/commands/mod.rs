@@ -19,6 +19,8 @@ mod plan;
 mod receipt;
 mod render;
 #[cfg(target_os = "linux")]
+mod root;
+#[cfg(target_os = "linux")]
 mod run;
 mod schema;
 #[cfg(target_os = "linux")]
@@ -28,6 +30,8 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod statusline;
 mod trust;
+#[cfg(target_os = "linux")]
+mod verify;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,7 +41,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, run, serve, sessions, statusline};
+use elsewhere::{doctor, exec, root, run, serve, sessions, statusline, verify};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -52,6 +56,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::run(&args),
         Command::Trust(args) => trust::run(&args, managed),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Verify(args) => verify::run(&args, managed),
         Command::Ps(args) => sessions::ps(&args),
         Command::Show(args) => sessions::show(&args),
         Command::Logs(args) => sessions::logs(&args),
@@ -59,11 +64,14 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Pause(args) => sessions::pause(&args),
         Command::Resume(args) => sessions::resume(&args),
         Command::Violations(args) => sessions::violations(&args),
+        Command::Approve(args) => sessions::approve(&args, managed),
+        Command::Deny(args) => sessions::deny(&args),
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),
         Command::Revoke(args) => sessions::revoke(&args, managed),
         Command::Mode(args) => sessions::mode(&args),
         Command::Audit(args) => sessions::audit(&args, managed),
+        Command::Root(args) => root::run(&args),
         Command::Serve(args) => serve::run(&args, managed),
         Command::Schema => {
             crate::out::print_json(&schema::schema_json(&PolicyFile::schema()))?;
@@ -74,7 +82,10 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         // `main` has answered it; this is for whoever asks in another way.
         Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),
+        Command::Called(args) => exec::called(&args),
         Command::Inside(args) => Ok(ExitCode::from(inside(&args.descriptors))),
+        Command::TryDeeds => Ok(ExitCode::from(try_deeds())),
+        Command::Arrive(args) => Ok(ExitCode::from(arrive(args.socket))),
     }
 }
 
@@ -84,7 +95,28 @@ fn inside(descriptors: &[std::ffi::OsString]) -> u8 {
     ringfence_session::inside::run(descriptors)
 }
 
+/// Returns when everything in the container has ended.
+#[cfg(target_os = "linux")]
+fn arrive(socket: std::ffi::OsString) -> u8 {
+    ringfence_session::container::run(&[socket])
+}
+
+#[cfg(not(target_os = "linux"))]
+fn arrive(_: std::ffi::OsString) -> u8 {
+    crate::error::REFUSED
+}
+
 #[cfg(not(target_os = "linux"))]
 fn inside(_: &[std::ffi::OsString]) -> u8 {
+    crate::error::REFUSED
+}
+
+#[cfg(target_os = "linux")]
+fn try_deeds() -> u8 {
+    ringfence_session::verify::run()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn try_deeds() -> u8 {
     crate::error::REFUSED
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Rung, compile};
-use ringfence_surface::Inputs;
+use ringfence_surface::policy::Watch;
+use ringfence_surface::{Inputs, Sourced};
 
 use crate::cli::PlanArgs;
 use crate::error::Failure;
@@ -39,6 +40,8 @@ pub(crate) fn run(args: &PlanArgs, managed: &Path) -> Result<ExitCode, Failure> 
         let rows = if args.all { Rows::All } else { Rows::Written };
         let words = Words { surface: &here.resolved.surface, facts: &here.facts, plan: &plan, rows };
         out::print(&words.to_text())?;
+        let line = |watch: &Sourced<Watch>| format!("watch     {}  ({})\n", watch.value, watch.source);
+        out::print(&here.resolved.watches.iter().map(line).collect::<String>())?;
     }
     Ok(ExitCode::SUCCESS)
 }

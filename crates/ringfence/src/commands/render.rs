@@ -1,16 +1,24 @@
 //! `ringfence render`: prints what one layer is made of, without a session.
 
+#[cfg(target_os = "linux")]
+mod container;
+
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_plan::{AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, agent, env, preamble};
+use ringfence_plan::{
+    AgentGround, AgentPlan, ClientUser, Engine, Etc, FilePlace, HOOK_SECONDS, Profile, agent, apparmor, chroot, env,
+    preamble, selinux,
+};
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Client, Resolved, Shown, Source, Sourced};
 
+#[cfg(not(target_os = "linux"))]
+use super::elsewhere::container;
 use crate::cli::{ModeArg, RenderArgs, RenderLayer};
-use crate::error::Failure;
+use crate::error::{Failure, RootFailure};
 use crate::load::Loader;
-use crate::out;
+use crate::out::{self, say};
 use crate::tell::{self, Detail};
 
 /// Stands for a session that there is not.
@@ -22,14 +30,28 @@ pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure
     if let Some(client) = named {
         policy.agent = Some(client.word().to_owned());
     }
+    let tree = match (args.layer, &args.root) {
+        (RenderLayer::Chroot, Some(name)) => Some(tree(name)?),
+        (RenderLayer::Chroot, None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
+        (_, None) => None,
+    };
     let loader = Loader::new(managed)?;
     let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
+    let is_contained = engine_of(args.layer).is_some();
+    // A session's own places are part of a container.
+    let loader = if is_contained { loader.in_session(&state.join(SESSION)) } else { loader };
     let mut here = loader.resolve(&policy)?;
     tell::resolved(&here.resolved, Detail::Short);
     override_mode(&mut here.resolved, args.mode);
+    if let Some(engine) = engine_of(args.layer) {
+        return container::run(args, here, engine, &state.join(SESSION));
+    }
     let text = match (args.layer, named) {
         (_, Some(client)) => words(&planned(&here.resolved, client, &state)),
         (RenderLayer::Hook, _) => Client::ALL.map(|client| hook_line(client, &state)).concat(),
+        (RenderLayer::Apparmor, _) => profile(apparmor(&here.resolved.surface, PROFILE)),
+        (RenderLayer::Selinux, _) => profile(selinux(&here.resolved.surface, MODULE)),
+        (RenderLayer::Chroot, _) => chroot(&here.resolved.surface, &tree.unwrap_or_else(AbsPath::root)),
         (RenderLayer::Env, _) => {
             let client = here.resolved.agent.as_ref().and_then(|choice| choice.client);
             let set = client.map_or(Vec::new(), |client| planned(&here.resolved, client, &state).variables);
@@ -42,6 +64,43 @@ pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure
     };
     out::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the profile is called on the host, and the module.
+const PROFILE: &str = "ringfence-session";
+const MODULE: &str = "ringfence_session";
+
+/// A profile's text; what it does not hold is said beside it.
+fn profile(profile: Profile) -> String {
+    let short = profile.shortfalls.iter().map(|short| (short.claim.to_string(), short.reason.as_str()));
+    say_once("not held", short.collect());
+    let withheld = profile.withheld.iter().map(|withheld| (withheld.pattern.clone(), withheld.reason));
+    say_once("withheld", withheld.collect());
+    profile.text
+}
+
+/// Says each reason once, with the first that it is given for: some are those of hundreds of built-in rules.
+fn say_once(title: &str, lines: Vec<(String, &str)>) {
+    let mut said = Vec::new();
+    for (what, reason) in &lines {
+        if !said.contains(reason) {
+            let alike = lines.iter().filter(|(_, other)| other == reason).count() - 1;
+            let more = if alike == 0 { String::new() } else { format!(" and {alike} more") };
+            say(&format!("ringfence: {title}: {what}{more}: {reason}"));
+            said.push(reason);
+        }
+    }
+}
+
+/// Where a root is, and its work is where the caller is from now on.
+#[cfg(target_os = "linux")]
+fn tree(name: &str) -> Result<AbsPath, Failure> {
+    super::run::enter_work(name).map(|root| root.tree())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tree(_name: &str) -> Result<AbsPath, Failure> {
+    Err(Failure::NotLinux)
 }
 
 /// The mode that the command line asks for stands in the place of any file's.
@@ -58,12 +117,27 @@ fn mode_of(asked: ModeArg) -> Mode {
     }
 }
 
+fn engine_of(layer: RenderLayer) -> Option<Engine> {
+    match layer {
+        RenderLayer::Docker => Some(Engine::Docker),
+        RenderLayer::Podman => Some(Engine::Podman),
+        _ => None,
+    }
+}
+
 fn client_of(layer: RenderLayer) -> Option<Client> {
     match layer {
         RenderLayer::Claude => Some(Client::Claude),
         RenderLayer::Gemini => Some(Client::Gemini),
         RenderLayer::Codex => Some(Client::Codex),
-        RenderLayer::Preamble | RenderLayer::Hook | RenderLayer::Env => None,
+        RenderLayer::Preamble
+        | RenderLayer::Hook
+        | RenderLayer::Env
+        | RenderLayer::Apparmor
+        | RenderLayer::Selinux
+        | RenderLayer::Chroot
+        | RenderLayer::Docker
+        | RenderLayer::Podman => None,
     }
 }
 
@@ -93,6 +167,7 @@ fn planned(resolved: &Resolved, client: Client, state: &AbsPath) -> AgentPlan {
         etc: Etc::Shown,
         user: ClientUser::Ordinary,
         key_end: None,
+        asks: None,
     };
     agent(&resolved.surface, client, &ground)
 }

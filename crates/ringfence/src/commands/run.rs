@@ -1,6 +1,7 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,13 +9,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
-use ringfence_session::desk::{Control, Desk};
+use ringfence_session::container::{EngineHere, InContainer, note_use};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
+use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::probe;
-use ringfence_session::start::{self, Commits, Occasion, Order, prepare};
+use ringfence_session::roots::{Depth, Root};
+use ringfence_session::start::{self, BrokerChoice, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
-use ringfence_session::text::{Bytes, now_ms};
+use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Client, Effect, Governance, Role, Rule, Shown, Surface};
@@ -22,11 +26,12 @@ use ringfence_surface::{AbsPath, Client, Effect, Governance, Role, Rule, Shown, 
 mod agent;
 mod report;
 mod sign_in;
+pub(crate) mod worktree;
 
 use super::receipt;
 use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
-use crate::error::Failure;
+use crate::error::{Failure, RootFailure};
 use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out::say;
@@ -34,7 +39,15 @@ use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let args = &with_agent(args);
-    let ladder = Ladder { args, managed, account: args.user.as_deref().map(user).transpose()? };
+    let root = match (args.backend, &args.root) {
+        (Some(Backend::Chroot), Some(name)) => Some(enter_work(name)?),
+        (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
+        (_, None) => None,
+    };
+    let account = args.user.as_deref().map(user).transpose()?;
+    let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
+    let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
+    let ladder = Ladder { args, managed, account, calls, variables, root };
     ladder.climb().map(ExitCode::from)
 }
 
@@ -57,6 +70,25 @@ struct Ladder<'a> {
     args: &'a RunArgs,
     managed: &'a Path,
     account: Option<(u32, u32)>,
+    /// What the fence is built of, where that is a root.
+    root: Option<Root>,
+    /// What the command knows by which it may ask for further ones, and the variable that says so.
+    calls: Option<String>,
+    variables: Vec<(OsString, OsString)>,
+}
+
+/// Opens a root, and goes to its work where the caller is elsewhere.
+pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
+    let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source: source.into() })?;
+    root.check(Depth::Changed).map_err(|source| Failure::Root { source: source.into() })?;
+    let here = std::env::current_dir().ok();
+    if !here.is_some_and(|here| here.starts_with(os_path(&root.work()))) {
+        let work = root.work();
+        std::env::set_current_dir(os_path(&work))
+            .map_err(|source| Failure::Read { path: os_path(&work).into(), source })?;
+        say(&format!("ringfence: in {work}"));
+    }
+    Ok(root)
 }
 
 /// Whether this is the first try, which says what is fenced.
@@ -96,30 +128,54 @@ impl Ladder<'_> {
 
     /// One whole session.
     fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
-        let loader = Loader::new(self.managed)?;
+        let mut loader = Loader::new(self.managed)?;
         let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
-        let state = if rung.has_view() { state } else { reachable(state) };
+        if let Some(root) = &self.root {
+            loader = loader.caching_in(&root.cache());
+        }
+        let state = if rung.has_view() || self.root.is_some() { state } else { reachable(state) };
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+        let Some(own) = worktree::make(self.args, &mut loader, &session)? else {
+            return self.attempt_in(loader, &session, &state, rung, attempt);
+        };
+        let loader = loader.in_worktree(worktree::known(&own));
+        let done = self.attempt_in(loader, &session, &state, rung, attempt);
+        worktree::finish(own, self.args);
+        done
+    }
+
+    fn attempt_in(
+        &self,
+        loader: Loader<'_>,
+        session: &Session,
+        state: &AbsPath,
+        rung: Rung,
+        attempt: Attempt,
+    ) -> Result<u8, Failure> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
         let caps = here.resolved.surface.caps();
-        if caps.memory.is_some() || caps.pids.is_some() {
-            // Only who looks for a control group needs them, and the kernel takes its time.
+        if caps.memory.is_some() || caps.pids.is_some() || rung.engine().is_some() {
+            // Only who looks for a control group, or tells an engine, needs them, and the kernel takes its time.
             here.facts.mounts = mounts();
         }
         let surface = &here.resolved.surface;
+        if let Some(root) = self.root.as_ref().filter(|root| !surface.root().is_within(&root.work())) {
+            let (project, name) = (surface.root().clone(), root.manifest().name.clone());
+            return Err(Failure::Root { source: RootFailure::Outside { project, name, work: root.work() } });
+        }
         if attempt == Attempt::First {
             tell::resolved(&here.resolved, Detail::Short);
             summary(surface).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-            return self.start_unfenced(&here, &session, &state);
+            return self.start_unfenced(&here, session, state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
         let began = now_ms();
-        let (ended, denied) = self.start(here, &session, &state, rung)?;
+        let (ended, denied) = self.start(here, session, state, rung)?;
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
@@ -136,11 +192,23 @@ impl Ladder<'_> {
     }
 
     fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<(Ended, Summary), Failure> {
+        if self.args.calls && !rung.has_view() {
+            say(
+                "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there",
+            );
+        }
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
         client.said.iter().for_each(|line| say(line));
-        let order = self.order(&here, session, &plan, &client, rung);
+        let engine = rung.engine().map(EngineHere::find).transpose().map_err(|source| Failure::Engine { source })?;
+        if let Some(here) = &engine {
+            note_use(session.state(), here.facts.engine)
+                .map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        }
+        let choice = here.resolved.agent.as_ref().map(|choice| &choice.container);
+        let container = engine.as_ref().map(|here| InContainer { here, choice, program: None });
+        let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         for hidden in &ready.walked.hidden {
@@ -166,14 +234,25 @@ impl Ladder<'_> {
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
+        let ways = Ways { watches, ask: self.args.ask };
+        if let Some(wait) = self.args.ask {
+            let path = os_path(session.dir()).into();
+            given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
+        }
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
         let record = start::record(&order);
-        let (ended, desk) = prepared.run_attended(|| {
-            record(&here.resolved.surface).map_err(io::Error::other)?;
-            drop((here, plan, found));
-            Desk::open(session, about, receipt, Control::Socket, watches)
-        });
+        let ground = (here, plan, found);
+        let (ended, desk) = prepared.run_attended(
+            ground,
+            |(here, ..)| &here.resolved.surface,
+            |(here, plan, found)| {
+                record(&here.resolved.surface).map_err(io::Error::other)?;
+                drop((here, plan, found));
+                let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
+                Desk::open(session, about, receipt, control, ways)
+            },
+        );
         let ended = ended.map_err(|source| Failure::Start { source });
         let denied = write_down(&ended, desk);
         Ok((ended?, denied))
@@ -202,6 +281,9 @@ impl Ladder<'_> {
 
     /// A session that governs itself: the environment and the client's own settings are all that is left.
     fn start_unfenced(&self, here: &Here, session: &Session, state: &AbsPath) -> Result<u8, Failure> {
+        if self.args.calls {
+            say("ringfence: no call can be asked for (`--calls`): there is no fence here");
+        }
         let (surface, rung) = (&here.resolved.surface, Rung::LandlockOnly);
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, here, session, rung)?;
@@ -215,7 +297,13 @@ impl Ladder<'_> {
             receipt::save(state, session.name(), &ready.receipt)?;
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(session, about, receipt::event(&ready.receipt), Control::None, Vec::new());
+        let desk = Desk::open(
+            session,
+            about,
+            receipt::event(&ready.receipt),
+            Control::None,
+            Ways { watches: Vec::new(), ask: None },
+        );
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
@@ -244,7 +332,10 @@ impl Ladder<'_> {
             mode: choice.map_or(Mode::AcceptEdits, |choice| choice.mode.value),
             lines: if self.args.receipt { Lines::All } else { Lines::Short },
             occasion: Occasion::Session,
-            variables: &[],
+            variables: &self.variables,
+            root: self.root.as_ref(),
+            container: None,
+            broker: if self.args.no_broker { BrokerChoice::Off } else { BrokerChoice::On },
         }
     }
 
@@ -293,7 +384,7 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
     }
     match rung {
         Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
-        Rung::Bwrap | Rung::LandlockOnly => Some(failure.in_one_line()),
+        Rung::Bwrap | Rung::LandlockOnly | Rung::Chroot | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
 }
 
@@ -302,11 +393,14 @@ fn rung_of(backend: Backend) -> Rung {
         Backend::Native => Rung::Native,
         Backend::Bwrap => Rung::Bwrap,
         Backend::Landlock => Rung::LandlockOnly,
+        Backend::Chroot => Rung::Chroot,
+        Backend::Docker => Rung::Docker,
+        Backend::Podman => Rung::Podman,
     }
 }
 
 /// Without a view of its own, a command that root starts for somebody else must be able to go to the session's directory.
-fn reachable(state: AbsPath) -> AbsPath {
+pub(super) fn reachable(state: AbsPath) -> AbsPath {
     let is_open = |dir: AbsPath| {
         let mode = std::fs::metadata(os_path(&dir)).map(|metadata| metadata.permissions().mode());
         mode.is_ok_and(|mode| mode & 0o001 != 0)

@@ -1,5 +1,6 @@
 //! The commands about sessions: which there are, what happened in them, their end.
 
+mod approve;
 mod audit;
 mod grant;
 mod list;
@@ -8,8 +9,11 @@ mod words;
 
 use std::process::ExitCode;
 
+use ringfence_session::container::sweep;
 use ringfence_session::desk::{Answer, Connection, Verb};
 use ringfence_session::store::{self, FindError, Found, Live};
+use ringfence_session::text::Bytes;
+use ringfence_session::worktree::{self, Finished};
 use ringfence_surface::AbsPath;
 
 use crate::cli::{GcArgs, ModeArg, ModeArgs, OneArgs};
@@ -18,10 +22,11 @@ use crate::host::{facts, os_path};
 use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
+pub(crate) use approve::{approve, deny};
 pub(crate) use audit::{audit, logs};
-pub(crate) use grant::{Want, give, grant, revoke};
+pub(crate) use grant::{Want, What, give, grant, mode_of, revoke, surface_of};
 pub(crate) use list::{Row, ps, row, rows, show};
-pub(crate) use violations::violations;
+pub(crate) use violations::{Denied, denied, violations};
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
 pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
@@ -116,17 +121,43 @@ fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
 
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
-    let (mut killed, mut left) = (Vec::new(), Vec::new());
+    let (mut killed, mut left, mut containers, mut worktrees) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut roots = Vec::new();
     for state in states()? {
         let collected = store::gc(&state);
+        let swept = sweep(&state, |id| store::find(&state, id).is_ok());
+        containers.extend(swept.removed);
+        left.extend(swept.silent.iter().map(|engine| format!("containers of {engine}, which does not answer")));
         killed.extend(collected.killed);
         left.extend(collected.left.iter().map(ToString::to_string));
+        worktrees.extend(worktree::collect(&state, std::time::Duration::from_secs(60)));
+    }
+    // Sessions first: what theirs is in a root goes when they are gone.
+    if let Ok(found) = super::root::here().map(|roots| roots.gc()) {
+        roots.extend(found.removed);
+        left.extend(found.left.iter().map(ToString::to_string));
     }
     if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "collected": killed, "left": left }))?;
+        let trees: Vec<serde_json::Value> = worktrees
+            .iter()
+            .map(|left| {
+                let kept = match &left.finished {
+                    Finished::Removed => None,
+                    Finished::Kept { why } => Some(why),
+                };
+                let tree = Bytes::new(left.tree.as_bytes());
+                serde_json::json!({ "session": left.session, "worktree": tree, "branch": left.branch, "kept": kept })
+            })
+            .collect();
+        print_json(&serde_json::json!({
+            "schema": SCHEMA, "collected": killed, "containers": containers, "roots": roots, "left": left, "worktrees": trees,
+        }))?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
-        print(&lines.chain(left.iter().map(|path| format!("left {path}\n"))).collect::<String>())?;
+        let lines = lines.chain(containers.iter().map(|id| format!("removed the container of {id}\n")));
+        let lines = lines.chain(roots.iter().map(|name| format!("collected root {name}\n")));
+        let lines = lines.chain(left.iter().map(|path| format!("left {path}\n")));
+        print(&lines.chain(worktrees.iter().map(|left| super::run::worktree::words(left) + "\n")).collect::<String>())?;
     }
     Ok(ExitCode::from(u8::from(!left.is_empty())))
 }

@@ -25,14 +25,18 @@ const COMPLETE: &[FsWord] = &[0x9123_683e, 0xef53, 0xf2f5_2010, 0x794c_7630, 0x0
 /// tmpfs, and the kernel's own file system of devices.
 const IN_MEMORY: FsWord = 0x0102_1994;
 
+#[cfg(target_os = "linux")]
+/// A directory of one block: it has hardly a hundred names.
+const SMALL: i64 = 4_096;
+
 /// When a listing is worth its time. A name costs a third of a look, and a file system in memory does not remember what it does
 /// not hold, so that looks cost more there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worth {
     /// In any case.
     Always,
-    /// Where looks cost more.
-    InMemory,
+    /// Where looks cost more, or there is little to list.
+    Little,
 }
 
 #[cfg(target_os = "linux")]
@@ -70,7 +74,8 @@ impl Names {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::open(dir, flags, Mode::empty()).ok()?;
         let kind = rustix::fs::fstatfs(&dir).ok()?.f_type;
-        if !COMPLETE.contains(&kind) || worth == Worth::InMemory && kind != IN_MEMORY {
+        let is_little = || kind == IN_MEMORY || rustix::fs::fstat(&dir).is_ok_and(|status| status.st_size <= SMALL);
+        if !COMPLETE.contains(&kind) || worth == Worth::Little && !is_little() {
             return None;
         }
         // A file system without such flags (tmpfs before 6.0) has no folded directories.
@@ -127,7 +132,7 @@ mod tests {
         }
         std::fs::create_dir(dir.path().join("dir")).unwrap();
         std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();
-        let mut names = Names::of(dir.path(), Worth::InMemory).unwrap();
+        let mut names = Names::of(dir.path(), Worth::Little).unwrap();
         for name in ["a", ".ssh", "x y", "é"] {
             assert_eq!(names.kind(name.as_bytes()), Some(FileType::RegularFile), "{name}");
         }

@@ -21,7 +21,9 @@ pub(super) fn request(loader: &mut Loader<'_>, args: &PolicyArgs) -> Result<Requ
         task: args.task.as_deref().map(|task| choice(loader, task)).transpose()?,
         agent: args.agent.clone(),
         references: args.references.iter().map(|path| path.as_bytes().to_vec()).collect(),
+        writes: args.writes.iter().map(|path| path.as_bytes().to_vec()).collect(),
         env: args.env.iter().map(variable).collect::<Result<_, _>>()?,
+        worktree: None,
     })
 }
 

@@ -15,13 +15,16 @@ pub(crate) struct WireClass {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
+    /// How much the session that was asked about holds back: `accept-edits`, `auto` or `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
     /// The first byte of the word at fault, and the first after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<[usize; 2]>,
 }
 
 impl WireClass {
-    pub(crate) fn new(line: &[u8], class: &Class) -> Self {
+    pub(crate) fn new(line: &[u8], class: &Class, mode: Option<&'static str>) -> Self {
         let mutation = match class {
             Class::ReadOnly => None,
             Class::Mutating(mutation) => Some(mutation),
@@ -32,6 +35,7 @@ impl WireClass {
             class: if mutation.is_none() { "read-only" } else { "mutating" },
             reason: mutation.map(|mutation| mutation.reason.clone()),
             remedy: mutation.and_then(|mutation| mutation.remedy.clone()),
+            mode,
             at: mutation.map(|mutation| [mutation.at.start, mutation.at.end]),
         }
     }

@@ -15,6 +15,7 @@ pub(crate) struct WirePlan {
     mounts: Vec<WireMount>,
     skipped: Vec<WireSkipped>,
     claims: Vec<String>,
+    watches: Vec<WireValue<String>>,
     omissions: Vec<WireOmission>,
     diagnostics: Vec<WireDiagnostic>,
 }
@@ -98,6 +99,7 @@ impl WirePlan {
                 .map(|s| WireSkipped { pattern: s.pattern.clone(), source: s.source.clone(), why: s.why.words() })
                 .collect(),
             claims: ringfence_plan::claims(surface).iter().map(ToString::to_string).collect(),
+            watches: resolved.watches.iter().map(|e| value(e.value.to_string(), &e.source)).collect(),
             omissions: resolved.omissions.iter().map(WireOmission::new).collect(),
             diagnostics: resolved.diagnostics.iter().map(WireDiagnostic::new).collect(),
         }

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod asked;
 mod attacks;
 mod ends;
 mod ground;

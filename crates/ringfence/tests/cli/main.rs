@@ -15,10 +15,16 @@ mod library;
 mod plan;
 mod policy_files;
 mod run;
+#[cfg(target_os = "linux")]
+#[path = "../work/screen.rs"]
+#[expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+mod screen;
 mod small;
 #[cfg(target_os = "linux")]
 mod tour;
 mod trust;
+#[cfg(target_os = "linux")]
+mod verify;
 #[cfg(target_os = "linux")]
 mod view;
 

@@ -202,10 +202,10 @@ pub(super) static TOPIC: Topic = Topic {
         python(
             DENY_ENV,
             "a denied file in a directory whose name is no text is denied",
-            "show(os.fsencode(HERE) + b'/\\xff\\xfe/.env')",
+            "show(os.fsencode(HERE) + b'/deep/\\xff\\xfe/.env')",
             Sign::Secret,
         )
-        .before(|ground, number| in_a_directory_called(ground, number, b"\xff\xfe")),
+        .before(|ground, number| in_a_directory_called(ground, number, b"deep/\xff\xfe")),
         python(
             DENY_ENV,
             "a denied file in a directory whose name has a new line is denied",
@@ -269,7 +269,7 @@ pub(super) static TOPIC: Topic = Topic {
 fn in_a_directory_called(ground: &Ground, number: usize, name: &[u8]) {
     let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name);
     let dir = ground.place(number, "here").join(name);
-    std::fs::create_dir(&dir).unwrap();
+    std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join(".env"), ground.secret(number)).unwrap();
     if is_root() {
         give_away(&dir);

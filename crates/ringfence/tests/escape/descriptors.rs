@@ -127,7 +127,7 @@ fn the_three_lead_nowhere() {
             let (through, said) = streams(&ground, dir, as_owner(Command::new(python[0]).args(&python[1..])));
             assert!(through, "without a fence the attack fails: {attack}: {said}");
         }
-        for backend in Backend::ALL {
+        for backend in Backend::ALL.into_iter().filter(|backend| backend.is_here()) {
             for who in Who::everybody() {
                 let (ground, dirs) = grounds();
                 for dir in &dirs {

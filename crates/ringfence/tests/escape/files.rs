@@ -28,6 +28,22 @@ fn m8_landlock() {
     TOPIC.in_a_fence(Backend::Landlock);
 }
 
+/// M8: nothing of another project shows in a root.
+#[test]
+fn m8_chroot() {
+    TOPIC.in_a_fence(Backend::Chroot);
+}
+
+#[test]
+fn docker() {
+    TOPIC.in_a_fence(Backend::Docker);
+}
+
+#[test]
+fn podman() {
+    TOPIC.in_a_fence(Backend::Podman);
+}
+
 const FILE: &[Thing] = &[File("out/file", SECRET)];
 const MINE: &[Thing] = &[File("out/file", SECRET), File("here/mine/file", "mine\n")];
 

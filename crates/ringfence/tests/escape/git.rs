@@ -160,13 +160,6 @@ pub(super) static TOPIC: Topic = Topic {
             Sign::Exists("here/new/.git/hooks/post-checkout"),
         )
         .files(&[Dir("here/x")]),
-        shell(
-            PROTECTED_LATER,
-            "no file that names a repository is planted",
-            "mkdir new && echo 'gitdir: ../evil' > new/.git",
-            Sign::Exists("here/new/.git"),
-        )
-        .files(&[Dir("here/evil")]),
         repository(shell(
             PROTECTED_LATER,
             "settings of a work tree that are not there yet are not planted",

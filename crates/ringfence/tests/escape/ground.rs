@@ -177,15 +177,40 @@ impl Ground {
     pub(crate) fn place(&self, number: usize, place: &str) -> PathBuf {
         let (first, rest) = place.split_once('/').unwrap_or((place, ""));
         let base = match first {
-            "here" => format!("project/{}", name(number)),
+            "here" => return below(self.project().join(name(number)), rest),
+            "project" => return below(self.project(), rest),
             "out" => format!("other/{}", name(number)),
             "home" => format!("home/{}", name(number)),
-            "project" => "project".to_owned(),
             "tmp" | "shm" => return self.borrowed()[usize::from(first == "shm")].join(name(number)).join(rest),
             other => panic!("{other}: a place is here, out, home, project, tmp or shm"),
         };
-        let base = self.world.path(base);
-        if rest.is_empty() { base } else { base.join(rest) }
+        below(self.world.path(base), rest)
+    }
+
+    /// Where the project really is.
+    pub(crate) fn project(&self) -> PathBuf {
+        let place = self.world.path("project");
+        fs::canonicalize(&place).unwrap_or(place)
+    }
+
+    /// Makes a root for whoever starts, and moves the project into it. A link stays behind.
+    pub(crate) fn enter_root(&self, who: Who) {
+        let project = self.world.path("project");
+        if project.is_symlink() {
+            return;
+        }
+        let mut command = Command::new(self.world.binary());
+        command.args(["root", "create", "r", "--with", "git,shell,python"]);
+        let made = match who {
+            Who::Root => &mut command,
+            Who::Owner => as_owner(&mut command),
+        };
+        let made = made.env_clear().envs(self.variables()).output().unwrap();
+        assert!(made.status.success(), "{}", made.stderr.escape_ascii());
+        let work = String::from_utf8(made.stdout).unwrap();
+        let work = Path::new(work.trim_end());
+        fs::rename(&project, work).unwrap();
+        symlink(work, &project).unwrap();
     }
 
     /// Directories of the host's that every session has its own of.
@@ -253,7 +278,7 @@ impl Ground {
         };
         json!({
             "rows": numbers_of_rows.iter().map(row).collect::<Vec<_>>(),
-            "project": self.world.path("project"),
+            "project": self.project(),
             "outsider": self.found,
             "isolate": mounts == Mounts::OfEachRow,
             "numbers": numbers(),
@@ -369,6 +394,10 @@ fn numbers() -> Value {
         .collect::<BTreeMap<_, _>>()
         .into_iter()
         .collect()
+}
+
+fn below(base: PathBuf, rest: &str) -> PathBuf {
+    if rest.is_empty() { base } else { base.join(rest) }
 }
 
 fn name(number: usize) -> String {

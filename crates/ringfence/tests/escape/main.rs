@@ -70,11 +70,28 @@ static GUARDED: &[Row] = &[python(READABLE, "", "", Sign::Secret)
 #[test]
 fn what_each_fence_does_not_carry() {
     every_fence(|backend, who| {
+        let brokered = ["denied-later", "replaced", "sockets-later"];
         let with_a_view = ["denied-later", "protected-later", "replaced", "sockets-later"];
-        let without = ["denied-later", "deny", "metadata", "protect", "protected-later", "second-wall", "seen"];
+        let in_a_container = ["denied-later", "deny", "protected-later", "replaced", "sockets-later"];
+        let without = [
+            "denied-later",
+            "denied-names",
+            "deny",
+            "metadata",
+            "others",
+            "protect",
+            "protected-later",
+            "second-wall",
+            "seen",
+        ];
+        let rooted = ["denied-later", "denied-names", "metadata", "others", "protect", "protected-later", "seen"];
         let expected: &[&str] = match backend {
-            Backend::Native | Backend::Bwrap => &with_a_view,
+            // The broker is the native fence's own.
+            Backend::Native => &brokered,
+            Backend::Bwrap => &with_a_view,
             Backend::Landlock => &without,
+            Backend::Docker | Backend::Podman => &in_a_container,
+            Backend::Chroot => &rooted,
         };
         let ground = Ground::new(GUARDED);
         let seen = output(&ground, &fence(&ground, backend, who), &["true"]);

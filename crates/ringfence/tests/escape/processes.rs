@@ -1,6 +1,6 @@
 //! Processes outside, and what is shared between processes of one user.
 
-use super::row::{OUTSIDERS, READABLE, Row, SEEN, Sign, python};
+use super::row::{OTHERS, OUTSIDERS, READABLE, Row, SEEN, Sign, python};
 use super::suite::{Topic, tests};
 
 tests!(TOPIC);
@@ -124,6 +124,11 @@ pub(super) static TOPIC: Topic = Topic {
             ",
         ),
         python(SEEN, "a process outside cannot be seen", "os.stat(f\"/proc/{OUTSIDER['pid']}\")", Sign::Works),
-        python(SEEN, "it cannot be asked whether a process outside lives", "os.getpgid(OUTSIDER['pid'])", Sign::Works),
+        python(
+            OTHERS,
+            "it cannot be asked whether a process outside lives",
+            "os.getpgid(OUTSIDER['pid'])",
+            Sign::Works,
+        ),
     ],
 };

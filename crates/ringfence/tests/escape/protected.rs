@@ -192,7 +192,8 @@ pub(super) static TOPIC: Topic = Topic {
         )
         .and(PROTECT_INFRA)
         .files(INFRA)
-        .meanwhile(make_anew),
+        .meanwhile(make_anew)
+        .luck("where calls are brokered, what is protected is so by its name"),
     ],
 };
 

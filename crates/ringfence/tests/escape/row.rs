@@ -43,6 +43,7 @@ pub(crate) enum Line {
 
 pub(crate) const READABLE: Line = Line::Kind("readable");
 pub(crate) const SEEN: Line = Line::Kind("seen");
+pub(crate) const OTHERS: Line = Line::Kind("others");
 pub(crate) const WRITABLE: Line = Line::Kind("writable");
 pub(crate) const METADATA: Line = Line::Kind("metadata");
 pub(crate) const NETWORK: Line = Line::Kind("network");
@@ -170,6 +171,13 @@ const fn row(line: Line, says: &'static str, attack: Attack, sign: Sign) -> Row 
 }
 
 impl Row {
+    /// Does it lead out of the project, or by way of `/proc`? In a root there is nothing of either, whatever its receipt says of
+    /// what is in the project.
+    pub(crate) fn is_outside(&self) -> bool {
+        let (Attack::Python(text) | Attack::Shell(text)) = self.attack;
+        ["OUT}", "OUT,", "(OUT)", "$OUT", "HOST_HOME", "/proc"].iter().any(|place| text.contains(place))
+    }
+
     pub(crate) const fn and(self, line: Line) -> Self {
         Self { and: Some(line), ..self }
     }

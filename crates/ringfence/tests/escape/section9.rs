@@ -32,6 +32,22 @@ fn a14_landlock() {
     TOPIC.in_a_fence(Backend::Landlock);
 }
 
+/// A14, in a root.
+#[test]
+fn a14_chroot() {
+    TOPIC.in_a_fence(Backend::Chroot);
+}
+
+#[test]
+fn docker() {
+    TOPIC.in_a_fence(Backend::Docker);
+}
+
+#[test]
+fn podman() {
+    TOPIC.in_a_fence(Backend::Podman);
+}
+
 pub(super) static TOPIC: Topic = Topic {
     opened: None,
     rows: &[
@@ -41,6 +57,11 @@ pub(super) static TOPIC: Topic = Topic {
             "
             known = {'bin', 'dev', 'etc', 'lib', 'lib32', 'lib64', 'libx32', 'proc', 'sbin', 'tmp', 'usr', 'var'}
             beside = set(os.listdir('/')) - known - {PROJECT.split('/')[1]}
+            # A container engine makes these; nothing is in them.
+            def is_empty(place):
+                found = [os.path.join(top, name) for top, _, names in os.walk(place) for name in names]
+                return not any(os.path.getsize(file) for file in found or [place] if os.path.isfile(file))
+            beside -= {name for name in ('.dockerenv', 'run', 'sys') if is_empty('/' + name)}
             print(beside)
             if not beside:
                 raise OSError(2, 'nothing')
@@ -133,7 +154,7 @@ fn a14_bubblewrap_works() {
     }
 }
 
-/// A9: for one project, bubblewrap's receipt says the same as our own, line by line.
+/// A9: for one project, bubblewrap's receipt says the same as our own, line by line, but for what the broker holds.
 #[test]
 fn a9_bubblewrap_carries_the_same_claims() {
     for who in super::ground::Who::everybody() {
@@ -144,7 +165,7 @@ fn a9_bubblewrap_carries_the_same_claims() {
             let place = ground.world.path("").to_str().unwrap().to_owned();
             let receipt = Receipt::from(&said);
             let lines = receipt.lines().map(|(kind, words, holds)| (kind.to_owned(), words.replace(&place, ""), holds));
-            lines.collect::<Vec<_>>()
+            lines.filter(|(kind, ..)| kind != "protected-later").collect::<Vec<_>>()
         };
         assert_eq!(lines(Backend::Native), lines(Backend::Bwrap), "{who:?}");
     }

@@ -186,8 +186,8 @@ fn a_policy_written_inside_widens_nothing() {
         assert!(said.contains("receipt kept"), "{place} {said}");
         // What the old policy denied, a new one that is let to be written may not deny any more: that is the line of the policy's
         // own protection, which says whether it holds.
-        let is_protected = fs::read_to_string(ground.world.path("project/ringfence.toml")).unwrap() != policy;
-        let line = format!("protect {}", ground.world.path("project/ringfence.toml").display());
+        let is_protected = fs::read_to_string(ground.project().join("ringfence.toml")).unwrap() != policy;
+        let line = format!("protect {}", ground.project().join("ringfence.toml").display());
         let receipt = Receipt::from(&first);
         let holds = receipt.lines().find(|(_, words, _)| *words == line).unwrap().2;
         assert_eq!(is_protected, holds, "{place}");

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use ringfence_testkit::{Starter, engines};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
@@ -30,16 +31,51 @@ pub(crate) enum Backend {
     Native,
     Bwrap,
     Landlock,
+    Docker,
+    Podman,
+    Chroot,
 }
 
 impl Backend {
-    pub(crate) const ALL: [Self; 3] = [Self::Native, Self::Bwrap, Self::Landlock];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Native, Self::Bwrap, Self::Landlock, Self::Docker, Self::Podman, Self::Chroot];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Bwrap => "bwrap",
             Self::Landlock => "landlock",
+            Self::Chroot => "chroot",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+
+    /// Is it made by a container engine?
+    pub(crate) fn is_engine(self) -> bool {
+        matches!(self, Self::Docker | Self::Podman)
+    }
+
+    /// Can it be had here? Without engines it is left out and said; in CI that fails.
+    pub(crate) fn is_here(self) -> bool {
+        if self.is_engine() && engines(Starter::Root).is_none() {
+            report_skip(&format!("{}: no engines were started; `cargo xtask test` starts them", self.word()));
+            return false;
+        }
+        // Another root directory takes a right that only root can hand on.
+        if self == Self::Chroot && !is_root() {
+            report_skip("chroot: the tests do not run as root");
+            return false;
+        }
+        true
+    }
+
+    /// Who starts it in a test for one topic. Docker does the same for everybody who may ask it; Podman has root's rights, or
+    /// those of the user who starts it.
+    fn starters(self) -> &'static [Who] {
+        match self {
+            Self::Docker => &[Who::Owner],
+            _ => Who::everybody(),
         }
     }
 }
@@ -66,6 +102,21 @@ macro_rules! tests {
         #[test]
         fn landlock() {
             $topic.in_a_fence(crate::suite::Backend::Landlock);
+        }
+
+        #[test]
+        fn chroot() {
+            $topic.in_a_fence(crate::suite::Backend::Chroot);
+        }
+
+        #[test]
+        fn docker() {
+            $topic.in_a_fence(crate::suite::Backend::Docker);
+        }
+
+        #[test]
+        fn podman() {
+            $topic.in_a_fence(crate::suite::Backend::Podman);
         }
     };
 }
@@ -102,7 +153,10 @@ impl Topic {
     /// Each attack succeeds exactly if the receipt says that the claim is not held.
     pub(crate) fn in_a_fence(&self, backend: Backend) {
         let mut wrong = Vec::new();
-        for who in Who::everybody() {
+        if !backend.is_here() {
+            return;
+        }
+        for who in backend.starters() {
             let ground = Ground::new(self.rows);
             let numbers = ground.numbers();
             if numbers.len() < self.rows.len() {
@@ -116,8 +170,13 @@ impl Topic {
             assert_eq!(receipt.json["backend"], backend.word());
             for number in numbers {
                 let (row, told) = (&self.rows[number], &run.told[&number]);
+                let is_out_of_the_root = backend == Backend::Chroot && row.is_outside();
+                // A root holds few programs.
+                let is_not_there = backend == Backend::Chroot && told.code == 127;
                 let problem = match (receipt.holds_all(&ground, number, row), ground.succeeded(number, told)) {
-                    _ if told.broken => "the attack is broken",
+                    _ if told.broken && !is_not_there => "the attack is broken",
+                    (Some(_), true) if is_out_of_the_root => "ESCAPED from the root",
+                    (Some(_), false) if is_out_of_the_root => continue,
                     (None, _) => "the receipt says nothing of it",
                     (Some(true), true) => "ESCAPED, and the receipt says that it holds",
                     (Some(false), false) if row.short == Short::Succeeds => {
@@ -142,7 +201,8 @@ impl Topic {
             let text = format!("{opened}\nos.execv(sys.argv[2], sys.argv[2:])\n");
             let opener = ["/usr/bin/python3", "-I", "-c", &text, &orders].map(str::to_owned);
             // The user that a wrapper becomes has these open, so the wrapper comes first.
-            let at = if command.first().is_some_and(|word| word == SETPRIV) { setpriv().len() } else { 0 };
+            let is_wrapped = command.first().is_some_and(|word| word == SETPRIV);
+            let at = if is_wrapped { command.iter().position(|word| word == "--").unwrap() + 1 } else { 0 };
             command.splice(at..at, opener);
         }
         let driver = ["/usr/bin/python3", "-I", "-c", include_str!("driver.py")].map(str::to_owned);
@@ -168,6 +228,17 @@ pub(crate) fn setpriv() -> Vec<String> {
     }
 }
 
+/// Who starts a fence of this kind: for a root, somebody with one right more, and no other.
+pub(crate) fn starter(backend: Backend, who: Who) -> Vec<String> {
+    let only = "-all,+sys_chroot";
+    let mut words = if who == Who::Root { Vec::new() } else { setpriv() };
+    if backend == Backend::Chroot && !words.is_empty() {
+        let rights = ["--inh-caps", only, "--ambient-caps", only, "--bounding-set", only].map(str::to_owned);
+        words.splice(1..1, rights);
+    }
+    words
+}
+
 /// What comes before a command that is run without a fence.
 fn without(control: Control) -> Vec<String> {
     let unshare = [UNSHARE, "--user", "--map-root-user", "--mount", "--net", "--ipc", "--uts", "--pid", "--fork"];
@@ -188,10 +259,22 @@ pub(crate) fn fence(ground: &Ground, backend: Backend, who: Who) -> Vec<String> 
 /// The same, with these flags.
 pub(crate) fn fence_with(ground: &Ground, backend: Backend, who: Who, policy: &[&str]) -> Vec<String> {
     let binary = ground.world.binary().to_str().unwrap();
-    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], policy, &["--"]].concat();
+    let root: &[&str] = if backend == Backend::Chroot {
+        ground.enter_root(who);
+        &["--root", "r"]
+    } else {
+        &[]
+    };
+    let words = [&[binary, "run", "--receipt", "--backend", backend.word()][..], root, policy, &["--"]].concat();
     let words = words.into_iter().map(str::to_owned);
-    let user = if who == Who::Root { Vec::new() } else { setpriv() };
-    user.into_iter().chain(words).collect()
+    let rights = match who {
+        Who::Root => Starter::Root,
+        Who::Owner => Starter::Ordinary,
+    };
+    let found = if backend.is_engine() { engines(rights) } else { None };
+    let found = found.map(|found| found.into_iter().map(|(name, value)| format!("{name}={value}")));
+    let found = found.into_iter().flat_map(|found| ["/usr/bin/env".to_owned()].into_iter().chain(found));
+    starter(backend, who).into_iter().chain(found).chain(words).collect()
 }
 
 /// How a batch ended.
@@ -356,7 +439,9 @@ pub(crate) fn output(ground: &Ground, command: &[String], more: &[&str]) -> Outp
 
 /// Runs a test for every way to build a fence, started by everybody.
 pub(crate) fn every_fence(test: impl Fn(Backend, Who)) {
-    for backend in Backend::ALL {
-        Who::everybody().iter().for_each(|who| test(backend, *who));
+    for backend in Backend::ALL.into_iter().filter(|backend| backend.is_here()) {
+        // For each topic it is the other.
+        let whole: &[Who] = if backend == Backend::Docker && is_root() { &[Who::Root] } else { Who::everybody() };
+        whole.iter().for_each(|who| test(backend, *who));
     }
 }

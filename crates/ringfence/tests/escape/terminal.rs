@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use super::ground::{Ground, Who, is_root};
+use super::ground::{Ground, is_root};
 use super::row::Row;
-use super::suite::{every_fence, fence, setpriv};
+use super::suite::{every_fence, fence, setpriv, starter};
 
 static NO_ROWS: &[Row] = &[];
 
@@ -100,8 +100,9 @@ fn a16_nothing_is_typed() {
     every_fence(|backend, who| {
         let ground = Ground::new(NO_ROWS);
         // The terminal belongs to whoever starts the session.
-        let user = if who == Who::Root { Vec::new() } else { setpriv() };
-        let shown = play(&ground, &user, &fence(&ground, backend, Who::Root), &typing(WAYS));
+        let user = starter(backend, who);
+        let command = fence(&ground, backend, who).split_off(user.len());
+        let shown = play(&ground, &user, &command, &typing(WAYS));
         assert!(shown.contains("receipt kept as"), "{shown}");
         assert!(shown.contains("and left b\\'\\'"), "[{}, {who:?}] {shown}", backend.word());
     });

@@ -28,6 +28,9 @@ pub(crate) struct Internet {
     who: Who,
     /// The shell that holds the namespaces. It and the servers end with its standard input.
     host: Child,
+    /// Who makes the fence, where it is not ours, and how it is found.
+    engine: Option<&'static str>,
+    variables: Vec<(String, String)>,
 }
 
 /// What the project's policy says. The names in it lead where the servers' table says.
@@ -131,7 +134,7 @@ impl Internet {
         let mut host = build.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(host.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let internet = Self { world, who, host };
+        let internet = Self { world, who, host, engine: None, variables: Vec::new() };
         assert_eq!(line, "ready\n", "the namespaces and servers stand");
         internet.hand_over();
         let trusted = internet.fence(&["trust"]).output().unwrap();
@@ -172,6 +175,7 @@ impl Internet {
         command.args(["env", "-C"]).arg(self.path("project")).arg(program);
         command.env_clear().env("HOME", self.path("home")).env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/bin");
         command.env("LANG", "C.UTF-8").env("TERM", "xterm").stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -201,10 +205,26 @@ impl Internet {
         command
     }
 
+    /// A shell inside.
+    fn shell_inside(&self) -> Command {
+        let mut command = self.fence(&["run"]);
+        if let Some(engine) = self.engine {
+            command.args(["--backend", engine]);
+        }
+        command.args(["--", "bash"]);
+        command
+    }
+
+    /// The same with a fence that this engine makes, which is found by these variables.
+    pub(crate) fn with_engine(mut self, engine: &'static str, variables: Vec<(String, String)>) -> Self {
+        (self.engine, self.variables) = (Some(engine), variables);
+        self
+    }
+
     /// All of these work inside, in one session. Each is a sentence and a script.
     #[track_caller]
     pub(crate) fn works(&self, actions: &[(&str, &str)]) -> String {
-        let said = self.try_each(self.fence(&["run", "--", "bash"]), actions);
+        let said = self.try_each(self.shell_inside(), actions);
         let failed: Vec<&str> = said.lines().filter(|line| line.starts_with("FAILS")).collect();
         assert!(failed.is_empty(), "as {:?}, these fail: {failed:#?}\n{said}", self.who);
         said
@@ -221,7 +241,7 @@ impl Internet {
             self.who
         );
         let before = self.seen();
-        let said = self.try_each(self.fence(&["run", "--", "bash"]), attacks);
+        let said = self.try_each(self.shell_inside(), attacks);
         let bad: Vec<&str> =
             said.lines().filter(|line| line.starts_with("works: ") || line.starts_with("FAILS SLOWLY")).collect();
         assert!(bad.is_empty(), "as {:?}, these work or take long: {bad:#?}\n{said}", self.who);

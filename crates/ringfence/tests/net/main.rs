@@ -9,6 +9,8 @@
 mod bypass;
 mod clients;
 mod closed;
+mod containers;
+mod grants;
 mod hostile;
 mod internet;
 mod soak;

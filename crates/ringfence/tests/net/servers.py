@@ -25,6 +25,9 @@ NAMES = {
     "inner.example.com": ["10.1.2.3"],
     "meta.example.com": ["169.254.169.254"],
     "loop.example.com": ["127.0.0.1"],
+    # The same places by names that no policy has.
+    "priv.example.com": ["10.1.2.3"],
+    "cloud.example.com": ["169.254.169.254"],
     "mapped.example.com": ["::ffff:10.1.2.3"],
     "half.example.com": ["10.1.2.3", SITE],
     # Nobody answers at the first.

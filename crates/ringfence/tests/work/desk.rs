@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use ringfence_testkit::World;
+use ringfence_testkit::{Starter, World, engines};
 
 const NOBODY: u32 = 65534;
 
@@ -20,6 +20,33 @@ pub(crate) enum Who {
     Caller,
     /// An ordinary user, by root's leave. The project is theirs.
     Ordinary,
+    /// Root, for an ordinary user. The project is theirs.
+    RootForThem,
+}
+
+/// How the fence is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fence {
+    /// As `ringfence run` chooses.
+    Own,
+    /// By Docker, for an ordinary user who may ask it.
+    Docker,
+    /// By Podman with root's rights.
+    PodmanOfRoot,
+    /// By Podman with the user's own.
+    PodmanOfUser,
+}
+
+impl Fence {
+    const CONTAINERS: [Self; 3] = [Self::Docker, Self::PodmanOfRoot, Self::PodmanOfUser];
+
+    fn backend(self) -> Option<&'static str> {
+        match self {
+            Self::Own => None,
+            Self::Docker => Some("docker"),
+            Self::PodmanOfRoot | Self::PodmanOfUser => Some("podman"),
+        }
+    }
 }
 
 /// A name and address for commits, as most people have them.
@@ -28,18 +55,66 @@ const GIT_CONFIG: &str = "[user]\n\tname = Ada Example\n\temail = ada@example.co
 pub(crate) struct Desk {
     pub(crate) world: World,
     who: Who,
+    fence: Fence,
     variables: Vec<(String, String)>,
     search: String,
+    /// What does not work here, where the work is done in a root: each a sentence of a table.
+    root: Option<&'static [&'static str]>,
+}
+
+/// Runs a case for each user that there is, and in containers.
+pub(crate) fn each(case: impl Fn(Desk)) {
+    each_user(&case);
+    Fence::CONTAINERS.into_iter().for_each(|fence| in_a_container(fence, &case));
+}
+
+/// The same for one that takes long: one container shows as much as three.
+pub(crate) fn each_with(fence: Fence, case: impl Fn(Desk)) {
+    each_user(&case);
+    in_a_container(fence, &case);
 }
 
 /// Runs a case for each user that there is.
-pub(crate) fn each(case: impl Fn(Desk)) {
-    case(Desk::new(Who::Caller));
+pub(crate) fn each_user(case: impl Fn(Desk)) {
+    case(Desk::new(Who::Caller, Fence::Own));
     if rustix::process::geteuid().is_root() {
-        case(Desk::new(Who::Ordinary));
+        case(Desk::new(Who::Ordinary, Fence::Own));
     } else {
         report_skip("as another user: the tests do not run as root");
     }
+}
+
+/// Runs a case in a root with these classes of tools, for each user that there is. A root has no `/proc`, no sockets, and few
+/// programs: what does not work for want of them is named, and must not work.
+pub(crate) fn each_in_a_root(classes: &str, lacks: &'static [&'static str], case: impl Fn(Desk)) {
+    if !rustix::process::geteuid().is_root() {
+        report_skip("work in a root: the tests do not run as root, and nobody else can hand on the right to it");
+        return;
+    }
+    for who in [Who::RootForThem, Who::Ordinary] {
+        let mut desk = Desk::new(who, Fence::Own);
+        desk.root = Some(lacks);
+        let mut command = desk.starter(desk.world.binary().to_str().unwrap());
+        let made = command.args(["root", "create", "r", "--with", classes]).output().unwrap();
+        assert!(made.status.success(), "{}", shown(&made));
+        let work = String::from_utf8(made.stdout).unwrap();
+        let (project, work) = (desk.world.path("project"), Path::new(work.trim_end()));
+        give_away(&project);
+        fs::rename(&project, work).unwrap();
+        std::os::unix::fs::symlink(work, &project).unwrap();
+        case(desk);
+    }
+}
+
+fn in_a_container(fence: Fence, case: impl Fn(Desk)) {
+    if !rustix::process::geteuid().is_root() {
+        return report_skip("in a container: the tests do not run as root");
+    }
+    if engines(Starter::Root).is_none() {
+        return report_skip("in a container: no engines were started; `cargo xtask test` starts them");
+    }
+    let who = if fence == Fence::PodmanOfRoot { Who::RootForThem } else { Who::Ordinary };
+    case(Desk::new(who, fence));
 }
 
 #[expect(clippy::print_stderr, reason = "a skip must be seen")]
@@ -48,16 +123,19 @@ pub(crate) fn report_skip(what: &str) {
 }
 
 impl Desk {
-    fn new(who: Who) -> Self {
+    fn new(who: Who, fence: Fence) -> Self {
         let world = World::open_to_all(env!("CARGO_BIN_EXE_ringfence"));
         world.write("home/.gitconfig", GIT_CONFIG);
-        let desk = Self { world, who, variables: Vec::new(), search: "/usr/local/bin:/usr/bin:/bin".to_owned() };
+        let starter = if who == Who::Ordinary { Starter::Ordinary } else { Starter::Root };
+        let variables = fence.backend().and_then(|_| engines(starter)).unwrap_or_default();
+        let desk = Self { world, who, fence, variables, search: "/usr/local/bin:/usr/bin:/bin".to_owned(), root: None };
         desk.hand_over();
         desk
     }
 
     pub(crate) fn project(&self, path: &str) -> PathBuf {
-        self.world.path("project").join(path)
+        let project = self.world.path("project");
+        fs::canonicalize(&project).unwrap_or(project).join(path)
     }
 
     pub(crate) fn home(&self, path: &str) -> PathBuf {
@@ -90,37 +168,79 @@ impl Desk {
 
     /// Everything belongs to whoever works.
     pub(crate) fn hand_over(&self) {
-        if self.who == Who::Ordinary {
-            for dir in ["home", "project"] {
-                give_away(&self.world.path(dir));
-            }
+        if self.who != Who::Caller {
+            give_away(&self.world.path("home"));
+            give_away(&self.project(""));
         }
     }
 
     /// A command of the user, outside, in the project.
     pub(crate) fn outside(&self, program: &str) -> Command {
+        let mut command = self.anybody(program);
+        if self.who != Who::Caller {
+            command.gid(NOBODY).uid(NOBODY);
+        }
+        command
+    }
+
+    /// A command of whoever starts sessions.
+    pub(crate) fn starter(&self, program: &str) -> Command {
+        if self.who == Who::RootForThem { self.anybody(program) } else { self.outside(program) }
+    }
+
+    fn anybody(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.world.path("project")).env_clear().stdin(Stdio::null());
         command.env("PATH", &self.search).env("HOME", self.world.path("home"));
         command.env("LANG", "C.UTF-8").env("SHELL", "/bin/bash").env("TERM", "xterm");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        if self.who == Who::Ordinary {
-            command.gid(NOBODY).uid(NOBODY);
-        }
         command
     }
 
     /// A shell script of the user, outside, which must succeed.
     #[track_caller]
     pub(crate) fn prepare(&self, script: &str) {
-        let output = self.outside("/bin/bash").args(["-euc", script]).output().unwrap();
+        let mut command = self.outside("/bin/bash");
+        if self.root.is_some() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command.args(["-euc", script]).output().unwrap();
         assert!(output.status.success(), "outside, as {:?}: {script}\n{}", self.who, shown(&output));
     }
 
     /// `ringfence run -- ...`, still without its command.
     pub(crate) fn run(&self) -> Command {
-        let mut command = self.outside("/usr/bin/timeout");
-        command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).args(["run", "--"]);
+        if self.root.is_none() {
+            let mut command = self.starter("/usr/bin/timeout");
+            command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).arg("run").args(self.flags()).arg("--");
+            return command;
+        }
+        let mut command = self.anybody("/usr/bin/setpriv");
+        if self.who == Who::Ordinary {
+            // The right that is needed, and no other.
+            let only = "-all,+sys_chroot";
+            command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+            command.args(["--inh-caps", only, "--ambient-caps", only, "--bounding-set", only]);
+        }
+        command.args(["--", "/usr/bin/timeout", "--kill-after=5", PATIENCE]).arg(self.world.binary());
+        command.args(["run", "--backend", "chroot", "--root", "r", "--"]);
+        command
+    }
+
+    /// How the fence is built, as flags of `run`.
+    pub(crate) fn flags(&self) -> Vec<&'static str> {
+        self.fence.backend().map_or(Vec::new(), |backend| vec!["--backend", backend])
+    }
+
+    /// `ringfence run ... --`, as one line of shell.
+    pub(crate) fn line(&self) -> String {
+        format!("{} run {} --", self.world.binary().to_str().unwrap(), self.flags().join(" "))
+    }
+
+    /// `ringfence run FLAGS --`, with nobody in between, still without its command.
+    pub(crate) fn bare(&self, flags: &[&str]) -> Command {
+        let mut command = self.starter(self.world.binary().to_str().unwrap());
+        command.arg("run").args(self.flags()).args(flags).arg("--");
         command
     }
 
@@ -137,9 +257,12 @@ impl Desk {
         command.args(actions.iter().flat_map(|(sentence, script)| [sentence, script]));
         let output = command.output().unwrap();
         let said = shown(&output);
-        assert!(output.status.success(), "as {:?}:\n{said}", self.who);
-        let done = said.lines().filter(|line| line.starts_with("works: ")).count();
-        assert_eq!(done, actions.len(), "as {:?}: not every action was tried\n{said}", self.who);
+        let lacks = self.root.unwrap_or_default();
+        let works = |sentence: &str| said.contains(&format!("works: {sentence}\n"));
+        for (sentence, _) in actions {
+            assert_ne!(works(sentence), lacks.contains(sentence), "as {:?}: {sentence}\n{said}", self.who);
+        }
+        assert_eq!(output.status.success(), lacks.is_empty(), "as {:?}:\n{said}", self.who);
     }
 }
 

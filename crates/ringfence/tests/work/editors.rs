@@ -6,8 +6,8 @@ use crate::desk::{Desk, each};
 use crate::screen::Screen;
 
 fn on_screen(desk: &Desk, argv: &[&str]) -> Screen {
-    let mut command = desk.outside(desk.world.binary().to_str().unwrap());
-    command.args(["run", "--"]).args(argv);
+    let mut command = desk.bare(&[]);
+    command.args(argv);
     Screen::start(command)
 }
 

@@ -1,6 +1,6 @@
 //! Version control: everything a day needs works; what would run later stays as it is.
 
-use crate::desk::{Desk, each, shown};
+use crate::desk::{Desk, each, each_in_a_root, shown};
 
 /// A repository with two commits, made by the user outside.
 fn repository(desk: &Desk) {
@@ -12,105 +12,110 @@ fn repository(desk: &Desk) {
 
 #[test]
 fn a_day_with_git() {
-    each(|desk| {
-        repository(&desk);
-        desk.works(&[
-            ("status is clean and needs no refresh of every file", "test -z \"$(git status --porcelain)\""),
-            (
-                "a commit carries the name and address of the user",
-                "echo x > new && git add new && git commit -qm third && \
+    each(a_day);
+}
+
+/// M1: the same in a root of its own.
+#[test]
+fn m1_a_day_with_git_in_a_root() {
+    each_in_a_root("git,shell", &[], a_day);
+}
+
+fn a_day(desk: Desk) {
+    repository(&desk);
+    desk.works(&[
+        ("status is clean and needs no refresh of every file", "test -z \"$(git status --porcelain)\""),
+        (
+            "a commit carries the name and address of the user",
+            "echo x > new && git add new && git commit -qm third && \
                  test \"$(git log -1 --format='%an %ae')\" = 'Ada Example ada@example.com'",
-            ),
-            (
-                "a branch is made, switched to and deleted",
-                "git branch side && git switch -q side && git switch -q main && git branch -d side",
-            ),
-            (
-                "changes are stashed with new files, and come back",
-                "echo y >> file && echo z > untracked && git stash -qu && test ! -e untracked && \
+        ),
+        (
+            "a branch is made, switched to and deleted",
+            "git branch side && git switch -q side && git switch -q main && git branch -d side",
+        ),
+        (
+            "changes are stashed with new files, and come back",
+            "echo y >> file && echo z > untracked && git stash -qu && test ! -e untracked && \
                  git stash pop -q && test -e untracked && git checkout -q file && rm untracked",
-            ),
-            (
-                "a branch is rebased",
-                "git switch -qc topic HEAD~1 && echo t > topic && git add topic && git commit -qm topic && \
+        ),
+        (
+            "a branch is rebased",
+            "git switch -qc topic HEAD~1 && echo t > topic && git add topic && git commit -qm topic && \
                  git rebase -q main && git log --format=%s | head -2 | grep -q third",
-            ),
-            (
-                "commits are squashed by an interactive rebase",
-                "echo u > u && git add u && git commit -qm u && \
+        ),
+        (
+            "commits are squashed by an interactive rebase",
+            "echo u > u && git add u && git commit -qm u && \
                  GIT_SEQUENCE_EDITOR=\"sed -i '2s/pick/fixup/'\" git rebase -qi main && \
                  test \"$(git rev-list --count main..)\" = 1",
-            ),
-            (
-                "a branch is merged",
-                "git switch -q main && git merge -q --no-ff -m merge topic && \
+        ),
+        (
+            "a branch is merged",
+            "git switch -q main && git merge -q --no-ff -m merge topic && \
                  test \"$(git rev-list --merges --count HEAD)\" = 1",
-            ),
-            (
-                "a conflict is shown and resolved",
-                "git switch -qc left && echo left > file && git commit -qam left && git switch -q main && \
+        ),
+        (
+            "a conflict is shown and resolved",
+            "git switch -qc left && echo left > file && git commit -qam left && git switch -q main && \
                  echo right > file && git commit -qam right && ! git merge -q left && grep -q '<<<<' file && \
                  echo both > file && git add file && git commit -qm both && git branch -D left",
-            ),
-            ("a tag is made and described", "git tag -a v1 -m 'version one' && git describe | grep -q v1"),
-            (
-                "history is read",
-                "git log --oneline --graph --all > /dev/null && git show HEAD > /dev/null && \
+        ),
+        ("a tag is made and described", "git tag -a v1 -m 'version one' && git describe | grep -q v1"),
+        (
+            "history is read",
+            "git log --oneline --graph --all > /dev/null && git show HEAD > /dev/null && \
                  git blame file > /dev/null && git diff HEAD~1 | grep -q both && git grep -q both",
-            ),
-            (
-                "a commit is taken over from another branch, and taken back",
-                "git switch -qc pick && echo c > c && git add c && git commit -qm c && git switch -q main && \
+        ),
+        (
+            "a commit is taken over from another branch, and taken back",
+            "git switch -qc pick && echo c > c && git add c && git commit -qm c && git switch -q main && \
                  git cherry-pick pick > /dev/null && test -e c && git revert --no-edit HEAD > /dev/null && \
                  test ! -e c",
-            ),
-            (
-                "files are moved, and everything is put back",
-                "git mv new moved && git rm -q topic && git reset -q --hard && test -e new && test -e topic",
-            ),
-            (
-                "ignored and new files are cleaned away",
-                "touch a.o b && git clean -qfdx && test ! -e a.o && test ! -e b",
-            ),
-            (
-                "a work tree is added, worked in and removed",
-                "git worktree add -q tree -b tree && cd tree && echo w > w && git add w && git commit -qm w && \
+        ),
+        (
+            "files are moved, and everything is put back",
+            "git mv new moved && git rm -q topic && git reset -q --hard && test -e new && test -e topic",
+        ),
+        ("ignored and new files are cleaned away", "touch a.o b && git clean -qfdx && test ! -e a.o && test ! -e b"),
+        (
+            "a work tree is added, worked in and removed",
+            "git worktree add -q tree -b tree && cd tree && echo w > w && git add w && git commit -qm w && \
                  cd .. && git worktree remove tree && test ! -e tree && git branch -D tree",
-            ),
-            (
-                "a bad commit is found by bisecting",
-                "for i in 1 2 3 4; do echo $i > n; git add n; git commit -qm n$i; done; \
+        ),
+        (
+            "a bad commit is found by bisecting",
+            "for i in 1 2 3 4; do echo $i > n; git add n; git commit -qm n$i; done; \
                  git bisect start HEAD HEAD~4 > /dev/null && \
                  git bisect run sh -c 'test $(cat n 2>/dev/null || echo 0) -lt 3' | \
                  grep -q 'first bad commit' && git bisect reset > /dev/null 2>&1",
-            ),
-            ("the repository is packed and sound", "git gc -q && git fsck --no-progress"),
-            (
-                "a bare repository is cloned, pushed to and fetched from",
-                "git clone -q --bare . /tmp/up.git && git push -q /tmp/up.git HEAD:refs/heads/new && \
+        ),
+        ("the repository is packed and sound", "git gc -q && git fsck --no-progress"),
+        (
+            "a bare repository is cloned, pushed to and fetched from",
+            "git clone -q --bare . /tmp/up.git && git push -q /tmp/up.git HEAD:refs/heads/new && \
                  git fetch -q /tmp/up.git new && git clone -q /tmp/up.git /tmp/again && \
                  git -C /tmp/again log -1 > /dev/null",
-            ),
-            (
-                "a submodule is added from a local path",
-                "git -c protocol.file.allow=always submodule add -q /tmp/up.git sub > /dev/null 2>&1; \
-                 test -e sub/file && git commit -qm sub && git -C sub log -1 > /dev/null && \
-                 git ls-files -s sub | grep -q ^160000",
-            ),
-            (
-                "a patch is made and applied",
-                "echo p >> file && git diff > /tmp/p.diff && git checkout -q file && git apply /tmp/p.diff && \
+        ),
+        (
+            "a patch is made and applied",
+            "echo p >> file && git diff > /tmp/p.diff && git checkout -q file && git apply /tmp/p.diff && \
                  git format-patch -1 --stdout > /tmp/m && git checkout -q file && git reset -q --hard HEAD~1 && \
                  git am -q /tmp/m",
-            ),
-            (
-                "a message is written in an editor",
-                "echo e >> file && GIT_EDITOR='sed -i 1s/^/edited/' git commit -qa && git log -1 --format=%s | \
+        ),
+        (
+            "a submodule is added from a local path",
+            "git -c protocol.file.allow=always submodule add -q /tmp/up.git sub > /dev/null 2>&1; \
+                 test -e sub/file && git commit -qm sub && git -C sub log -1 > /dev/null && \
+                 git ls-files -s sub | grep -q ^160000",
+        ),
+        (
+            "a message is written in an editor",
+            "echo e >> file && GIT_EDITOR='sed -i 1s/^/edited/' git commit -qa && git log -1 --format=%s | \
                  grep -q edited",
-            ),
-        ]);
-        desk.prepare("git fsck --no-progress && test -z \"$(git status --porcelain)\"");
-    });
+        ),
+    ]);
+    desk.prepare("git fsck --no-progress && test -z \"$(git status --porcelain)\"");
 }
 
 /// K8: hooks, config and attributes cannot be changed, and git still works.

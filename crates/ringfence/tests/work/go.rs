@@ -1,6 +1,6 @@
 //! Go: modules without dependencies, and one in the user's own cache.
 
-use crate::desk::each;
+use crate::desk::{Fence, each_with};
 
 /// A module as a proxy keeps it.
 const PROXY: &str = r#"
@@ -14,7 +14,7 @@ zip -q v1.0.0.zip example.com/tiny@v1.0.0/*
 
 #[test]
 fn a_module_is_built_tested_and_run() {
-    each(|desk| {
+    each_with(Fence::PodmanOfRoot, |desk| {
         desk.prepare(PROXY);
         desk.write("go.mod", "module example.com/app\n\ngo 1.18\n\nrequire example.com/tiny v1.0.0\n");
         desk.write(

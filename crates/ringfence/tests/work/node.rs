@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, each};
+use crate::desk::{Desk, Fence, each_in_a_root, each_with};
 use crate::served::Served;
 
 /// A package that a registry serves.
@@ -35,59 +35,67 @@ fn dependency(desk: &Desk, served: &Served) {
 
 #[test]
 fn packages_are_made_installed_and_run() {
-    each(|desk| {
-        let served = Served::start();
-        dependency(&desk, &served);
-        desk.write_home(".npmrc", &format!("registry={}/\nfund=false\n//127.0.0.1/:_authToken=SECRET\n", served.url()));
-        desk.write(
-            "package.json",
-            "{\"name\": \"app\", \"version\": \"1.0.0\", \"dependencies\": {\"tiny\": \"^1.0.0\"}}",
-        );
-        desk.prepare("npm install --silent --no-audit && rm -r node_modules");
-        desk.works(&[
-            ("node calculates", "test \"$(node -p '6 * 7')\" = 42"),
-            (
-                "node knows who and where it is",
-                "node -e 'const os = require(\"os\"); os.userInfo(); os.cpus(); \
+    each_with(Fence::PodmanOfUser, packages);
+}
+
+/// M1: the same in a root of its own.
+#[test]
+fn m1_packages_in_a_root() {
+    each_in_a_root("shell,node", LACKS, packages);
+}
+
+/// In a root there is no network, and temporary files are by the path that they have outside.
+const LACKS: &[&str] = &["node knows who and where it is", "a server answers its own client"];
+
+fn packages(desk: Desk) {
+    let served = Served::start();
+    dependency(&desk, &served);
+    desk.write_home(".npmrc", &format!("registry={}/\nfund=false\n//127.0.0.1/:_authToken=SECRET\n", served.url()));
+    desk.write("package.json", "{\"name\": \"app\", \"version\": \"1.0.0\", \"dependencies\": {\"tiny\": \"^1.0.0\"}}");
+    desk.prepare("npm install --silent --no-audit && rm -r node_modules");
+    desk.works(&[
+        ("node calculates", "test \"$(node -p '6 * 7')\" = 42"),
+        (
+            "node knows who and where it is",
+            "node -e 'const os = require(\"os\"); os.userInfo(); os.cpus(); \
                  if (os.homedir() !== process.env.HOME || os.tmpdir() !== \"/tmp\") process.exit(1)'",
-            ),
-            (
-                "a package that the user has already is installed from the lock file",
-                "npm ci --offline --silent --no-audit && node -e 'if (require(\"tiny\") !== 7) process.exit(1)'",
-            ),
-            (
-                "a package is begun",
-                "mkdir part && cd part && npm init -y > /dev/null && echo 'module.exports = 1' > index.js && \
+        ),
+        (
+            "a package that the user has already is installed from the lock file",
+            "npm ci --offline --silent --no-audit && node -e 'if (require(\"tiny\") !== 7) process.exit(1)'",
+        ),
+        (
+            "a package is begun",
+            "mkdir part && cd part && npm init -y > /dev/null && echo 'module.exports = 1' > index.js && \
                  echo '#!/usr/bin/env node\nconsole.log(\"ran\")' > cli.js && npm pkg set bin.part=cli.js",
-            ),
-            (
-                "a local package is installed",
-                "npm install --offline --silent --no-audit ./part && \
+        ),
+        (
+            "a local package is installed",
+            "npm install --offline --silent --no-audit ./part && \
                  node -e 'if (require(\"part\") !== 1) process.exit(1)'",
-            ),
-            ("its program runs", "test \"$(npx --offline part)\" = ran"),
-            (
-                "a script of the package runs",
-                "npm pkg set scripts.hello='echo hello' scripts.test='node -e 0' && npm run -s hello | \
+        ),
+        ("its program runs", "test \"$(npx --offline part)\" = ran"),
+        (
+            "a script of the package runs",
+            "npm pkg set scripts.hello='echo hello' scripts.test='node -e 0' && npm run -s hello | \
                  grep -q hello && npm test -s",
-            ),
-            ("what is installed is listed", "npm ls | grep -q tiny"),
-            (
-                "a server answers its own client",
-                "node -e 'const h = require(\"http\"); \
+        ),
+        ("what is installed is listed", "npm ls | grep -q tiny"),
+        (
+            "a server answers its own client",
+            "node -e 'const h = require(\"http\"); \
                  const s = h.createServer((q, r) => r.end(\"x\")).listen(0, () => h.get({port: \
                  s.address().port}, r => r.resume().on(\"end\", () => s.close())))'",
-            ),
-            (
-                "a worker thread and a child process run",
-                "node -e 'const {Worker} = require(\"worker_threads\"); new Worker(\"0\", {eval: true}); \
+        ),
+        (
+            "a worker thread and a child process run",
+            "node -e 'const {Worker} = require(\"worker_threads\"); new Worker(\"0\", {eval: true}); \
                  require(\"child_process\").execFileSync(\"true\"); require(\"fs\").watch(\".\").close()'",
-            ),
-            (
-                "the settings go along without the token",
-                "npm config get registry | grep -q 127.0.0.1 && test \"$(npm config get fund)\" = false && \
+        ),
+        (
+            "the settings go along without the token",
+            "npm config get registry | grep -q 127.0.0.1 && test \"$(npm config get fund)\" = false && \
                  ! grep -rq SECRET \"$HOME\" \"$npm_config_cache\"",
-            ),
-        ]);
-    });
+        ),
+    ]);
 }

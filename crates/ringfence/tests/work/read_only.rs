@@ -9,7 +9,7 @@ use std::path::Path;
 
 use ringfence_surface::command::{Class, Git, classify};
 
-use crate::desk::{Desk, each, report_skip, shown};
+use crate::desk::{Desk, each_user, report_skip, shown};
 use rows::{Expected, Row, rows};
 
 /// Files that the lines name, names that look like options and commands, and an index that a look would refresh.
@@ -91,7 +91,7 @@ fn k2_read_only_lines_change_nothing() {
     assert!(lines.len() > 300, "only {} lines", lines.len());
     // All of them once, and a third again as the second user.
     let step = std::cell::Cell::new(1);
-    each(|desk| {
+    each_user(|desk| {
         desk.prepare(PROJECT);
         let lines: Vec<Vec<u8>> = lines.iter().step_by(step.replace(3)).cloned().collect();
         for shell in ["/bin/bash", "/bin/dash", "/bin/zsh"] {
@@ -105,7 +105,7 @@ fn k2_read_only_lines_change_nothing() {
 /// K2: the test above can fail.
 #[test]
 fn k2_a_change_would_be_seen() {
-    each(|desk| {
+    each_user(|desk| {
         desk.prepare(PROJECT);
         for line in ["touch new", "echo x >> a.txt", "chmod 600 x", "touch ~/new", "touch README.md", "> /tmp/x"] {
             let output = desk.run().args(["bash", "-c", DRIVER, "driver", "/bin/bash", line]).output().unwrap();
@@ -121,7 +121,7 @@ fn k2_a_planted_repository_runs_nothing() {
     let inside = lines.iter().flat_map(|line| [format!("cd bare && {line}"), line.replacen("git", "git -C bare", 1)]);
     let lines: Vec<Vec<u8>> = inside.map(String::into_bytes).collect();
     assert!(lines.iter().all(|line| is_read_only(line)));
-    each(|desk| {
+    each_user(|desk| {
         desk.prepare(PROJECT);
         desk.prepare(PLANTED);
         // Without the settings it does.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::desk::{Desk, each, open, report_skip};
+use crate::desk::{Desk, Fence, each_with, open, report_skip};
 use crate::served::Served;
 
 /// The toolchain that runs this test, put into the user's home as rustup lays it out. Where that is possible its files
@@ -92,7 +92,7 @@ fn dependency(desk: &Desk, served: &Served) {
 
 #[test]
 fn a_workspace_is_built_tested_and_run() {
-    each(|desk| {
+    each_with(Fence::Docker, |desk| {
         let bin = toolchain(&desk);
         let desk = desk.searching(&bin);
         let served = Served::start();
@@ -156,7 +156,7 @@ fn a_workspace_is_built_tested_and_run() {
 /// A lock file without the right hash gets nothing: an agent that writes one learns nothing of what else the user has.
 #[test]
 fn a_crate_is_copied_by_its_hash_alone() {
-    each(|desk| {
+    each_with(Fence::Docker, |desk| {
         desk.write_home(".cargo/registry/cache/private-1/secret-1.0.0.crate", "SECRET");
         desk.write_home(".cargo/registry/index/private-1/config.json", "{}");
         desk.write_home(".cargo/registry/index/private-1/.cache/se/cr/secret", "lines");

@@ -89,8 +89,8 @@ fn a4_programs_find_what_surrounds_them() {
 fn a4_a_variable_that_is_named_passes() {
     each(|desk| {
         let desk = desk.with("DATA", "/nowhere/data").with("OTHER", "x");
-        let mut command = desk.outside(desk.world.binary().to_str().unwrap());
-        command.args(["run", "--env", "DATA", "--", "sh", "-c", "echo \"$DATA${OTHER-}\""]);
+        let mut command = desk.bare(&["--env", "DATA"]);
+        command.args(["sh", "-c", "echo \"$DATA${OTHER-}\""]);
         let output = command.output().unwrap();
         assert_eq!(output.stdout, b"/nowhere/data\n", "{}", shown(&output));
     });
@@ -116,11 +116,8 @@ fn caches_and_state_may_be_elsewhere() {
 #[test]
 fn the_mask_of_new_files_is_the_callers() {
     each(|desk| {
-        let script = format!(
-            "umask 027 && exec {} run -- sh -c 'umask && mkdir d && touch f'",
-            desk.world.binary().to_str().unwrap()
-        );
-        let output = desk.outside("/bin/sh").args(["-c", &script]).output().unwrap();
+        let script = format!("umask 027 && exec {} sh -c 'umask && mkdir d && touch f'", desk.line());
+        let output = desk.starter("/bin/sh").args(["-c", &script]).output().unwrap();
         assert!(output.status.success() && output.stdout == b"0027\n", "{}", shown(&output));
         let mode = |path: &str| {
             std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(desk.project(path)).unwrap().permissions())
@@ -133,9 +130,8 @@ fn the_mask_of_new_files_is_the_callers() {
 #[test]
 fn limits_are_the_callers() {
     each(|desk| {
-        let script =
-            format!("ulimit -n 333 && exec {} run -- sh -c 'ulimit -n'", desk.world.binary().to_str().unwrap());
-        let output = desk.outside("/bin/sh").args(["-c", &script]).output().unwrap();
+        let script = format!("ulimit -S -n 333 && exec {} sh -c 'ulimit -n'", desk.line());
+        let output = desk.starter("/bin/sh").args(["-c", &script]).output().unwrap();
         assert_eq!(output.stdout, b"333\n", "{}", shown(&output));
     });
 }
@@ -152,20 +148,14 @@ fn streams_codes_and_signals_pass() {
         }
         // A reader that stops early ends the writer.
         let output = desk
-            .outside("/bin/bash")
-            .args(["-c", &format!("{} run -- yes 2> /dev/null | head -1", desk.world.binary().to_str().unwrap())])
+            .starter("/bin/bash")
+            .args(["-c", &format!("{} yes 2> /dev/null | head -1", desk.line())])
             .output()
             .unwrap();
         assert_eq!(output.stdout, b"y\n");
         // A signal from outside arrives, and what is done about it counts.
-        let mut command = desk.outside(desk.world.binary().to_str().unwrap());
-        command.args([
-            "run",
-            "--",
-            "bash",
-            "-c",
-            "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done",
-        ]);
+        let mut command = desk.bare(&[]);
+        command.args(["bash", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         out.read_exact(&mut [0; 3]).unwrap();

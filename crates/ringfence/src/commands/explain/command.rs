@@ -4,23 +4,36 @@ use std::process::ExitCode;
 
 use ringfence_surface::Shown;
 use ringfence_surface::command::{Class, Git, Mutation, classify};
+use ringfence_surface::policy::Mode;
 
 use crate::error::Failure;
 use crate::out;
 use crate::wire::command::WireClass;
 
-/// Answers as for a command inside `ringfence run`, whose environment keeps git quiet.
-pub(super) fn explain(line: &[u8], json: bool) -> Result<ExitCode, Failure> {
+/// Answers as for a command inside `ringfence run`, whose environment keeps git quiet. In a session its mode decides: `held` is that
+/// mode, or nothing where no tool call is held back.
+pub(super) fn explain(line: &[u8], held: Option<Option<Mode>>, json: bool) -> Result<ExitCode, Failure> {
     let class = classify(line, Git::Quiet);
+    let mode = held.map(in_mode);
     if json {
-        out::print_json(&WireClass::new(line, &class))?;
+        out::print_json(&WireClass::new(line, &class, mode.map(|(word, _)| word)))?;
     } else {
-        out::print(&in_words(line, &class))?;
+        let mode = mode.map(|(word, why)| format!("  mode:   {word}: {why}\n")).unwrap_or_default();
+        out::print(&(in_words(line, &class) + &mode))?;
     }
-    Ok(match class {
-        Class::ReadOnly => ExitCode::SUCCESS,
-        Class::Mutating(_) => ExitCode::from(1),
+    Ok(match (class, held) {
+        (Class::ReadOnly, _) | (_, Some(None | Some(Mode::Auto))) => ExitCode::SUCCESS,
+        (Class::Mutating(_), None | Some(Some(Mode::AcceptEdits))) => ExitCode::from(1),
     })
+}
+
+/// The word for how much the tool calls of a session are held back, and what that means for a line.
+fn in_mode(mode: Option<Mode>) -> (&'static str, &'static str) {
+    match mode {
+        None => ("none", "no agent's client was started there, and every command passes to the fence"),
+        Some(Mode::Auto) => ("auto", "every command passes to the fence"),
+        Some(Mode::AcceptEdits) => ("accept-edits", "only what is proved read-only passes without a question"),
+    }
 }
 
 fn in_words(line: &[u8], class: &Class) -> String {

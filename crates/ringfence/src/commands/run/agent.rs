@@ -65,6 +65,7 @@ pub(super) fn client(args: &RunArgs, here: &Here, session: &Session, rung: Rung)
         etc: if rung.has_view() { Etc::Shown } else { Etc::Host },
         user: if works_as_root(args) { ClientUser::Root } else { ClientUser::Ordinary },
         key_end: key_end.as_deref(),
+        asks: args.ask.map(|wait| wait.as_secs()),
     };
     let plan = agent(&here.resolved.surface, client, &ground);
     said.push(in_words(choice));
@@ -186,8 +187,8 @@ fn random() -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_surface::Sourced;
-    use ringfence_surface::policy::Credentials;
+    use ringfence_surface::policy::{Credentials, SurfaceMode};
+    use ringfence_surface::{ContainerChoice, Sourced};
 
     use super::*;
 
@@ -198,10 +199,15 @@ mod tests {
             client: Some(Client::Claude),
             command: vec!["claude".into()],
             mode: Sourced { value: Mode::AcceptEdits, source: source.clone() },
-            credentials: Sourced { value: Credentials::None, source },
+            credentials: Sourced { value: Credentials::None, source: source.clone() },
             program: AbsPath::lexical(b"/opt/c/claude").ok(),
             reads: Vec::new(),
             base_url: None,
+            container: ContainerChoice {
+                image: None,
+                mounts: Vec::new(),
+                surface_mode: Sourced { value: SurfaceMode::Additive, source },
+            },
         }
     }
 

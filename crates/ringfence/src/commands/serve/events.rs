@@ -4,7 +4,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use ringfence_session::audit::{Audit, Follow, Stored, What};
+use ringfence_session::audit::{Audit, Follow, From, Stored, What};
 use ringfence_session::store::Found;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -37,7 +37,11 @@ impl Events {
         let mut follows = Vec::new();
         for (number, state) in states.iter().enumerate() {
             let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
-            follows.push(Audit::of(state).follow(after.as_ref().map(|after| after[number])).map_err(read)?);
+            follows.push(
+                Audit::of(state)
+                    .follow(after.as_ref().map_or(From::Now, |after| From::After(after[number])))
+                    .map_err(read)?,
+            );
         }
         Ok(Self { follows, session: None, is_over: false })
     }
@@ -49,7 +53,11 @@ impl Events {
         let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
         // Of one that has ended there is nothing to wait for: what was written is told.
         let is_over = matches!(found, Found::Past(_));
-        let follow = Audit::of(&state).follow(Some(after.unwrap_or(0))).map_err(read)?;
+        let began = match &found {
+            Found::Live(live) => live.about.as_ref().map_or(0, |about| about.started_ms),
+            Found::Past(past) => past.about.started_ms,
+        };
+        let follow = Audit::of(&state).follow(after.map_or(From::Moment(began), From::After)).map_err(read)?;
         Ok(Self { follows: vec![follow], session: Some(id.to_owned()), is_over })
     }
 

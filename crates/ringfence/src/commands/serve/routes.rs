@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ringfence_session::desk::Verb;
 use sha2::{Digest as _, Sha256};
 
 use super::answer::Answer;
@@ -33,6 +34,10 @@ enum Route {
     Grant,
     Revoke,
     Stop,
+    Pause,
+    Resume,
+    Approvals,
+    Answer,
     Mode,
 }
 
@@ -47,7 +52,11 @@ const ROUTES: &[(&str, &str, Route)] = &[
     ("POST", "/api/sessions/{id}/grants", Route::Grant),
     ("DELETE", "/api/sessions/{id}/grants/{n}", Route::Revoke),
     ("POST", "/api/sessions/{id}/stop", Route::Stop),
+    ("POST", "/api/sessions/{id}/pause", Route::Pause),
+    ("POST", "/api/sessions/{id}/resume", Route::Resume),
     ("POST", "/api/sessions/{id}/mode", Route::Mode),
+    ("GET", "/api/sessions/{id}/approvals", Route::Approvals),
+    ("POST", "/api/sessions/{id}/approvals", Route::Answer),
 ];
 
 /// The parts that stand for something, where a path is of this form.
@@ -80,9 +89,10 @@ pub(super) fn answer(request: &mut Request, line: &Line, managed: &Path) -> Resu
     let known: &[&str] = if **route == Route::Sessions { &["all"] } else { &[] };
     request.parameters(known)?;
     let id = said.first().copied().unwrap_or_default();
-    if matches!(route, Route::Grant | Route::Mode) {
+    if matches!(route, Route::Grant | Route::Mode | Route::Answer) {
         return match route {
             Route::Grant => sessions::grant(id, request.json(line)?, managed),
+            Route::Answer => sessions::answer(id, request.json(line)?),
             _ => sessions::mode(id, request.json(line)?),
         }
         .map(Reply::Whole);
@@ -96,8 +106,13 @@ pub(super) fn answer(request: &mut Request, line: &Line, managed: &Path) -> Resu
         Route::Session => sessions::one(id)?,
         Route::Grants => sessions::grants(id)?,
         Route::Revoke => sessions::revoke(id, said.get(1).copied().unwrap_or_default())?,
-        Route::Stop => sessions::stop(id)?,
-        Route::Grant | Route::Mode => return Err(Answer::problem(404, "there is nothing under this path", None)),
+        Route::Stop => sessions::tell(id, Verb::Stop {})?,
+        Route::Pause => sessions::tell(id, Verb::Pause {})?,
+        Route::Resume => sessions::tell(id, Verb::Resume {})?,
+        Route::Approvals => sessions::approvals(id)?,
+        Route::Grant | Route::Mode | Route::Answer => {
+            return Err(Answer::problem(404, "there is nothing under this path", None));
+        }
     }))
 }
 

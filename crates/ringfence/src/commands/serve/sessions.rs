@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use ringfence_plan::claims;
+use ringfence_session::approvals::Scope;
 use ringfence_session::audit::{Audit, Query, Stored, What};
-use ringfence_session::desk::{Answer as Said, Given, Verb};
+use ringfence_session::desk::{Answer as Said, Given, Gives, Verb};
 use ringfence_session::given;
 use ringfence_session::record::Record;
 use ringfence_session::store::{FindError, Found, Live};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::request::Request;
-use crate::commands::sessions::{self, Row, Want};
+use crate::commands::sessions::{self, Denied, Row, Want, What as Gift};
 use crate::error::Failure;
 use crate::host::os_path;
 use crate::wire::SCHEMA;
@@ -74,7 +75,8 @@ struct Whole {
     claims: Vec<String>,
     /// What holds and what does not, as far as it was written down: all of it where `--receipt` asked for that.
     receipt: Value,
-    violations: Vec<Stored>,
+    /// What was denied, each kind once.
+    violations: Vec<Denied>,
 }
 
 pub(super) fn one(id: &str) -> Result<Answer, Answer> {
@@ -89,6 +91,9 @@ pub(super) fn one(id: &str) -> Result<Answer, Answer> {
     let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
     let (mut events, _) = Audit::of(&state).query(&query).map_err(read)?;
     events.retain(|stored| stored.event.session.as_deref() == Some(id));
+    let mut violations = sessions::denied(&state, Some(id), since)?;
+    violations.retain(|one| one.session == id);
+    let violations = violations.split_off(violations.len().saturating_sub(MOST_VIOLATIONS));
     let whole = Whole {
         schema: SCHEMA,
         row,
@@ -96,7 +101,7 @@ pub(super) fn one(id: &str) -> Result<Answer, Answer> {
         surface: record.as_ref().map(|record| WireSurface::new(&record.surface)),
         claims: record.iter().flat_map(|record| claims(&record.surface)).map(|claim| claim.to_string()).collect(),
         receipt: receipt(&state, id, &events),
-        violations: violations(events),
+        violations,
     };
     Ok(Answer::json(200, &whole))
 }
@@ -121,16 +126,6 @@ fn receipt(state: &AbsPath, id: &str, events: &[Stored]) -> Value {
     said.unwrap_or(Value::Null)
 }
 
-/// What was stopped, refused or not given.
-fn violations(mut events: Vec<Stored>) -> Vec<Stored> {
-    events.retain(|stored| is_violation(&stored.event.what));
-    events.split_off(events.len().saturating_sub(MOST_VIOLATIONS))
-}
-
-fn is_violation(what: &What) -> bool {
-    matches!(what, What::Violation { .. } | What::Verdict { allowed: false, .. } | What::GrantRefused { .. })
-}
-
 fn given_to(live: &Live) -> Result<Vec<Given>, Answer> {
     match sessions::ask(live, Verb::Status {})? {
         Said::Status { grants, .. } => Ok(grants),
@@ -143,12 +138,19 @@ pub(super) fn grants(id: &str) -> Result<Answer, Answer> {
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "grants": grants })))
 }
 
-/// What is to be given.
+/// What is to be given: a place or a host.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewGrant {
     /// A place to read.
-    read: Bytes,
+    #[serde(default)]
+    read: Option<Bytes>,
+    /// A place to read and write.
+    #[serde(default)]
+    write: Option<Bytes>,
+    /// A host to reach.
+    #[serde(default)]
+    host: Option<String>,
     /// For how long.
     #[serde(default)]
     for_ms: Option<u64>,
@@ -156,19 +158,32 @@ pub(super) struct NewGrant {
 
 pub(super) fn grant(id: &str, asked: NewGrant, managed: &Path) -> Result<Answer, Answer> {
     let wrong = |why: &str| Answer::problem(400, why, None);
-    let path = asked.read.bytes().filter(|path| path.starts_with(b"/") && !path.contains(&0));
-    let path = path.ok_or_else(|| wrong("`read` is not an absolute path"))?;
     if asked.for_ms == Some(0) {
         return Err(wrong("`for_ms` is no time"));
     }
+    let path;
+    let absolute = |place: &Bytes| {
+        let path = place.bytes().filter(|path| path.starts_with(b"/") && !path.contains(&0));
+        path.ok_or_else(|| wrong("not an absolute path"))
+    };
+    let (what, word) = match (&asked.read, &asked.write, &asked.host) {
+        (Some(place), None, None) => {
+            path = absolute(place)?;
+            (Gift::Place(&path, Gives::Read), "read")
+        }
+        (None, Some(place), None) => {
+            path = absolute(place)?;
+            (Gift::Place(&path, Gives::Write), "write")
+        }
+        (None, None, Some(host)) => (Gift::Host(host), "host"),
+        _ => return Err(wrong("one of `read`, `write` and `host` is given")),
+    };
     let live = live(id)?;
-    let want = Want { read: &path, for_ms: asked.for_ms };
-    let granted = sessions::give(&live, &want, managed)?;
-    let n =
-        given_to(&live)?.iter().find(|given| given.path.path().as_ref() == Some(&granted.path)).map(|given| given.n);
-    let read = Bytes::new(granted.path.as_bytes());
+    let granted = sessions::give(&live, &Want { what, for_ms: asked.for_ms }, managed)?;
+    let n = given_to(&live)?.iter().find(|given| given.path == granted.what).map(|given| given.n);
     let answer = json!({
-        "schema": SCHEMA, "id": id, "n": n, "read": read, "denied_in_it": granted.masked, "hidden": granted.hidden,
+        "schema": SCHEMA, "id": id, "n": n, word: granted.what, "denied_in_it": granted.masked,
+        "hidden": granted.hidden,
     });
     Ok(Answer::json(201, &answer))
 }
@@ -180,13 +195,26 @@ pub(super) fn revoke(id: &str, n: &str) -> Result<Answer, Answer> {
     let Some(given) = given else {
         return Err(Answer::problem(404, "the session has no grant of this number", None));
     };
-    sessions::ask(&live, Verb::Revoke { path: given.path.clone() })?;
+    let verb = match given.access.as_str() {
+        "reach" => Verb::RevokeHost { host: given.path.shown() },
+        _ => Verb::Revoke { path: given.path.clone() },
+    };
+    sessions::ask(&live, verb)?;
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "n": given.n, "revoked": given.path })))
 }
 
-pub(super) fn stop(id: &str) -> Result<Answer, Answer> {
-    sessions::ask(&live(id)?, Verb::Stop {})?;
-    Ok(Answer::json(202, &json!({ "schema": SCHEMA, "id": id, "asked": true })))
+/// Asks the supervisor for something that it only has to be told.
+pub(super) fn tell(id: &str, verb: Verb) -> Result<Answer, Answer> {
+    let is_paused = match verb {
+        Verb::Pause {} => Some(true),
+        Verb::Resume {} => Some(false),
+        _ => None,
+    };
+    sessions::ask(&live(id)?, verb)?;
+    Ok(match is_paused {
+        Some(paused) => Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "paused": paused })),
+        None => Answer::json(202, &json!({ "schema": SCHEMA, "id": id, "asked": true })),
+    })
 }
 
 /// Another mode.
@@ -210,4 +238,52 @@ pub(super) fn mode(id: &str, asked: NewMode) -> Result<Answer, Answer> {
     };
     sessions::ask(&live(id)?, Verb::Mode { mode: mode.to_owned() })?;
     Ok(Answer::json(200, &json!({ "schema": SCHEMA, "id": id, "mode": mode })))
+}
+
+/// What waits for an answer, and what was said yes to.
+pub(super) fn approvals(id: &str) -> Result<Answer, Answer> {
+    match sessions::ask(&live(id)?, Verb::Approvals {})? {
+        Said::Approvals { asks, waiting, approved } => {
+            let answer = json!({ "schema": SCHEMA, "id": id, "asks": asks, "waiting": waiting, "approved": approved });
+            Ok(Answer::json(200, &answer))
+        }
+        _ => Err(Answer::problem(503, "the supervisor answers something else", None)),
+    }
+}
+
+/// An answer to a question of the session.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum NewAnswer {
+    /// A yes.
+    Approve {
+        /// To which question.
+        question: u64,
+        /// For how long; without it, once.
+        #[serde(default = "once")]
+        scope: Scope,
+    },
+    /// A no, or the end of a yes.
+    Deny {
+        /// To which question.
+        question: u64,
+    },
+}
+
+fn once() -> Scope {
+    Scope::Once {}
+}
+
+pub(super) fn answer(id: &str, said: NewAnswer) -> Result<Answer, Answer> {
+    let (question, approved, verb) = match said {
+        NewAnswer::Approve { question, scope: Scope::For { ms: 0 } } => {
+            let why = format!("`ms` is no time, and question {question} waits");
+            return Err(Answer::problem(400, &why, None));
+        }
+        NewAnswer::Approve { question, scope } => (question, true, Verb::Approve { id: question, scope }),
+        NewAnswer::Deny { question } => (question, false, Verb::Deny { id: question }),
+    };
+    sessions::ask(&live(id)?, verb)?;
+    let answer = json!({ "schema": SCHEMA, "id": id, "question": question, "approved": approved });
+    Ok(Answer::json(200, &answer))
 }

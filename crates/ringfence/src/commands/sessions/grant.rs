@@ -5,16 +5,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_session::desk::Verb;
-use ringfence_session::give;
-use ringfence_session::given;
+use ringfence_session::desk::{Answer, Gives, Verb};
+use ringfence_session::give::{self, GiveError};
+use ringfence_session::given::{self, Kept};
 use ringfence_session::record::Record;
 use ringfence_session::store::{Grants, Live};
 use ringfence_session::text::Bytes;
-use ringfence_surface::{AbsPath, Access};
+use ringfence_surface::policy::Mode;
+use ringfence_surface::{AbsPath, Access, Surface, Way};
 
 use super::{ask, live};
-use crate::cli::{GrantArgs, PolicyArgs, RevokeArgs};
+use crate::cli::{GrantArgs, PolicyArgs, RevokeArgs, Wanted};
 use crate::error::Failure;
 use crate::host::{Recorder, os_path};
 use crate::load::Loader;
@@ -23,19 +24,28 @@ use crate::wire::SCHEMA;
 
 pub(crate) fn grant(args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let (_, live) = live(&args.session)?;
-    let Some(wanted) = &args.what.read else {
-        return Err(no_writes(&live));
+    let Wanted { read, write, host } = &args.what;
+    let what = match (read, write, host) {
+        (Some(path), ..) => What::Place(path.as_bytes(), Gives::Read),
+        (_, Some(path), _) => What::Place(path.as_bytes(), Gives::Write),
+        (_, _, Some(host)) => What::Host(host),
+        // The command line makes sure that something is asked for.
+        (None, None, None) => return Ok(ExitCode::from(2)),
     };
-    let granted = give(&live, &Want { read: wanted.as_bytes(), for_ms: args.for_ms }, managed)?;
+    let granted = give(&live, &Want { what, for_ms: args.for_ms }, managed)?;
     granted.hidden.iter().for_each(|hidden| say(&format!("ringfence: hidden: {hidden}")));
-    let Granted { path, masked, .. } = granted;
+    let Granted { what: given, masked, .. } = granted;
+    let word = match what {
+        What::Place(_, access) => access.word(),
+        What::Host(_) => "host",
+    };
     if args.json {
-        let path = Bytes::new(path.as_bytes());
-        let answer = serde_json::json!({ "schema": SCHEMA, "id": live.id, "read": path, "denied_in_it": masked });
+        let answer = serde_json::json!({ "schema": SCHEMA, "id": live.id, word: given, "denied_in_it": masked });
         print_json(&answer)?;
     } else {
         let masked = if masked == 0 { String::new() } else { format!("; {masked} things in it stay denied") };
-        say(&format!("ringfence: session {} can read {path}{masked}", live.id));
+        let word = if word == "host" { "reach" } else { word };
+        say(&format!("ringfence: session {} can {word} {}{masked}", live.id, given.shown()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -43,17 +53,26 @@ pub(crate) fn grant(args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failur
 /// What somebody wants a session to be given.
 #[derive(Debug)]
 pub(crate) struct Want<'w> {
-    /// A place to read.
-    pub(crate) read: &'w [u8],
+    /// What.
+    pub(crate) what: What<'w>,
     /// For how long.
     pub(crate) for_ms: Option<u64>,
+}
+
+/// What can be given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What<'w> {
+    /// A place.
+    Place(&'w [u8], Gives),
+    /// A host, as a policy spells it, or a port of the host's own.
+    Host(&'w str),
 }
 
 /// What was given.
 #[derive(Debug)]
 pub(crate) struct Granted {
-    /// With links followed.
-    pub(crate) path: AbsPath,
+    /// The place with links followed, or the host in its one spelling.
+    pub(crate) what: Bytes,
     /// How many things in it stay denied.
     pub(crate) masked: usize,
     /// What is hidden although no rule denies it.
@@ -62,45 +81,101 @@ pub(crate) struct Granted {
 
 /// Gives something to a running session, whoever asks.
 pub(crate) fn give(live: &Live, want: &Want<'_>, managed: &Path) -> Result<Granted, Failure> {
+    match want.what {
+        What::Place(path, access) => give_place(live, path, access, want.for_ms, managed),
+        What::Host(host) => give_host(live, host, want.for_ms, managed),
+    }
+}
+
+fn give_place(
+    live: &Live,
+    wanted: &[u8],
+    access: Gives,
+    for_ms: Option<u64>,
+    managed: &Path,
+) -> Result<Granted, Failure> {
     if live.about.as_ref().is_ok_and(|about| about.grants == Grants::None) {
         let why = "the view of this session cannot be changed".to_owned();
         let hint = "end it, and name the place in the policy or with `--ref`".to_owned();
         return Err(Failure::Refused { why, hint: Some(hint) });
     }
     let mut loader = Loader::new(managed)?;
-    let path = loader.absolute(Path::new(OsStr::from_bytes(want.read)))?;
+    let path = loader.absolute(Path::new(OsStr::from_bytes(wanted)))?;
     let facts = loader.facts().clone();
-    let record = Record::read(&given::dir(&live.dir).join(given::RECORD));
-    let surface = record.map_err(|source| Failure::Record { source })?.surface;
-    let is_given = given::grants(&given::dir(&live.dir)).is_ok_and(|paths| paths.contains(&path));
-    let asked = if is_given {
-        give::again(&path, want.for_ms)
+    let surface = surface(live)?;
+    let is_given = |kept: &Kept| match (kept, access) {
+        (Kept::Read(given), Gives::Read) | (Kept::Write(given), Gives::Write) => given.path().as_ref() == Some(&path),
+        _ => false,
+    };
+    let asked = if kept(live).iter().any(is_given) {
+        give::again(&path, access, for_ms)
     } else {
-        give::reading(&surface, facts, &path, want.for_ms, &mut Recorder::new(Vec::new()))
+        give::place(&surface, facts, (&path, access), for_ms, &mut Recorder::new(Vec::new()))
             .map_err(|source| Failure::Give { source })?
     };
-    within_ceiling(managed, surface.root(), &path)?;
+    within_ceiling(managed, surface.root(), &path, access)?;
     let hidden = asked.hidden.iter().map(|hidden| format!("{}: {}", hidden.path, hidden.why.words())).collect();
     let masked = asked.masked;
     ask(live, asked.verb)?;
-    Ok(Granted { path, masked, hidden })
+    Ok(Granted { what: Bytes::new(path.as_bytes()), masked, hidden })
 }
 
-/// Landlock's rules cannot be added to, and they say where writes end.
-fn no_writes(live: &Live) -> Failure {
-    Failure::Refused {
-        why: "no place can be made writable while a session runs: Landlock admits writes only where the start did"
-            .into(),
-        hint: Some(format!("end session {} and name the place in `[files] write`, or give it to read", live.id)),
-    }
+fn give_host(live: &Live, host: &str, for_ms: Option<u64>, managed: &Path) -> Result<Granted, Failure> {
+    let way = way(host)?;
+    let is_given = kept(live).contains(&Kept::Reach(way.to_string()));
+    way.below_ceiling(&Loader::new(managed)?.own()?)
+        .map_err(|source| Failure::Give { source: GiveError::NotGiven(source) })?;
+    let verb = if is_given {
+        Verb::GrantHost { host: way.to_string(), for_ms }
+    } else {
+        give::reaching(&surface(live)?, &way, for_ms).map_err(|source| Failure::Give { source })?.verb
+    };
+    ask(live, verb)?;
+    Ok(Granted { what: Bytes::Text(way.to_string()), masked: 0, hidden: Vec::new() })
+}
+
+fn way(host: &str) -> Result<Way, Failure> {
+    let hint = || Some("HOST:PORT, *.HOST:PORT, an address, or localhost:PORT".to_owned());
+    Way::parse(host).map_err(|cause| Failure::Refused { why: cause.to_string(), hint: hint() })
+}
+
+/// What a session may touch, with what was given to it since.
+pub(crate) fn surface_of(session: &str) -> Result<Surface, Failure> {
+    surface(&live(session)?.1)
+}
+
+/// How much a session's tool calls are held back now; nothing where no agent's client was started in it.
+pub(crate) fn mode_of(session: &str) -> Result<Option<Mode>, Failure> {
+    let record = record(&live(session)?.1)?;
+    Ok(record.agent.map(|_| record.mode))
+}
+
+fn surface(live: &Live) -> Result<Surface, Failure> {
+    Ok(record(live)?.surface)
+}
+
+fn record(live: &Live) -> Result<Record, Failure> {
+    Record::read(&given::dir(&live.dir).join(given::RECORD)).map_err(|source| Failure::Record { source })
+}
+
+fn kept(live: &Live) -> Vec<Kept> {
+    given::grants(&given::dir(&live.dir)).unwrap_or_default()
 }
 
 /// The administrator's file and the user's own, as they are now, must let it be named.
-fn within_ceiling(managed: &Path, project: &AbsPath, path: &AbsPath) -> Result<(), Failure> {
+fn within_ceiling(managed: &Path, project: &AbsPath, path: &AbsPath, access: Gives) -> Result<(), Failure> {
     let mut asked = PolicyArgs::only(None);
-    asked.references.push(os_path(path).into());
+    let list = match access {
+        Gives::Read => &mut asked.references,
+        Gives::Write => &mut asked.writes,
+    };
+    list.push(os_path(path).into());
     let resolved = Loader::new(managed)?.standing_in(project.clone()).resolve_own(&asked)?;
-    let verdict = resolved.surface.decide(path, Access::Read);
+    let access = match access {
+        Gives::Read => Access::Read,
+        Gives::Write => Access::Write,
+    };
+    let verdict = resolved.surface.decide(path, access);
     if verdict.is_allowed() {
         return Ok(());
     }
@@ -111,14 +186,32 @@ fn within_ceiling(managed: &Path, project: &AbsPath, path: &AbsPath) -> Result<(
 
 pub(crate) fn revoke(args: &RevokeArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let (_, live) = live(&args.session)?;
-    let path = Loader::new(managed)?.absolute(Path::new(&args.path))?;
-    ask(&live, Verb::Revoke { path: Bytes::new(path.as_bytes()) })?;
+    let (verb, what) = match (&args.host, &args.path) {
+        (Some(host), _) => {
+            let host = way(host)?.to_string();
+            (Verb::RevokeHost { host: host.clone() }, Bytes::Text(host))
+        }
+        (None, path) => {
+            let path = Loader::new(managed)?.absolute(Path::new(path.as_deref().unwrap_or_default()))?;
+            let path = Bytes::new(path.as_bytes());
+            (Verb::Revoke { path: path.clone() }, path)
+        }
+    };
+    let answer = ask(&live, verb)?;
+    let closed = if let Answer::Closed { connections } = answer { Some(connections) } else { None };
     if args.json {
-        let path = Bytes::new(path.as_bytes());
-        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "revoked": path }))?;
-    } else {
-        say(&format!("ringfence: session {} can open {path} no longer; what it has open stays open", live.id));
+        let mut answer = serde_json::json!({ "schema": SCHEMA, "id": live.id, "revoked": what });
+        if let Some(closed) = closed {
+            answer["closed"] = closed.into();
+        }
+        print_json(&answer)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    let (id, what) = (&live.id, what.shown());
+    say(&match closed {
+        Some(closed) => format!("ringfence: session {id} can reach {what} no longer; connections closed: {closed}"),
+        None => format!("ringfence: session {id} can open {what} no longer; what it has open stays open"),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,7 +231,7 @@ mod tests {
         let given = |policy: &str, path: &str| {
             let policy = policy.replace("PROJECT", &format!("{project:?}"));
             std::fs::write(&managed, format!("version = 1\n{policy}")).unwrap();
-            within_ceiling(&managed, &abs(project), &abs(path)).map_err(|failure| match failure {
+            within_ceiling(&managed, &abs(project), &abs(path), Gives::Read).map_err(|failure| match failure {
                 Failure::Refused { why, .. } => why,
                 other => format!("{other:?}"),
             })
@@ -151,5 +244,34 @@ mod tests {
         assert!(refused.contains("/srv is not given"), "{refused}");
         // One that cannot be read is no missing one.
         assert!(given("nonsense", "/srv").is_err());
+    }
+
+    #[test]
+    fn k13_a_host_grant_stays_below_the_ceiling() {
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let managed = place.path().join("managed.toml");
+        let given = |policy: &str, host: &str| {
+            std::fs::write(&managed, format!("version = 1\n[network]\n{policy}")).unwrap();
+            let layers = Loader::new(&managed).unwrap().own().unwrap();
+            Way::parse(host).unwrap().below_ceiling(&layers).map_err(|why| why.to_string())
+        };
+        let allow = "allow = [\"*.example.com\", \"github\"]\nhost_ports = [1]\n";
+        for (policy, host, is_given) in [
+            ("", "evil.example.net", true),
+            (allow, "a.example.com:443", true),
+            (allow, "*.b.example.com", true),
+            (allow, "github.com:443", true),
+            (allow, "evil.example.net", false),
+            (allow, "a.example.com:22", false),
+            (allow, "example.com", false),
+            (allow, "localhost:1", true),
+            (allow, "localhost:2", false),
+            ("allow = []\n", "a.example.com", false),
+            ("allow = []\n", "localhost:2", true),
+        ] {
+            let got = given(policy, host);
+            assert_eq!(got.is_ok(), is_given, "{policy} {host}: {got:?}");
+            assert!(got.is_ok() || got.unwrap_err().contains("managed policy"));
+        }
     }
 }

@@ -19,8 +19,8 @@ use crate::out::{print, safe_json};
 
 /// One of them.
 #[derive(Debug, Clone, Serialize)]
-struct Row {
-    session: String,
+pub(crate) struct Denied {
+    pub(crate) session: String,
     at_ms: u64,
     #[serde(flatten)]
     counted: Counted,
@@ -51,7 +51,7 @@ pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
     connection.wait_for_ever().map_err(unheard)?;
     while let Ok(Some(answer)) = connection.hear() {
         if let Answer::Event { happened } = answer
-            && let Some(row) = row(happened)
+            && let Some(row) = row(*happened)
         {
             tell(&row, args)?;
         }
@@ -59,19 +59,23 @@ pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what the audit has: each kind once in a session, as it was last told.
 fn list(state: &AbsPath, session: Option<&str>, args: &ViolationsArgs) -> Result<(), Failure> {
-    let query = Query { session: session.map(str::to_owned), ..Query::all() };
+    denied(state, session, None)?.iter().try_for_each(|row| tell(row, args))
+}
+
+/// What the audit has: each kind once in a session, as it was last told.
+pub(crate) fn denied(state: &AbsPath, session: Option<&str>, since_ms: Option<u64>) -> Result<Vec<Denied>, Failure> {
+    let query = Query { session: session.map(str::to_owned), since_ms, ..Query::all() };
     let read = |source| Failure::Read { path: os_path(state).into(), source };
     let (stored, _) = Audit::of(state).query(&query).map_err(read)?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<Denied> = Vec::new();
     let mut known = HashMap::new();
     for new in stored.into_iter().filter_map(|stored| row(stored.event)) {
         let kind = (new.session.clone(), new.counted.violation.tried.clone(), new.counted.violation.why.clone());
-        match known.get(&kind) {
+        match known.get(&kind).filter(|_| !new.counted.violation.is_rest()) {
             // What a hook said is written down each time; the others say how often it was.
             Some(at) => {
-                let row: &mut Row = &mut rows[*at];
+                let row: &mut Denied = &mut rows[*at];
                 row.counted.times = new.counted.times.max(row.counted.times + u64::from(new.counted.times == 1));
             }
             None => {
@@ -80,20 +84,20 @@ fn list(state: &AbsPath, session: Option<&str>, args: &ViolationsArgs) -> Result
             }
         }
     }
-    rows.iter().try_for_each(|row| tell(row, args))
+    Ok(rows)
 }
 
-fn row(event: Event) -> Option<Row> {
+fn row(event: Event) -> Option<Denied> {
     let (session, at_ms) = (event.session.unwrap_or_default(), event.at_ms);
-    Violation::of_event(event.what).map(|counted| Row { session, at_ms, counted })
+    Violation::of_event(event.what).map(|counted| Denied { session, at_ms, counted })
 }
 
-fn tell(row: &Row, args: &ViolationsArgs) -> Result<(), Failure> {
+fn tell(row: &Denied, args: &ViolationsArgs) -> Result<(), Failure> {
     if args.json {
         let text = serde_json::to_string(row).map_err(|source| Failure::Json { source })?;
         return print(&(safe_json(&text) + "\n"));
     }
-    let Row { session, at_ms, counted } = row;
+    let Denied { session, at_ms, counted } = row;
     let (layer, line) = (counted.violation.layer.word(), counted.violation.line(counted.times));
     print(&format!("{} {} {layer} {line}\n", moment(*at_ms), Shown(session.as_bytes())))
 }

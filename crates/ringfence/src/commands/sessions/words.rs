@@ -70,6 +70,11 @@ fn what(what: &What) -> String {
         What::Watch { watch, source, count, done } => {
             format!("watch {} ({}): {count}; {}", shown(watch), shown(source), shown(done))
         }
+        What::Asked(question) => format!("asks {}: {}", question.id, question.line()),
+        What::Answered { id, asked, allowed, how } => {
+            let answer = if *allowed { "approved" } else { "denied" };
+            format!("{answer} {id}: {} ({})", shown(asked), shown(how))
+        }
         What::Pause { why } => format!("paused: {}", shown(why)),
         What::Resume => "resumed".to_owned(),
         What::Torn { bytes, .. } => format!("half a line of {bytes} bytes was found at the end, and set right"),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::approvals::{code as hook_code, hook};
 use super::live::{Shell, ringfence, until};
 use super::{Fence, NOBODY, Who, each, is_root, text};
 
@@ -126,6 +127,29 @@ fn a10_the_api_shows_and_changes_sessions() {
         let again = server.ask("POST", &format!("{one}/grants"), Some(json!({ "read": fence.path("other") })), 201);
         assert_eq!(again["n"], 2);
         server.ask("POST", &format!("{one}/mode"), Some(json!({ "mode": "auto" })), 409);
+        assert_eq!(server.ask("POST", &format!("{one}/pause"), None, 200)["paused"], true);
+        assert_eq!(server.ask("POST", &format!("{one}/resume"), None, 200)["paused"], false);
+        assert_eq!(shell.does("echo well"), "well");
+        // A host, and a place to write, where the session can be given that.
+        let host = server.ask("POST", &format!("{one}/grants"), Some(json!({ "host": "given.example.com" })), 201);
+        let listed = server.ask("GET", &format!("{one}/grants"), None, 200)["grants"].clone();
+        assert_eq!((listed.as_array().unwrap().len(), &listed[1]["access"]), (2, &json!("reach")), "{listed}");
+        server.ask("DELETE", &format!("{one}/grants/{}", host["n"]), None, 200);
+        let (status, said) = server.curl(
+            &[
+                "-H",
+                &format!("Authorization: Bearer {}", server.token),
+                "-H",
+                "Content-Type: application/json",
+                "-d",
+                &json!({ "write": fence.path("home/.ssh") }).to_string(),
+            ],
+            &format!("{one}/grants"),
+        );
+        assert!(status == 409 && said.contains("detail"), "{status}: {said}");
+        for wrong in [json!({}), json!({ "read": "/a", "write": "/a" }), json!({ "write": "relative" })] {
+            server.ask("POST", &format!("{one}/grants"), Some(wrong), 400);
+        }
         // The beginning of a name is no name here.
         server.ask("GET", &format!("/api/sessions/{}", &shell.id[..5]), None, 404);
         assert_eq!(server.ask("POST", &format!("{one}/stop"), None, 202)["asked"], true);
@@ -143,6 +167,41 @@ fn a10_the_api_shows_and_changes_sessions() {
         assert_eq!(fs::read_dir(place).unwrap().count(), 0, "what the server left");
         assert_eq!(other.does("echo well"), "well");
         other.ends();
+    });
+}
+
+/// K12: what waits for an answer is shown and answered over HTTP too.
+#[test]
+fn k12_questions_are_answered_over_http() {
+    each(|fence| {
+        let server = Server::start(fence);
+        let mut shell = Shell::start(fence, &["--agent", "claude", "--ask=50s"]);
+        let path = format!("/api/sessions/{}/approvals", shell.id);
+        assert_eq!(server.ask("GET", &path, None, 200)["asks"], true);
+        let waiting = || server.ask("GET", &path, None, 200)["waiting"].as_array().unwrap().clone();
+        for (line, answer, code) in [
+            ("touch x", json!({ "answer": "approve", "scope": { "lasts": "session" } }), "0"),
+            ("touch y", json!({ "answer": "deny" }), "2"),
+        ] {
+            shell.does(&format!("{} & echo", hook(fence, line, "one")));
+            until("nothing waits", || waiting().len() == 1);
+            let question = waiting()[0].clone();
+            assert_eq!((question["kind"].as_str(), question["line"].as_str()), (Some("command"), Some(line)));
+            let mut body = answer;
+            body["question"] = question["id"].clone();
+            server.ask("POST", &path, Some(body.clone()), 200);
+            assert_eq!(hook_code(fence, "one"), code, "as {:?}: {line}", fence.who);
+            fs::remove_file(fence.path("project/one.code")).unwrap();
+            assert!(waiting().is_empty());
+        }
+        let approved = server.ask("GET", &path, None, 200)["approved"].clone();
+        assert_eq!(approved[0]["line"], "touch x", "{approved}");
+        server.ask("POST", &path, Some(json!({ "answer": "approve", "question": 999 })), 409);
+        server.ask("POST", &path, Some(json!({ "answer": "perhaps", "question": 1 })), 400);
+        let taken_back = json!({ "answer": "deny", "question": approved[0]["id"] });
+        server.ask("POST", &path, Some(taken_back), 200);
+        assert_eq!(server.ask("GET", &path, None, 200)["approved"], json!([]));
+        shell.ends();
     });
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Fence, each, text};
+use super::{Fence, Who, each, is_root, text};
 
 /// A session whose command is a shell that does what it is told.
 pub(super) struct Shell<'f> {
@@ -123,14 +123,26 @@ fn k1_a_running_session_changes_its_mode() {
             assert!(output.status.success(), "as {:?}: {}", fence.who, text(&output.stderr));
             assert_eq!(shell.does(&hook), code, "as {:?}: {mode}", fence.who);
         }
+        // Asked about the session, its mode decides; without one, or where nothing is held back, it is said so.
+        for (mode, code) in [("accept-edits", 1), ("auto", 0)] {
+            assert!(ringfence(fence, &["mode", &shell.id, mode]).status.success());
+            let explained = ringfence(fence, &["explain", "--session", &shell.id, "--command", "touch x"]);
+            let said = text(&explained.stdout);
+            assert!(said.contains(&format!("mode:   {mode}")) && said.contains("mutating: touch x"), "{said}");
+            assert_eq!(explained.status.code(), Some(code), "as {:?}: {said}", fence.who);
+            let read_only = ringfence(fence, &["explain", "--session", &shell.id, "--command", "ls"]);
+            assert_eq!(read_only.status.code(), Some(0), "as {:?}", fence.who);
+        }
         // Whoever works inside cannot do so.
         let planted = shell.does("echo auto > \"$(dirname \"$HOME\")/given/mode\" && echo done");
         assert!(!planted.contains("done"), "{planted}");
         let audit = ringfence(fence, &["audit", "--json", "--session", &shell.id]);
-        assert_eq!(text(&audit.stdout).matches("\"event\":\"mode\"").count(), 3, "{}", text(&audit.stdout));
+        assert_eq!(text(&audit.stdout).matches("\"event\":\"mode\"").count(), 5, "{}", text(&audit.stdout));
         shell.ends();
         // Without a client there is nothing to hold back.
         let plain = Shell::start(fence, &[]);
+        let explained = ringfence(fence, &["explain", "--session", &plain.id, "--command", "touch x"]);
+        assert!(explained.status.success() && text(&explained.stdout).contains("mode:   none"));
         let output = ringfence(fence, &["mode", &plain.id, "auto"]);
         assert!(text(&output.stderr).contains("no tool call is held back"), "{}", text(&output.stderr));
         plain.ends();
@@ -181,6 +193,46 @@ fn a10_a_command_that_ignores_signals_is_ended() {
         assert_eq!(shell.child.wait().unwrap().code(), Some(137));
         fence.left_nothing();
     });
+}
+
+/// A hundred sessions at once: each has a name and a fence of its own, all are listed, and none leaves anything.
+#[test]
+fn a10_a_hundred_sessions_at_once() {
+    let fence = Fence::new(if is_root() { Who::Nobody } else { Who::Caller });
+    let start = |_| {
+        let mut command = fence.ringfence();
+        command.args([
+            "run",
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo $RINGFENCE_SESSION; read line; echo $line > $HOME/x; cat $HOME/x; exit 7",
+        ]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut all: Vec<Child> = (0..100).map(start).collect();
+    let mut outputs: Vec<_> = all.iter_mut().map(|child| BufReader::new(child.stdout.take().unwrap())).collect();
+    let mut ids = std::collections::BTreeSet::new();
+    for output in &mut outputs {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        ids.insert(line.trim().to_owned());
+    }
+    assert_eq!(ids.len(), 100);
+    let listed = json(&fence, &["ps", "--json"]);
+    let listed = listed["sessions"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned());
+    assert_eq!(listed.collect::<std::collections::BTreeSet<_>>(), ids);
+    for (number, child) in all.iter_mut().enumerate() {
+        writeln!(child.stdin.take().unwrap(), "this is {number}").unwrap();
+    }
+    for (number, (child, output)) in all.iter_mut().zip(&mut outputs).enumerate() {
+        let mut said = String::new();
+        output.read_to_string(&mut said).unwrap();
+        assert_eq!((said, child.wait().unwrap().code()), (format!("this is {number}\n"), Some(7)));
+    }
+    fence.left_nothing();
+    assert_eq!(json(&fence, &["ps", "--all", "--json"])["sessions"].as_array().unwrap().len(), 100);
+    assert!(ringfence(&fence, &["audit", "verify"]).status.success());
 }
 
 #[test]
@@ -295,10 +347,22 @@ fn k13_decisions_see_a_grant_at_once() {
         fence.write(&[("other/file", "hello\n")]);
         let shell = Shell::start(fence, &[]);
         let grants = || fs::read_to_string(shell.dir().join("given/grants")).unwrap_or_default();
+        let explains = |question: [&str; 2]| {
+            let question = question.map(|word| fence.script(word));
+            let output = ringfence(fence, &["explain", "--session", &shell.id, &question[0], &question[1]]);
+            output.status.code().unwrap()
+        };
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (1, 1));
         shell.is_granted("$W/other");
         assert!(grants().contains(fence.path("other").to_str().unwrap()), "{}", grants());
+        let given = ringfence(fence, &["grant", &shell.id, "--host", "given.example.com"]);
+        assert!(given.status.success(), "{}", text(&given.stderr));
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (0, 0));
+        assert_eq!((explains(["--write", "$W/other/file"]), explains(["--host", "given.example.com:22"])), (1, 1));
         assert!(shell.revoke("$W/other").status.success());
-        assert_eq!(grants(), "[]");
+        assert!(ringfence(fence, &["revoke", &shell.id, "--host", "given.example.com"]).status.success());
+        assert_eq!((explains(["--read", "$W/other/file"]), explains(["--host", "given.example.com"])), (1, 1));
+        assert!(grants().trim_end().ends_with(" []"), "{}", grants());
     });
 }
 

@@ -4,8 +4,10 @@
 
 mod api;
 mod api_fuzz;
+mod approvals;
 mod attacks;
 mod doors;
+mod given;
 mod hook;
 mod host;
 mod inject;
@@ -18,7 +20,10 @@ mod rules;
 mod session;
 mod supervisor;
 mod trouble;
+mod violations;
 mod walk;
+mod watch;
+mod worktree;
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};

@@ -1,0 +1,206 @@
+//! A policy, a tree and deeds in it, as text that people can read and change.
+//!
+//! One thing to a line: `deny PATTERN`, `file PATH`, `rename PATH PATH`. Bytes that are no plain text, and blanks, stand as
+//! `%41`. Paths begin with `project`, where the policy holds, `outside` or `home`.
+
+use ringfence_plan::verify::{Deed, Node, One, Shape, Two};
+use ringfence_surface::AbsPath;
+
+/// A list of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum List {
+    Write,
+    Read,
+    Deny,
+    Protect,
+}
+
+impl List {
+    pub(crate) const ALL: [Self; 4] = [Self::Write, Self::Read, Self::Deny, Self::Protect];
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::Deny => "deny",
+            Self::Protect => "protect",
+        }
+    }
+}
+
+/// What stands in a tree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Made {
+    Directory,
+    File,
+    /// What the link says; after an `@`, a path of the tree.
+    Link(Vec<u8>),
+    Name(Vec<u8>),
+}
+
+/// What is tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Act {
+    One(One, Vec<u8>),
+    Two(Two, Vec<u8>, Vec<u8>),
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Case {
+    pub(crate) is_host_view: bool,
+    pub(crate) rules: Vec<(List, String)>,
+    pub(crate) nodes: Vec<(Vec<u8>, Made)>,
+    pub(crate) acts: Vec<Act>,
+}
+
+impl Case {
+    /// The policy, as somebody would write it.
+    pub(crate) fn policy(&self) -> String {
+        let mut text = "version = 1\n[files]\n".to_owned();
+        if self.is_host_view {
+            text += "view = \"host\"\n";
+        }
+        for list in List::ALL {
+            let entries: Vec<String> =
+                self.rules.iter().filter(|(of, _)| *of == list).map(|(_, entry)| quoted(entry)).collect();
+            text += &format!("{} = [{}]\n", list.word(), entries.join(", "));
+        }
+        text
+    }
+
+    /// The tree, at a place.
+    pub(crate) fn shape(&self, place: &AbsPath) -> Shape {
+        let mut shape = Shape::new(place.clone());
+        for (path, made) in &self.nodes {
+            let node = match made {
+                Made::Directory => Node::Directory,
+                Made::File => Node::File,
+                Made::Link(target) => match target.strip_prefix(b"@") {
+                    Some(path) => Node::Link(at(place, path).as_bytes().to_vec()),
+                    None => Node::Link(target.clone()),
+                },
+                Made::Name(of) => match shape.get(&at(place, of)) {
+                    Some(Node::File) => Node::Name(at(place, of)),
+                    _ => continue,
+                },
+            };
+            // What does not fit is left out.
+            shape.add(&at(place, path), node);
+        }
+        shape
+    }
+
+    /// The deeds, in a tree at a place.
+    pub(crate) fn deeds(&self, place: &AbsPath) -> Vec<Deed> {
+        let deed = |act: &Act| match act {
+            Act::One(one, path) => Deed::One(*one, at(place, path)),
+            Act::Two(two, from, to) => Deed::Two(*two, at(place, from), at(place, to)),
+        };
+        self.acts.iter().map(deed).collect()
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::new();
+        if self.is_host_view {
+            text += "view host\n";
+        }
+        for (list, entry) in &self.rules {
+            text += &format!("{} {}\n", list.word(), coded(entry.as_bytes()));
+        }
+        for (path, made) in &self.nodes {
+            text += &match made {
+                Made::Directory => format!("dir {}\n", coded(path)),
+                Made::File => format!("file {}\n", coded(path)),
+                Made::Link(target) => format!("symbolic {} {}\n", coded(path), coded(target)),
+                Made::Name(of) => format!("name {} {}\n", coded(path), coded(of)),
+            };
+        }
+        for act in &self.acts {
+            text += &match act {
+                Act::One(one, path) => format!("try {} {}\n", one.word(), coded(path)),
+                Act::Two(two, from, to) => format!("try {} {} {}\n", two.word(), coded(from), coded(to)),
+            };
+        }
+        text
+    }
+
+    /// What a text says; `None` with the first line that says nothing.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let mut case = Self { is_host_view: false, rules: Vec::new(), nodes: Vec::new(), acts: Vec::new() };
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            case.line(line).ok_or_else(|| line.to_owned())?;
+        }
+        Ok(case)
+    }
+
+    fn line(&mut self, line: &str) -> Option<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["view", "host"] => self.is_host_view = true,
+            ["dir", path] => self.nodes.push((plain(path)?, Made::Directory)),
+            ["file", path] => self.nodes.push((plain(path)?, Made::File)),
+            ["symbolic", path, target] => self.nodes.push((plain(path)?, Made::Link(plain(target)?))),
+            ["name", path, of] => self.nodes.push((plain(path)?, Made::Name(plain(of)?))),
+            ["try", word, path] => {
+                let one = One::ALL.into_iter().find(|one| one.word() == *word)?;
+                self.acts.push(Act::One(one, plain(path)?));
+            }
+            ["try", word, from, to] => {
+                let two = Two::ALL.into_iter().find(|two| two.word() == *word)?;
+                self.acts.push(Act::Two(two, plain(from)?, plain(to)?));
+            }
+            [word, entry] => {
+                let list = List::ALL.into_iter().find(|list| list.word() == *word)?;
+                self.rules.push((list, String::from_utf8(plain(entry)?).ok()?));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// A path of the tree, at a place.
+pub(crate) fn at(place: &AbsPath, path: &[u8]) -> AbsPath {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).fold(place.clone(), |at, name| at.child(name))
+}
+
+/// Text as TOML.
+fn quoted(text: &str) -> String {
+    let mut out = "\"".to_owned();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out += &format!("\\u{:04x}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+fn coded(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for byte in bytes {
+        match byte {
+            b'!'..=b'~' if *byte != b'%' => out.push(char::from(*byte)),
+            byte => out += &format!("%{byte:02x}"),
+        }
+    }
+    out
+}
+
+fn plain(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'%' {
+            out.push(*byte);
+            continue;
+        }
+        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+        out.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = &rest[2..];
+    }
+    Some(out)
+}

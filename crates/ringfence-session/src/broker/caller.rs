@@ -1,0 +1,155 @@
+//! Who called: its memory, its directories, its mask for new files, its terminal.
+//!
+//! Everything is read once. Whoever uses it asks afterwards whether the caller still waits: then what was read was its own.
+
+use std::ffi::CString;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use ringfence_sys::notify;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+/// The kernel's PATH_MAX, with the NUL.
+const PATH_MAX: usize = 4096;
+/// Of the smallest machine.
+const PAGE: u64 = 4096;
+/// What stands for the working directory.
+pub(super) const AT_FDCWD: i32 = -100;
+
+/// A thread that waits for its call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Caller<'b> {
+    pub(super) thread: Pid,
+    /// `/proc`, as the view has it.
+    pub(super) proc: BorrowedFd<'b>,
+}
+
+impl Caller<'_> {
+    /// A string of the caller's, without its NUL.
+    pub(super) fn string(&self, address: u64) -> rustix::io::Result<Vec<u8>> {
+        self.string_up_to(address, PATH_MAX, Errno::NAMETOOLONG)
+    }
+
+    /// The same with another end. A page at a time: what follows the NUL may not be mapped.
+    pub(super) fn string_up_to(&self, address: u64, most: usize, too_long: Errno) -> rustix::io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(256);
+        let mut at = address;
+        while bytes.len() < most {
+            // Most strings are short, and few cross a page.
+            let to_the_end = PAGE - at % PAGE;
+            let wanted = to_the_end.min(if bytes.is_empty() { 256 } else { PAGE });
+            let wanted = usize::try_from(wanted).map_err(|_| Errno::FAULT)?.min(most - bytes.len());
+            let from = bytes.len();
+            bytes.resize(from + wanted, 0);
+            let read = notify::read_memory(self.thread, at, &mut bytes[from..])?;
+            bytes.truncate(from + read);
+            if let Some(end) = bytes[from..].iter().position(|byte| *byte == 0) {
+                bytes.truncate(from + end);
+                return Ok(bytes);
+            }
+            if read == 0 {
+                return Err(Errno::FAULT);
+            }
+            at = at.checked_add(read as u64).ok_or(Errno::FAULT)?;
+        }
+        Err(too_long)
+    }
+
+    /// Bytes of the caller's, all of them.
+    pub(super) fn bytes(&self, address: u64, into: &mut [u8]) -> rustix::io::Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            let at = address.checked_add(done as u64).ok_or(Errno::FAULT)?;
+            match notify::read_memory(self.thread, at, &mut into[done..])? {
+                0 => return Err(Errno::FAULT),
+                read => done += read,
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory that a path of the caller's begins at.
+    pub(super) fn directory(&self, fd: i32) -> rustix::io::Result<OwnedFd> {
+        if fd == AT_FDCWD { self.open(format!("{}/cwd", self.number())) } else { self.descriptor(fd) }
+    }
+
+    /// What a descriptor of the caller's stands for.
+    pub(super) fn descriptor(&self, fd: i32) -> rustix::io::Result<OwnedFd> {
+        if fd < 0 {
+            return Err(Errno::BADF);
+        }
+        self.open(format!("{}/fd/{fd}", self.number())).map_err(|errno| match errno {
+            Errno::NOENT => Errno::BADF,
+            other => other,
+        })
+    }
+
+    fn open(&self, path: String) -> rustix::io::Result<OwnedFd> {
+        rustix::fs::openat(self.proc, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// The mask for new files.
+    pub(super) fn umask(&self) -> rustix::io::Result<Mode> {
+        let status = self.read("status", 256)?;
+        let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Umask:\t"));
+        let digits = line.and_then(|digits| std::str::from_utf8(digits).ok());
+        let mask = digits.and_then(|digits| u32::from_str_radix(digits, 8).ok());
+        mask.map(Mode::from_raw_mode).ok_or(Errno::ACCESS)
+    }
+
+    /// The process that the thread is of.
+    pub(super) fn process(&self) -> rustix::io::Result<u32> {
+        let status = self.read("status", 512)?;
+        let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:\t"));
+        line.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).ok_or(Errno::ACCESS)
+    }
+
+    /// The device number of its terminal; 0 where it has none.
+    pub(super) fn terminal(&self) -> rustix::io::Result<u32> {
+        let stat = self.read("stat", 1024)?;
+        // The program's name is in parentheses and may hold any others: what counts follows the last one.
+        let after = stat.iter().rposition(|byte| *byte == b')').ok_or(Errno::ACCESS)?;
+        let field = stat[after + 1..].split(|byte| *byte == b' ').filter(|field| !field.is_empty()).nth(4);
+        let number = field.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<i32>().ok());
+        number.map(i32::cast_unsigned).ok_or(Errno::ACCESS)
+    }
+
+    /// Is there a signal for it that it would handle now?
+    pub(super) fn has_signal(&self) -> bool {
+        let Ok(status) = self.read("status", 4096) else { return true };
+        let mask = |name: &[u8]| {
+            let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name));
+            line.and_then(|digits| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).unwrap_or(0)
+        };
+        let pending = mask(b"SigPnd:\t") | mask(b"ShdPnd:\t");
+        pending & !mask(b"SigBlk:\t") & !mask(b"SigIgn:\t") != 0
+    }
+
+    /// The name of the thread, and the command line of its process.
+    pub(super) fn names(&self) -> (Vec<u8>, Vec<u8>) {
+        let mut program = self.read("comm", 64).unwrap_or_default();
+        if program.last() == Some(&b'\n') {
+            program.pop();
+        }
+        (program, self.read("cmdline", 1024).unwrap_or_default())
+    }
+
+    fn read(&self, name: &str, most: usize) -> rustix::io::Result<Vec<u8>> {
+        let (path, flags) = (format!("{}/{name}", self.number()), OFlags::RDONLY | OFlags::CLOEXEC);
+        let file = rustix::fs::openat(self.proc, path, flags, Mode::empty())?;
+        let mut bytes = vec![0; most];
+        let read = rustix::io::read(&file, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    pub(super) fn number(&self) -> i32 {
+        self.thread.as_raw_nonzero().get()
+    }
+}
+
+/// A name as the kernel takes it.
+pub(super) fn c_string(bytes: &[u8]) -> rustix::io::Result<CString> {
+    CString::new(bytes).map_err(|_| Errno::INVAL)
+}

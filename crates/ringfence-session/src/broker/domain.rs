@@ -1,0 +1,152 @@
+//! Callers that have given up rights by Landlock after the start: what is done for them is done with no more rights.
+//!
+//! A domain belongs to a thread and goes to what it starts, and nothing tells which one a thread is in. So who enters one is
+//! marked before it does, with a number that also goes to whatever it starts and can only be lowered: the limit on file locks,
+//! which the kernel has not looked at for twenty years. The rulesets are kept, and a thread of ours enters the same before
+//! it does anything for a marked caller. Whoever lowers the number itself is in a domain that nobody knows, and is refused.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringfence_sys::landlock;
+use ringfence_sys::notify;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+
+use super::caller::Caller;
+
+/// More are not kept.
+const MOST: usize = 256;
+/// Numbers of this size are nobody's limit by chance.
+const HIGHEST: u64 = 1 << 62;
+/// How far one may be from the next: whoever would guess another's number has this many to try.
+const GAP: u64 = 1 << 48;
+
+/// Of the flags only those about the log count here: another one would have all of our threads enter.
+const LOGGING: u32 = 0b111;
+
+/// The rulesets that a caller has entered, in their order.
+#[derive(Debug, Clone)]
+pub(super) struct Domain {
+    rulesets: Arc<Vec<OwnedFd>>,
+    flags: Arc<Vec<u32>>,
+}
+
+/// Every domain that was entered.
+#[derive(Debug)]
+pub(super) struct Domains {
+    /// The limit of whoever is in none.
+    unmarked: u64,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    lowest: u64,
+    domains: HashMap<u64, Domain>,
+}
+
+impl Domains {
+    pub(super) fn new() -> Self {
+        let unmarked = notify::most_locks(rustix::process::getpid()).unwrap_or(u64::MAX);
+        let known = Known { lowest: HIGHEST.min(unmarked), domains: HashMap::new() };
+        Self { unmarked, known: Mutex::new(known) }
+    }
+
+    /// The domain of a caller.
+    ///
+    /// # Errors
+    /// EACCES where it is one that nobody knows.
+    pub(super) fn of(&self, caller: &Caller<'_>) -> rustix::io::Result<Option<Domain>> {
+        let mark = notify::most_locks(caller.thread)?;
+        if mark == self.unmarked {
+            return Ok(None);
+        }
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.domains.get(&mark).cloned().map(Some).ok_or(Errno::ACCESS)
+    }
+
+    /// Marks a caller that is about to enter a ruleset. It goes on to do so itself.
+    pub(super) fn restrict(
+        &self,
+        caller: &Caller<'_>,
+        inside: Option<&Domain>,
+        ruleset: i32,
+        flags: u32,
+    ) -> rustix::io::Result<()> {
+        if ruleset < 0 {
+            // No ruleset: only what is logged changes, or it is an error.
+            return Ok(());
+        }
+        let process = caller.process()?;
+        let process = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        let pidfd = rustix::process::pidfd_open(process, PidfdFlags::empty())?;
+        let held = rustix::process::pidfd_getfd(pidfd.as_fd(), ruleset, PidfdGetfdFlags::empty())?;
+        let domain = Domain::after(inside, held, flags)?;
+        // What the kernel says to us it would say to the caller.
+        domain.within(|| Ok(()))?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.domains.len() >= MOST {
+            known.forget_the_dead();
+        }
+        if known.domains.len() >= MOST {
+            return Err(Errno::NOMEM);
+        }
+        let step = 1 + random() % GAP;
+        let mark = known.lowest.checked_sub(step).ok_or(Errno::NOMEM)?;
+        notify::lower_most_locks(process, mark)?;
+        known.lowest = mark;
+        known.domains.insert(mark, domain);
+        Ok(())
+    }
+}
+
+impl Known {
+    /// Domains in which nobody is left.
+    fn forget_the_dead(&mut self) {
+        let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = numbers.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+        let marks: std::collections::HashSet<u64> = processes.filter_map(|pid| notify::most_locks(pid).ok()).collect();
+        self.domains.retain(|mark, _| marks.contains(mark));
+    }
+}
+
+impl Domain {
+    fn after(inside: Option<&Self>, ruleset: OwnedFd, flags: u32) -> rustix::io::Result<Self> {
+        let (mut rulesets, mut all_flags) = (Vec::new(), Vec::new());
+        if let Some(inside) = inside {
+            for held in inside.rulesets.iter() {
+                rulesets.push(rustix::io::fcntl_dupfd_cloexec(held, 3)?);
+            }
+            all_flags.extend(inside.flags.iter().copied());
+        }
+        rulesets.push(ruleset);
+        all_flags.push(flags);
+        Ok(Self { rulesets: Arc::new(rulesets), flags: Arc::new(all_flags) })
+    }
+
+    /// Does something with the rights of this domain only, in a thread that ends with it.
+    pub(super) fn within<T: Send>(
+        &self,
+        action: impl FnOnce() -> rustix::io::Result<T> + Send,
+    ) -> rustix::io::Result<T> {
+        std::thread::scope(|scope| {
+            let inside = move || {
+                for (ruleset, flags) in self.rulesets.iter().zip(self.flags.iter()) {
+                    landlock::enter(ruleset.as_fd(), *flags & LOGGING)?;
+                }
+                action()
+            };
+            let thread = std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, inside);
+            thread.map_err(|_| Errno::NOMEM)?.join().unwrap_or(Err(Errno::IO))
+        })
+    }
+}
+
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // Where there is none yet the numbers are still told apart.
+    let _ = rustix::rand::getrandom(bytes.as_mut_slice(), rustix::rand::GetRandomFlags::NONBLOCK);
+    u64::from_ne_bytes(bytes)
+}

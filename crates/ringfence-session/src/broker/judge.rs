@@ -1,0 +1,222 @@
+//! Whether a call may be carried out, and what is told of those that may not.
+//!
+//! The Surface decides; what was given while the session runs comes beside it. What is refused is told to the supervisor, and
+//! where somebody is there to be asked the call waits.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ringfence_surface::{AbsPath, Access, Because, Surface, Verdict};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::caller::Caller;
+use super::wire::{LONGEST, Report, Said, Told};
+
+/// Decides, and tells.
+#[derive(Debug)]
+pub(super) struct Judge<'s> {
+    surface: &'s Surface,
+    /// The supervisor, where there is one that listens.
+    supervisor: Option<OwnedFd>,
+    /// How many refusals could not be told.
+    lost: AtomicU64,
+    state: Mutex<State>,
+    answered: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What was given while the session runs.
+    given: Vec<AbsPath>,
+    patience: Option<Duration>,
+    next: u64,
+    /// The questions that wait, with their answers.
+    questions: HashMap<u64, Option<bool>>,
+}
+
+/// Is it carried out?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ruling<'s> {
+    Allowed,
+    Refused(Verdict<'s>),
+}
+
+impl Ruling<'_> {
+    pub(super) fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed)
+    }
+}
+
+impl<'s> Judge<'s> {
+    pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>) -> Self {
+        let state = State { given: Vec::new(), patience: None, next: 0, questions: HashMap::new() };
+        Self { surface, supervisor, lost: AtomicU64::new(0), state: Mutex::new(state), answered: Condvar::new() }
+    }
+
+    pub(super) fn surface(&self) -> &'s Surface {
+        self.surface
+    }
+
+    pub(super) fn supervisor(&self) -> Option<BorrowedFd<'_>> {
+        self.supervisor.as_ref().map(OwnedFd::as_fd)
+    }
+
+    /// May this be changed?
+    pub(super) fn rule(&self, path: &AbsPath, access: Access) -> Ruling<'s> {
+        let verdict = self.surface.decide(path, access);
+        if verdict.is_allowed() || self.is_given(path, &verdict) { Ruling::Allowed } else { Ruling::Refused(verdict) }
+    }
+
+    /// What nothing takes away may be given later.
+    fn is_given(&self, path: &AbsPath, verdict: &Verdict<'_>) -> bool {
+        matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_))
+            && self.state().given.iter().any(|given| path.is_within(given))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells of a refusal. Nobody is waited for.
+    pub(super) fn refused(
+        &self,
+        caller: &Caller<'_>,
+        call: &str,
+        path: &AbsPath,
+        (access, verdict): (Access, &Verdict<'_>),
+        errno: Errno,
+    ) {
+        if self.supervisor.is_none() {
+            return;
+        }
+        let report = self.report(caller, call, path, (access, verdict), Some(errno));
+        self.say(&Said::Refused(report));
+    }
+
+    /// Is there somebody to ask?
+    pub(super) fn asks(&self) -> bool {
+        self.supervisor.is_some() && self.state().patience.is_some()
+    }
+
+    /// Asks, where there is somebody to ask, and waits for the answer. `is_waiting` says whether the caller still does.
+    pub(super) fn ask(
+        &self,
+        caller: &Caller<'_>,
+        call: &str,
+        path: &AbsPath,
+        (access, verdict): (Access, &Verdict<'_>),
+        is_waiting: impl Fn() -> bool,
+    ) -> bool {
+        let mut state = self.state();
+        let Some(patience) = state.patience.filter(|_| self.supervisor.is_some()) else { return false };
+        let id = state.next;
+        state.next += 1;
+        state.questions.insert(id, None);
+        drop(state);
+        let report = self.report(caller, call, path, (access, verdict), None);
+        if !self.say(&Said::Ask { id, report }) {
+            self.state().questions.remove(&id);
+            return false;
+        }
+        let until = Instant::now() + patience;
+        let mut state = self.state();
+        loop {
+            if let Some(Some(allowed)) = state.questions.get(&id).copied() {
+                state.questions.remove(&id);
+                return allowed;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || !is_waiting() {
+                state.questions.remove(&id);
+                drop(state);
+                self.say(&Said::Withdrawn { id });
+                return false;
+            }
+            // Now and then it is looked whether the caller has ended.
+            let (again, _) = self
+                .answered
+                .wait_timeout(state, left.min(Duration::from_millis(250)))
+                .unwrap_or_else(PoisonError::into_inner);
+            state = again;
+        }
+    }
+
+    fn report(
+        &self,
+        caller: &Caller<'_>,
+        call: &str,
+        path: &AbsPath,
+        (access, verdict): (Access, &Verdict<'_>),
+        errno: Option<Errno>,
+    ) -> Report {
+        let (program, command) = caller.names();
+        let source = match verdict.because {
+            Because::Rule(rule) | Because::OnlyReadable(rule) => rule.source.to_string(),
+            Because::View(_) => String::new(),
+        };
+        Report {
+            pid: caller.process().unwrap_or_default(),
+            program,
+            command,
+            call: call.to_owned(),
+            path: path.clone(),
+            access,
+            rule: verdict.because.to_string(),
+            source,
+            remedy: self.surface.remedy(path, access, verdict).unwrap_or_default(),
+            errno: errno.and_then(|errno| u16::try_from(errno.raw_os_error()).ok()),
+        }
+    }
+
+    fn say(&self, said: &Said) -> bool {
+        let Some(supervisor) = &self.supervisor else { return false };
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        if lost > 0 && rustix::net::send(supervisor, &Said::Lost { count: lost }.encode(), flags).is_err() {
+            self.lost.fetch_add(lost, Ordering::Relaxed);
+        }
+        let is_said = rustix::net::send(supervisor, &said.encode(), flags).is_ok();
+        if !is_said && matches!(said, Said::Refused(_)) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        is_said
+    }
+
+    /// Hears what the supervisor says, until it has gone.
+    pub(super) fn listen(&self) {
+        let Some(supervisor) = &self.supervisor else { return };
+        let mut packet = vec![0; LONGEST];
+        loop {
+            match rustix::net::recv(supervisor, packet.as_mut_slice(), RecvFlags::empty()) {
+                Ok((0, _)) => return,
+                Ok((length, _)) => {
+                    if let Some(told) = Told::decode(&packet[..length]) {
+                        self.hear(told);
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn hear(&self, told: Told) {
+        let mut state = self.state();
+        match told {
+            Told::Patience { wait } => state.patience = wait.map(Duration::from_millis),
+            Told::Answer { id, allowed } => {
+                if let Some(answer) = state.questions.get_mut(&id) {
+                    *answer = Some(allowed);
+                }
+                self.answered.notify_all();
+            }
+            Told::Grant { path } if !state.given.contains(&path) => state.given.push(path),
+            Told::Grant { .. } => {}
+            Told::Revoke { path } => state.given.retain(|given| *given != path),
+        }
+    }
+}

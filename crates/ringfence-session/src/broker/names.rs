@@ -1,0 +1,248 @@
+//! Making, moving and removing names.
+//!
+//! A directory that is moved takes everything in it along. So where rules speak of what is below its new name and did not
+//! below its old one, all of it is looked at, and nothing else is carried out meanwhile: what was looked at is what is moved.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use ringfence_surface::{AbsPath, Access, Standing};
+use ringfence_sys::notify;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::open::mode_of;
+use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
+use super::resolve::{Last, Place, mount_of};
+use super::work::{Reply, Stop, Work};
+
+/// More names than these are not looked at: such a directory is not moved there.
+const MOST_NAMES: usize = 50_000;
+
+impl Work<'_, '_> {
+    /// Where a new name would be.
+    fn new_place(&mut self, file: Named) -> Result<Place, Stop> {
+        let path = self.path(file)?;
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        let from = self.resolver.from(file.dir, &path)?;
+        Ok(self.resolver.place(&from, &path)?)
+    }
+
+    /// May this name be made? What is there already is said first.
+    fn may_make(&mut self, place: &Place) -> Result<(), Stop> {
+        let path = place.path();
+        if !place.is_entry() || self.judge(&path, Access::Write).is_allowed() {
+            return Ok(());
+        }
+        match place.look() {
+            Ok(_) => Err(Errno::EXIST.into()),
+            Err(Errno::NOENT) => self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    pub(super) fn mkdir(&mut self, file: Named, mode: u32) -> Result<Reply, Stop> {
+        let place = self.new_place(file)?;
+        self.may_make(&place)?;
+        self.take_mask()?;
+        let (name, mode) = (place.spelled()?, mode_of(mode));
+        self.perform(|| rustix::fs::mkdirat(&place.dir, name.as_c_str(), mode))?;
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn mknod(&mut self, file: Named, mode: u32, device: u64) -> Result<Reply, Stop> {
+        let place = self.new_place(file)?;
+        self.may_make(&place)?;
+        self.take_mask()?;
+        let name = place.spelled()?;
+        // The kernel takes a mode as 16 bits.
+        self.perform(|| notify::mknodat(place.dir.as_fd(), &name, mode & 0xffff, device))?;
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn symlink(&mut self, target: u64, file: Named) -> Result<Reply, Stop> {
+        let text = self.caller.string(target)?;
+        if text.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        let place = self.new_place(file)?;
+        self.may_make(&place)?;
+        let (name, text) = (place.spelled()?, super::caller::c_string(&text)?);
+        self.perform(|| rustix::fs::symlinkat(text.as_c_str(), &place.dir, name.as_c_str()))?;
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn unlink(&mut self, file: Named, flags: u32) -> Result<Reply, Stop> {
+        if flags & !AT_REMOVEDIR != 0 {
+            return Err(Errno::INVAL.into());
+        }
+        let is_rmdir = flags == AT_REMOVEDIR;
+        let place = self.new_place(file)?;
+        if place.is_top() {
+            return Err(if is_rmdir { Errno::BUSY } else { Errno::ISDIR }.into());
+        }
+        let path = place.path();
+        // A repository that was made inside may be removed; what was there at the start is held by its mount.
+        let is_refused = !self.judge(&path, Access::Write).is_allowed() && (is_rmdir || !self.is_repositorys(&path));
+        if place.is_entry() && is_refused {
+            let is_directory = FileType::from_raw_mode(place.look()?.st_mode) == FileType::Directory;
+            match (is_rmdir, is_directory) {
+                (true, false) => return Err(Errno::NOTDIR.into()),
+                (false, true) => return Err(Errno::ISDIR.into()),
+                _ if place.slash && !is_directory => return Err(Errno::NOTDIR.into()),
+                _ => self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write)?,
+            }
+        }
+        let name = place.spelled()?;
+        let flags = if is_rmdir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        self.perform(|| rustix::fs::unlinkat(&place.dir, name.as_c_str(), flags))?;
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn link(&mut self, old: Named, new: Named, flags: u32) -> Result<Reply, Stop> {
+        if flags & !(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH) != 0 {
+            return Err(Errno::INVAL.into());
+        }
+        let old_path = self.path(old)?;
+        let source = if old_path.is_empty() {
+            if flags & AT_EMPTY_PATH == 0 {
+                return Err(Errno::NOENT.into());
+            }
+            self.resolver.held(old.dir)?
+        } else {
+            let from = self.resolver.from(old.dir, &old_path)?;
+            let last = if flags & AT_SYMLINK_FOLLOW != 0 { Last::Followed } else { Last::Itself };
+            let place = self.resolver.place(&from, &old_path)?;
+            self.resolver.target(&from, place, last)?
+        };
+        let place = self.new_place(new)?;
+        if source.kind() == FileType::Directory {
+            return Err(if place.look().is_ok() { Errno::EXIST } else { Errno::PERM }.into());
+        }
+        // A second name of something is a second way to write it.
+        let named = source.path.as_ref().filter(|_| source.status.st_nlink > 0);
+        if let Some(path) = named.filter(|path| !self.judge(path, Access::Write).is_allowed()) {
+            if place.look().is_ok() {
+                return Err(Errno::EXIST.into());
+            }
+            if mount_of(source.fd.as_fd())? != mount_of(place.dir.as_fd())? {
+                return Err(Errno::XDEV.into());
+            }
+            let path = path.clone();
+            self.refuse_or_ask(source.fd.as_fd(), &path, Access::Write)?;
+        }
+        self.may_make(&place)?;
+        let (name, held) = (place.spelled()?, source.by_descriptor());
+        let flags = AtFlags::SYMLINK_FOLLOW;
+        self.perform(|| rustix::fs::linkat(rustix::fs::CWD, held.as_c_str(), &place.dir, name.as_c_str(), flags))?;
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn rename(&mut self, old: Named, new: Named, flags: u32) -> Result<Reply, Stop> {
+        let flags = RenameFlags::from_bits_retain(flags);
+        let known = RenameFlags::NOREPLACE | RenameFlags::EXCHANGE | RenameFlags::WHITEOUT;
+        let swaps = flags.contains(RenameFlags::EXCHANGE);
+        if !known.contains(flags) || swaps && flags.intersects(RenameFlags::NOREPLACE | RenameFlags::WHITEOUT) {
+            return Err(Errno::INVAL.into());
+        }
+        let (old, new) = (self.new_place(old)?, self.new_place(new)?);
+        let (old_path, new_path) = (old.path(), new.path());
+        if old.is_entry() && new.is_entry() {
+            self.may_move(&old, &old_path, &new, &new_path, flags)?;
+            if let Some(reply) = self.vetted(&old, &new, &new_path, flags)? {
+                return Ok(reply);
+            }
+        }
+        let (old_name, new_name) = (old.spelled()?, new.spelled()?);
+        self.perform(|| {
+            rustix::fs::renameat_with(&old.dir, old_name.as_c_str(), &new.dir, new_name.as_c_str(), flags)
+        })?;
+        Ok(Reply::Done)
+    }
+
+    fn may_move(
+        &mut self,
+        old: &Place,
+        old_path: &AbsPath,
+        new: &Place,
+        new_path: &AbsPath,
+        flags: RenameFlags,
+    ) -> Result<(), Stop> {
+        // A file that is moved to where only what is harmless may be is looked at there.
+        let is_vetted = flags.is_empty() && self.is_vetted(old, new_path);
+        for (path, dir) in [(old_path, &old.dir), (new_path, &new.dir)] {
+            if self.judge(path, Access::Write).is_allowed() || (is_vetted && path == new_path) {
+                continue;
+            }
+            old.look()?;
+            if mount_of(old.dir.as_fd())? != mount_of(new.dir.as_fd())? {
+                return Err(Errno::XDEV.into());
+            }
+            match (flags.contains(RenameFlags::NOREPLACE), flags.contains(RenameFlags::EXCHANGE), new.look()) {
+                (true, _, Ok(_)) => return Err(Errno::EXIST.into()),
+                (_, true, Err(errno)) => return Err(errno.into()),
+                _ => {}
+            }
+            self.refuse_or_ask(dir.as_fd(), path, Access::Write)?;
+        }
+        // Directories bring along what is in them.
+        self.may_bring(old, old_path, new_path)?;
+        if flags.contains(RenameFlags::EXCHANGE) {
+            self.may_bring(new, new_path, old_path)?;
+        }
+        Ok(())
+    }
+
+    /// May everything in a directory be where it would be afterwards?
+    fn may_bring(&mut self, place: &Place, from: &AbsPath, to: &AbsPath) -> Result<(), Stop> {
+        if !place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory) {
+            return Ok(());
+        }
+        // Nobody else makes names in there meanwhile.
+        self.alone()?;
+        let surface = self.surface();
+        let there = surface.cursor(to);
+        if there.adds_nothing_to(&surface.cursor(from)) {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = super::caller::c_string(&place.name)?;
+        let dir = rustix::fs::openat(&place.dir, name.as_c_str(), flags, Mode::empty())?;
+        let mut left: Vec<(OwnedFd, AbsPath, ringfence_surface::Cursor<'_>)> = vec![(dir, to.clone(), there)];
+        let mut seen = 0;
+        while let Some((dir, path, cursor)) = left.pop() {
+            if cursor.is_exhausted() {
+                continue;
+            }
+            for entry in Dir::read_from(&dir)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                if matches!(name, b"." | b"..") {
+                    continue;
+                }
+                seen += 1;
+                let below = path.child(name);
+                let is_open = cursor.standing(name) == Standing::Open || self.judge(&below, Access::Write).is_allowed();
+                if !is_open || seen > MOST_NAMES {
+                    self.refuse_or_ask(place.dir.as_fd(), &below, Access::Write)?;
+                }
+                let is_directory = match entry.file_type() {
+                    FileType::Directory => true,
+                    FileType::Unknown => is_directory(&dir, entry.file_name()),
+                    _ => false,
+                };
+                if is_directory {
+                    let inner = rustix::fs::openat(&dir, entry.file_name(), flags, Mode::empty())?;
+                    left.push((inner, below, cursor.enter(name)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_directory(dir: &OwnedFd, name: &std::ffi::CStr) -> bool {
+    let status = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory)
+}

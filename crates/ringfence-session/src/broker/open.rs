@@ -1,0 +1,405 @@
+//! Opening for more than reading.
+//!
+//! The file is opened here, in the directory that is held, without following a link and without waiting, and the caller gets
+//! the descriptor. What would wait (a pipe that nobody reads, a lease of somebody else's) is waited for with nothing held.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+
+use ringfence_surface::{AbsPath, Access};
+use ringfence_sys::notify::OnExec;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::caller::c_string;
+use super::request::Named;
+use super::resolve::{From, Last, Place, Target, mount_of};
+use super::work::{Reply, Stop, Work};
+
+/// The longest pause between two looks at a pipe.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// What a call fails with that begins again once its signal is handled.
+const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
+/// `struct open_how`, as far as it is known.
+const OPEN_HOW: usize = 24;
+/// The device number of `/dev/tty`.
+const DEV_TTY: u64 = 0x500;
+
+/// What is to be opened, and how.
+struct Opening {
+    flags: OFlags,
+    mode: Mode,
+}
+
+impl Opening {
+    fn has(&self, flags: OFlags) -> bool {
+        self.flags.contains(flags)
+    }
+
+    fn writes(&self) -> bool {
+        self.flags.bits() & 3 != 0 || self.has(OFlags::TRUNC)
+    }
+
+    fn on_exec(&self) -> OnExec {
+        if self.has(OFlags::CLOEXEC) { OnExec::Close } else { OnExec::Keep }
+    }
+}
+
+/// The bit that makes it a file without a name; the constant holds O_DIRECTORY as well.
+fn is_unnamed(flags: OFlags) -> bool {
+    flags.bits() & 0x40_0000 != 0
+}
+
+impl Work<'_, '_> {
+    pub(super) fn open(&mut self, file: Named, flags: u32, mode: u32) -> Result<Reply, Stop> {
+        let path = self.path(file)?;
+        let from = self.resolver.from(file.dir, &path)?;
+        let opening = Opening { flags: OFlags::from_bits_retain(flags), mode: mode_of(mode) };
+        self.open_from(&from, &path, &opening)
+    }
+
+    /// openat2: everything is behind a pointer, so also what only reads is carried out here.
+    pub(super) fn open2(&mut self, file: Named, how: u64, size: u64) -> Result<Reply, Stop> {
+        let size = usize::try_from(size).map_err(|_| Errno::TOOBIG)?;
+        if size < OPEN_HOW {
+            return Err(Errno::INVAL.into());
+        }
+        if size > 4096 {
+            return Err(Errno::TOOBIG.into());
+        }
+        let mut bytes = vec![0; size];
+        self.caller.bytes(how, &mut bytes)?;
+        if bytes[OPEN_HOW..].iter().any(|byte| *byte != 0) {
+            return Err(Errno::TOOBIG.into());
+        }
+        let word = |at: usize| bytes[at..].first_chunk::<8>().map_or(0, |word| u64::from_ne_bytes(*word));
+        let (flags, mode, resolve) = (word(0), word(8), word(16));
+        let (Ok(flags), Ok(mode @ 0..=0o7777)) = (u32::try_from(flags), u32::try_from(mode)) else {
+            return Err(Errno::INVAL.into());
+        };
+        let bounds = ResolveFlags::from_bits_retain(resolve);
+        let opening = Opening { flags: OFlags::from_bits_retain(flags), mode: Mode::from_raw_mode(mode) };
+        // The kernel looks at the flags before it looks at the path, and says whether it takes them.
+        let asked = rustix::fs::openat2(self.resolver.root, c"", opening.flags, opening.mode, bounds);
+        if let Err(errno) = asked.map(drop)
+            && errno != Errno::NOENT
+        {
+            return Err(errno.into());
+        }
+        let path = self.path(file)?;
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        if resolve & 0x20 != 0 {
+            // RESOLVE_CACHED: whoever asks tries again without.
+            return Err(Errno::AGAIN.into());
+        }
+        // What bounds the way counts from the directory, also where the path begins at the top.
+        let from = match self.resolver.directory(file.dir) {
+            Ok(dir) if !bounds.is_empty() => From { dir, bounds },
+            _ => From { bounds, ..self.resolver.from(file.dir, &path)? },
+        };
+        if opening.has(OFlags::PATH) {
+            // Such a descriptor cannot be handed over. Libraries do without this call on kernels that do not have it.
+            return Err(Errno::NOSYS.into());
+        }
+        if opening.flags.bits() & 3 == 0
+            && !opening.flags.intersects(OFlags::CREATE | OFlags::TRUNC)
+            && !is_unnamed(opening.flags)
+        {
+            return self.open_to_read(&from, &path, &opening);
+        }
+        self.open_from(&from, &path, &opening)
+    }
+
+    /// Reading, by openat2. What may not be read is not in the view, or masked.
+    fn open_to_read(&mut self, from: &From, path: &[u8], opening: &Opening) -> Result<Reply, Stop> {
+        let place = self.resolver.place(from, path)?;
+        let last = if opening.has(OFlags::NOFOLLOW) { Last::Itself } else { Last::Followed };
+        let target = self.resolver.target(from, place, last)?;
+        if target.kind() == FileType::Symlink {
+            return Err(Errno::LOOP.into());
+        }
+        let flags = opening.flags & !OFlags::NOFOLLOW;
+        self.open_target(&target, &Opening { flags, mode: Mode::empty() })
+    }
+
+    fn open_from(&mut self, from: &From, path: &[u8], opening: &Opening) -> Result<Reply, Stop> {
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        let mut place = self.resolver.place(from, path)?;
+        if is_unnamed(opening.flags) {
+            return self.open_unnamed(from, place, opening);
+        }
+        loop {
+            if place.name.is_empty() || !place.is_entry() || place.slash {
+                return self.open_other(from, place, opening);
+            }
+            if from.bounds.contains(ResolveFlags::NO_XDEV) && is_mounted_on(&place)? {
+                return Err(Errno::XDEV.into());
+            }
+            match self.open_entry(&place, opening)? {
+                Entry::Done(reply) => return Ok(reply),
+                Entry::Link => place = self.resolver.follow(from, &place)?,
+            }
+        }
+    }
+
+    /// An entry of a directory, as most are.
+    fn open_entry(&mut self, place: &Place, opening: &Opening) -> Result<Entry, Stop> {
+        let path = place.path();
+        let ruling = self.judge(&path, Access::Write);
+        if !ruling.is_allowed() {
+            return self.open_refused(place, &path, opening);
+        }
+        if opening.has(OFlags::DIRECTORY) {
+            // With this flag a link is no directory, whatever it leads to, unless it is followed.
+            return match place.look().map(|status| FileType::from_raw_mode(status.st_mode)) {
+                Ok(FileType::Symlink) if opening.has(OFlags::NOFOLLOW) => Err(Errno::NOTDIR.into()),
+                Ok(FileType::Symlink) => Ok(Entry::Link),
+                _ => self.open_now(place, opening),
+            };
+        }
+        self.open_now(place, opening)
+    }
+
+    fn open_now(&mut self, place: &Place, opening: &Opening) -> Result<Entry, Stop> {
+        let name = c_string(&place.name)?;
+        let creates = opening.has(OFlags::CREATE);
+        let is_new = creates && opening.has(OFlags::EXCL);
+        let mut flags = opening.flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let waits = !is_new && !opening.has(OFlags::NONBLOCK);
+        if waits {
+            flags |= OFlags::NONBLOCK;
+        }
+        if creates {
+            self.take_mask()?;
+        }
+        let opened = self.perform(|| rustix::fs::openat(&place.dir, name.as_c_str(), flags, opening.mode));
+        match opened {
+            Ok(fd) => {
+                if waits {
+                    settle(&fd, opening.flags)?;
+                }
+                Ok(Entry::Done(Reply::Descriptor(fd, opening.on_exec())))
+            }
+            Err(Errno::LOOP) if !opening.has(OFlags::NOFOLLOW) && is_link(place) => Ok(Entry::Link),
+            Err(Errno::NXIO | Errno::AGAIN) if waits => {
+                let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
+                let again = self.resolver.place(&from, &place.name)?;
+                let target = self.resolver.target(&from, again, Last::Itself)?;
+                if target.kind() == FileType::Symlink {
+                    return Err(Errno::LOOP.into());
+                }
+                self.open_target(&target, opening).map(Entry::Done)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// What no rule allows: the kernel's own errors come first.
+    fn open_refused(&mut self, place: &Place, path: &AbsPath, opening: &Opening) -> Result<Entry, Stop> {
+        let (creates, is_exclusive) = (opening.has(OFlags::CREATE), opening.has(OFlags::EXCL));
+        let status = match place.look() {
+            Ok(status) => status,
+            Err(Errno::NOENT) if creates => {
+                let allowed = self.refuse_or_ask(place.dir.as_fd(), path, Access::Write);
+                return allowed.and_then(|()| self.open_now(place, opening));
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        match FileType::from_raw_mode(status.st_mode) {
+            _ if creates && is_exclusive => Err(Errno::EXIST.into()),
+            FileType::Symlink if opening.has(OFlags::NOFOLLOW | OFlags::DIRECTORY) => Err(Errno::NOTDIR.into()),
+            FileType::Symlink if opening.has(OFlags::NOFOLLOW) => Err(Errno::LOOP.into()),
+            FileType::Symlink => Ok(Entry::Link),
+            FileType::Directory if creates || opening.writes() => Err(Errno::ISDIR.into()),
+            FileType::Directory => Err(Errno::ISDIR.into()),
+            _ if opening.has(OFlags::DIRECTORY) => Err(Errno::NOTDIR.into()),
+            _ => {
+                let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
+                let again = self.resolver.place(&from, &place.name)?;
+                let target = self.resolver.target(&from, again, Last::Itself)?;
+                self.open_held(&target, opening).map(Entry::Done)
+            }
+        }
+    }
+
+    /// A directory on the way, a name with a slash, or what a descriptor leads to.
+    fn open_other(&mut self, from: &From, place: Place, opening: &Opening) -> Result<Reply, Stop> {
+        if opening.has(OFlags::CREATE) && !place.name.is_empty() {
+            return Err(Errno::ISDIR.into());
+        }
+        let last = if opening.has(OFlags::NOFOLLOW) { Last::Itself } else { Last::Followed };
+        let target = self.resolver.target(from, place, last)?;
+        self.open_held(&target, opening)
+    }
+
+    /// Something that is there.
+    fn open_held(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
+        match target.kind() {
+            _ if opening.has(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST.into()),
+            FileType::Symlink => return Err(Errno::LOOP.into()),
+            FileType::Directory if opening.writes() || opening.has(OFlags::CREATE) => return Err(Errno::ISDIR.into()),
+            FileType::Directory => {}
+            _ if opening.has(OFlags::DIRECTORY) => return Err(Errno::NOTDIR.into()),
+            _ => {}
+        }
+        // What has no name, and what is no longer anywhere, is not what a rule speaks of.
+        if let Some(path) = target.path.as_ref().filter(|_| target.status.st_nlink > 0) {
+            // To open what is there and not change it is to read it.
+            let access = if opening.writes() { Access::Write } else { Access::Read };
+            if !self.judge(path, access).is_allowed() {
+                self.refuse_or_ask(target.fd.as_fd(), path, access)?;
+            }
+        }
+        let flags = opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW);
+        self.open_target(target, &Opening { flags, mode: opening.mode })
+    }
+
+    /// Opens exactly what is held, and waits where the caller would.
+    fn open_target(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
+        let (kind, device) = (target.kind(), target.status.st_rdev);
+        if kind == FileType::CharacterDevice && device == DEV_TTY {
+            let terminal = self.terminal()?;
+            return self.open_again(&terminal, opening);
+        }
+        if kind == FileType::Fifo && !opening.has(OFlags::NONBLOCK) {
+            return self.open_pipe(target, opening);
+        }
+        self.open_again(target, opening)
+    }
+
+    fn open_again(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
+        let flags =
+            (opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)) | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let path = target.by_descriptor();
+        let waits = !opening.has(OFlags::NONBLOCK);
+        let early = if waits { flags | OFlags::NONBLOCK } else { flags };
+        let fd = match self.perform(|| rustix::fs::open(path.as_c_str(), early, Mode::empty())) {
+            Err(Errno::AGAIN) if waits => {
+                // Somebody has a lease, and is given the time to let go of it.
+                self.release();
+                self.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty()))?
+            }
+            other => {
+                let fd = other?;
+                if waits {
+                    settle(&fd, opening.flags)?;
+                }
+                fd
+            }
+        };
+        Ok(Reply::Descriptor(fd, opening.on_exec()))
+    }
+
+    /// A pipe with a name: whoever opens one end waits for the other.
+    fn open_pipe(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
+        self.release();
+        let path = target.by_descriptor();
+        let flags =
+            (opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)) | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mut pause = Duration::from_micros(200);
+        loop {
+            match self.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty())) {
+                Ok(fd) => {
+                    if opening.flags.bits() & 3 == 0 {
+                        self.await_writer(&fd)?;
+                    }
+                    settle(&fd, opening.flags)?;
+                    return Ok(Reply::Descriptor(fd, opening.on_exec()));
+                }
+                Err(Errno::NXIO) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            self.pause(&mut pause)?;
+        }
+    }
+
+    fn await_writer(&self, fd: &OwnedFd) -> Result<(), Stop> {
+        let mut pause = Duration::from_micros(200);
+        loop {
+            let wanted = rustix::event::PollFlags::IN;
+            let mut fds = [rustix::event::PollFd::new(fd, wanted)];
+            let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+            if rustix::event::poll(&mut fds, Some(&now))? > 0 {
+                return Ok(());
+            }
+            self.pause(&mut pause)?;
+        }
+    }
+
+    /// Waits a little, unless the caller has ended or has a signal to handle.
+    fn pause(&self, pause: &mut Duration) -> Result<(), Stop> {
+        if !self.is_waiting() {
+            return Err(Errno::INTR.into());
+        }
+        if self.caller.has_signal() {
+            return Err(ERESTARTSYS.into());
+        }
+        std::thread::sleep(*pause);
+        *pause = (*pause * 2).min(LONGEST_PAUSE);
+        Ok(())
+    }
+
+    /// A file without a name. Where it may get one is asked when it does.
+    fn open_unnamed(&mut self, from: &From, place: Place, opening: &Opening) -> Result<Reply, Stop> {
+        let last = if opening.has(OFlags::NOFOLLOW) { Last::Itself } else { Last::Followed };
+        let target = self.resolver.target(from, place, last)?;
+        if target.kind() != FileType::Directory {
+            return Err(if target.kind() == FileType::Symlink { Errno::LOOP } else { Errno::NOTDIR }.into());
+        }
+        let flags = (opening.flags & !OFlags::NOFOLLOW) | OFlags::CLOEXEC;
+        self.take_mask()?;
+        let fd = self.perform(|| rustix::fs::openat(&target.fd, c".", flags, opening.mode))?;
+        Ok(Reply::Descriptor(fd, opening.on_exec()))
+    }
+
+    /// The caller's terminal, by its own name: `/dev/tty` would be ours.
+    fn terminal(&self) -> Result<Target, Stop> {
+        let number = u64::from(self.caller.terminal()?);
+        if number == 0 {
+            return Err(Errno::NXIO.into());
+        }
+        // From the kernel's short form.
+        let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
+        let line = (136..144).contains(&major).then(|| (major - 136) * 256 + minor).ok_or(Errno::NXIO)?;
+        let from = From { dir: self.resolver.root.clone(), bounds: ResolveFlags::empty() };
+        let place = self.resolver.place(&from, format!("/dev/pts/{line}").as_bytes())?;
+        let target = self.resolver.target(&from, place, Last::Itself)?;
+        let is_it = target.status.st_rdev == rustix::fs::makedev(major as u32, minor as u32);
+        if is_it { Ok(target) } else { Err(Errno::NXIO.into()) }
+    }
+}
+
+/// How an entry of a directory was opened.
+enum Entry {
+    Done(Reply),
+    /// It is a link.
+    Link,
+}
+
+fn is_link(place: &Place) -> bool {
+    place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Symlink)
+}
+
+/// Is what stands there another mount than the directory it is in?
+fn is_mounted_on(place: &Place) -> Result<bool, Stop> {
+    let name = c_string(&place.name)?;
+    let hold = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(&place.dir, name.as_c_str(), hold, Mode::empty()) {
+        Ok(fd) => Ok(mount_of(fd.as_fd())? != mount_of(place.dir.as_fd())?),
+        Err(_) => Ok(false),
+    }
+}
+
+/// It was opened without waiting; from now on it waits.
+fn settle(fd: &OwnedFd, flags: OFlags) -> Result<(), Stop> {
+    Ok(rustix::fs::fcntl_setfl(fd, flags & !OFlags::NONBLOCK)?)
+}
+
+/// open(2) ignores the other bits.
+pub(super) fn mode_of(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & 0o7777)
+}

@@ -1,0 +1,221 @@
+//! One call, from what the caller asked for to what it is told.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
+
+use ringfence_surface::{AbsPath, Access, Surface};
+use ringfence_sys::notify::{self, OnExec};
+use rustix::fs::{FileType, StatVfsMountFlags};
+use rustix::io::Errno;
+
+use super::Broker;
+use super::caller::Caller;
+use super::domain::Domain;
+use super::judge::Ruling;
+use super::request::{Named, Request};
+use super::resolve::Resolver;
+
+/// How a call is answered.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// With zero.
+    Done,
+    /// With a descriptor.
+    Descriptor(OwnedFd, OnExec),
+    /// By the kernel: its arguments are numbers only.
+    Continue,
+}
+
+/// Why a call goes no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The caller is told this.
+    Told(Errno),
+    /// It begins again, while nothing else is carried out.
+    Alone,
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Self {
+        Self::Told(errno)
+    }
+}
+
+/// What keeps directories where they are while a call is about them.
+#[derive(Debug)]
+enum Hold<'w> {
+    /// Nobody moves a directory.
+    Shared(#[expect(dead_code, reason = "it is let go of when it goes")] RwLockReadGuard<'w, ()>),
+    /// Nobody does anything.
+    Alone(#[expect(dead_code, reason = "it is let go of when it goes")] RwLockWriteGuard<'w, ()>),
+    None,
+}
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Work<'w, 's> {
+    broker: &'w Broker<'s>,
+    pub(super) caller: Caller<'w>,
+    pub(super) resolver: Resolver<'w>,
+    id: u64,
+    /// The call, by its name.
+    call: &'static str,
+    domain: Option<Domain>,
+    hold: Hold<'w>,
+    /// Whether it was already told that nothing may be done.
+    answered: Option<AbsPath>,
+}
+
+impl<'w, 's> Work<'w, 's> {
+    pub(super) fn new(
+        broker: &'w Broker<'s>,
+        caller: Caller<'w>,
+        (id, call): (u64, &'static str),
+        domain: Option<Domain>,
+    ) -> Self {
+        let (root, surface, mounts) = (broker.root(), broker.judge.surface(), &broker.mounts);
+        let resolver = Resolver { caller, root, surface, mounts };
+        Self { broker, caller, resolver, id, call, domain, hold: Hold::None, answered: None }
+    }
+
+    /// Carries it out.
+    pub(super) fn carry_out(&mut self, request: Request) -> Result<Reply, Errno> {
+        self.hold = Hold::Shared(self.broker.moves.read().unwrap_or_else(PoisonError::into_inner));
+        let done = match self.dispatch(request) {
+            Err(Stop::Alone) => {
+                self.hold = Hold::None;
+                self.hold = Hold::Alone(self.broker.moves.write().unwrap_or_else(PoisonError::into_inner));
+                self.dispatch(request)
+            }
+            other => other,
+        };
+        self.hold = Hold::None;
+        done.map_err(|stop| match stop {
+            Stop::Told(errno) => errno,
+            Stop::Alone => Errno::ACCESS,
+        })
+    }
+
+    fn dispatch(&mut self, request: Request) -> Result<Reply, Stop> {
+        match request {
+            Request::Open { file, flags, mode } => self.open(file, flags, mode),
+            Request::Open2 { file, how, size } => self.open2(file, how, size),
+            Request::Mkdir { file, mode } => self.mkdir(file, mode),
+            Request::Mknod { file, mode, device } => self.mknod(file, mode, device),
+            Request::Symlink { target, file } => self.symlink(target, file),
+            Request::Unlink { file, flags } => self.unlink(file, flags),
+            Request::Rename { old, new, flags } => self.rename(old, new, flags),
+            Request::Link { old, new, flags } => self.link(old, new, flags),
+            Request::Truncate { file, length } => self.truncate(file, length),
+            Request::Chmod { file, mode, flags } => self.chmod(file, mode, flags),
+            Request::Chown { file, uid, gid, flags } => self.chown(file, uid, gid, flags),
+            Request::Touch { file, times, flags } => self.touch(file, times, flags),
+            Request::SetXattr { file, name, value, size, flags, at_flags } => {
+                self.set_xattr(file, name, (value, size), flags, at_flags)
+            }
+            Request::SetXattrAt { file, at_flags, name, arguments, size } => {
+                self.set_xattr_at(file, at_flags, name, (arguments, size))
+            }
+            Request::RemoveXattr { file, name, at_flags } => self.remove_xattr(file, name, at_flags),
+            Request::Umask => {
+                self.broker.masks.change();
+                Ok(Reply::Continue)
+            }
+            Request::Restrict { ruleset, flags } => {
+                // It may take long, and is about no file.
+                self.hold = Hold::None;
+                self.broker.domains.restrict(&self.caller, self.domain.as_ref(), ruleset, flags)?;
+                Ok(Reply::Continue)
+            }
+        }
+    }
+
+    pub(super) fn surface(&self) -> &'s Surface {
+        self.broker.judge.surface()
+    }
+
+    /// A path of the caller's.
+    pub(super) fn path(&self, file: Named) -> Result<Vec<u8>, Stop> {
+        Ok(self.caller.string(file.path)?)
+    }
+
+    /// May this be done?
+    pub(super) fn judge(&self, path: &AbsPath, access: Access) -> Ruling<'s> {
+        if self.answered.as_ref() == Some(path) {
+            return Ruling::Allowed;
+        }
+        self.broker.judge.rule(path, access)
+    }
+
+    /// Nothing else is carried out from here on: the call begins again for it.
+    pub(super) fn alone(&self) -> Result<(), Stop> {
+        if matches!(self.hold, Hold::Alone(_)) { Ok(()) } else { Err(Stop::Alone) }
+    }
+
+    /// From here on the call waits for others, and is about what it holds.
+    pub(super) fn release(&mut self) {
+        self.hold = Hold::None;
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        notify::is_valid(self.broker.listener(), self.id)
+    }
+
+    /// New files get the caller's mask.
+    pub(super) fn take_mask(&self) -> Result<(), Stop> {
+        rustix::process::umask(self.broker.masks.of(&self.caller)?);
+        Ok(())
+    }
+
+    /// Refuses, unless somebody who is asked allows it. Whoever was asked may have waited for long: the call begins again. It
+    /// goes on where the mount refuses it anyway.
+    pub(super) fn refuse_or_ask(&mut self, dir: BorrowedFd<'_>, path: &AbsPath, access: Access) -> Result<(), Stop> {
+        let verdict = match self.judge(path, access) {
+            Ruling::Refused(verdict) => verdict,
+            // Too much was to be looked at, or somebody has given it meanwhile.
+            Ruling::Allowed => return Err(Errno::ACCESS.into()),
+        };
+        if is_sealed(dir) {
+            // The mount is read-only: nothing can come of it, and the kernel knows best what to say.
+            self.broker.judge.refused(&self.caller, self.call, path, (access, &verdict), Errno::ROFS);
+            return Ok(());
+        }
+        if self.broker.judge.asks() {
+            self.release();
+            let is_waiting = || self.is_waiting();
+            if self.broker.judge.ask(&self.caller, self.call, path, (access, &verdict), is_waiting) {
+                self.answered = Some(path.clone());
+                return Err(Stop::Alone);
+            }
+        }
+        self.broker.judge.refused(&self.caller, self.call, path, (access, &verdict), Errno::ACCESS);
+        Err(Errno::ACCESS.into())
+    }
+
+    /// Does what was decided, with no more rights than the caller has. Only if the caller still waits: what was read of it was
+    /// its own then.
+    pub(super) fn perform<T: Send>(
+        &self,
+        action: impl FnOnce() -> rustix::io::Result<T> + Send,
+    ) -> rustix::io::Result<T> {
+        if !self.is_waiting() {
+            return Err(Errno::INTR);
+        }
+        match &self.domain {
+            None => action(),
+            Some(domain) => domain.within(action),
+        }
+    }
+}
+
+/// Is this on a mount that nobody can write to, and of a kind that this holds for? Pipes, sockets and devices are not files.
+fn is_sealed(held: BorrowedFd<'_>) -> bool {
+    let is_file = |status: rustix::fs::Stat| {
+        matches!(
+            FileType::from_raw_mode(status.st_mode),
+            FileType::RegularFile | FileType::Directory | FileType::Symlink
+        )
+    };
+    rustix::fs::fstat(held).is_ok_and(is_file)
+        && rustix::fs::fstatvfs(held).is_ok_and(|vfs| vfs.f_flag.contains(StatVfsMountFlags::RDONLY))
+}

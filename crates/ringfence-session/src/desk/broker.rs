@@ -1,0 +1,139 @@
+//! The broker at the supervisor's desk: what it refused, and what it asks.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use ringfence_surface::policy::Counted;
+use ringfence_surface::{Access, Shown};
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::approvals::{Asked, Asker, Subject};
+use crate::broker::wire::{LONGEST, Report, Said, Told};
+use crate::text::Bytes;
+use crate::violations::{Deed, Layer, Violation};
+
+use super::Desk;
+use super::clients::BROKER;
+
+/// So many packets in a turn: there are other things to look after.
+const MOST_PACKETS: usize = 64;
+
+impl Desk {
+    /// Listens to the broker, and tells it how long calls may wait for an answer.
+    pub(crate) fn take_broker(&mut self, broker: OwnedFd) -> io::Result<()> {
+        self.clients.watch(broker.as_fd(), BROKER)?;
+        let wait = self.queue.wait().and_then(|wait| u64::try_from(wait.as_millis()).ok());
+        self.broker = Some(broker);
+        self.tell_broker(&Told::Patience { wait });
+        Ok(())
+    }
+
+    pub(super) fn tell_broker(&self, told: &Told) {
+        if let Some(broker) = &self.broker {
+            // One that does not hear it lets the call wait until its time is up, which is a no.
+            let _ = rustix::net::send(broker, &told.encode(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+
+    /// What the broker has said since it was last asked.
+    pub(super) fn broker_said(&mut self) {
+        let mut packet = vec![0; LONGEST];
+        for _ in 0..MOST_PACKETS {
+            let Some(broker) = &self.broker else { return };
+            let length = match rustix::net::recv(broker, packet.as_mut_slice(), RecvFlags::DONTWAIT) {
+                Ok((0, _)) | Err(rustix::io::Errno::CONNRESET) => {
+                    self.clients.forget(broker.as_fd());
+                    self.broker = None;
+                    return;
+                }
+                Ok((length, _)) => length,
+                Err(_) => return,
+            };
+            match Said::decode(&packet[..length]) {
+                Some(Said::Refused(report)) => self.denied(of_report(report), 1),
+                Some(Said::Ask { id, report }) => self.broker_asks(id, report),
+                Some(Said::Withdrawn { id }) => self.queue.withdrawn(id),
+                Some(Said::Lost { count }) => {
+                    self.stream.note_unknown(count);
+                    self.watch(Counted::Denied, count);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn broker_asks(&mut self, number: u64, report: Report) {
+        let path = Bytes::new(report.path.as_bytes());
+        let access = if report.access == Access::Write { "write" } else { "read" };
+        let subject = match report.call.as_str() {
+            "connect" => Subject::Socket { path },
+            _ => Subject::Path { path, access: access.to_owned() },
+        };
+        self.asks(Asked {
+            subject,
+            why: report.rule,
+            rule: Some(report.source).filter(|source| !source.is_empty()),
+            pid: Some(report.pid),
+            program: Some(Bytes::new(&report.program)),
+            command: Some(spaced(&report.command)),
+            asker: Asker::Broker(number),
+        });
+    }
+}
+
+/// What the broker refused.
+fn of_report(report: Report) -> Violation {
+    let access = if report.access == Access::Write { Deed::Write } else { Deed::Read };
+    let text = |text: String| Some(text).filter(|text| !text.is_empty());
+    Violation {
+        tried: format!("{} {} ({})", access.word(), report.path, Shown(report.call.as_bytes())),
+        why: "a rule of the session denies it".to_owned(),
+        layer: Layer::Broker,
+        access,
+        path: Some(Bytes::new(report.path.as_bytes())),
+        host: None,
+        rule: text(report.rule),
+        source: text(report.source),
+        pid: Some(report.pid),
+        program: Some(Bytes::new(&report.program)),
+        command: Some(spaced(&report.command)),
+        remedy: text(report.remedy),
+    }
+}
+
+/// A command line as it would be typed: its words end in NULs.
+fn spaced(command: &[u8]) -> Bytes {
+    let words = command.strip_suffix(b"\0").unwrap_or(command);
+    Bytes::new(&words.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect::<Vec<u8>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K14: what the broker reports is one of the violations, with everything that is known of it.
+    #[test]
+    fn k14_a_report_is_a_violation() {
+        let report = Report {
+            pid: 7,
+            program: b"sh\x1b[2J".to_vec(),
+            command: b"sh\0-c\0echo > .envrc\0".to_vec(),
+            call: "openat".to_owned(),
+            path: ringfence_surface::AbsPath::root().join("p/.envrc"),
+            access: Access::Write,
+            rule: "protect \"**/.envrc\"".to_owned(),
+            source: "built-in".to_owned(),
+            remedy: "make this change yourself".to_owned(),
+            errno: Some(13),
+        };
+        let violation = of_report(report);
+        assert_eq!((violation.layer, violation.access), (Layer::Broker, Deed::Write));
+        assert_eq!(violation.command, Some(Bytes::Text("sh -c echo > .envrc".into())));
+        let line = violation.line(1);
+        for part in
+            ["write /p/.envrc (openat)", "by sh\\u{1b}[2J (7)", "[protect \"**/.envrc\", built-in]", "make this change"]
+        {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+}

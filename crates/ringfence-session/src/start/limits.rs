@@ -1,0 +1,36 @@
+//! Who counts what a session uses.
+
+use ringfence_plan::Rung;
+
+use super::Order;
+use crate::cgroup::{Group, Wanted};
+use crate::container;
+use crate::launch::Identity;
+use crate::payload::Pids;
+
+/// A control group, where limits are wanted and one is ours to make.
+pub(super) fn group(order: &Order<'_>) -> Option<Group> {
+    let wanted = Wanted::of(order.surface.caps());
+    // A container has one of its engine's.
+    let is_wanted = (wanted.memory.is_some() || wanted.pids.is_some()) && order.rung.engine().is_none();
+    is_wanted.then(|| Group::create(wanted, order.session.name())).flatten()
+}
+
+/// A limit on processes by the user's own count, where no control group has one.
+pub(super) fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>) -> Option<Pids> {
+    let most = order.surface.caps().pids.as_ref().filter(|_| group.is_none())?.value;
+    let most = u64::from(most);
+    // One of ours is counted, which waits for the rest: the first process, or bubblewrap's. In a namespace that the payload
+    // makes for itself there is nobody else.
+    match (order.rung, identity) {
+        (Rung::LandlockOnly | Rung::Chroot, _) => None,
+        // Its user namespace is its own where the engine has no control group; the first process is counted.
+        (Rung::Docker | Rung::Podman, _) => {
+            container::counts_alone(order).then_some(Pids { most: most + 1, needs_namespace: None })
+        }
+        (Rung::Native | Rung::Bwrap, Identity::Other { uid, gid }) => {
+            Some(Pids { most, needs_namespace: Some((uid, gid)) })
+        }
+        (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
+    }
+}

@@ -1,0 +1,253 @@
+//! Tries for real what a layer claims: makes a tree of canaries, starts the layer around one process of ours, has it do every
+//! deed, and gives back what came of each.
+//!
+//! What is tried and what must come of it is data from `ringfence_plan::verify`. The tree lies in a directory of ringfence's own
+//! state, as a call's does: it goes with the [`Session`], and what a killed one left is collected.
+
+mod deeds;
+mod outsiders;
+mod tree;
+mod wire;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use ringfence_plan::verify::{Came, Deed, Said, Shape};
+use ringfence_plan::{Lines, Plan, Receipt, Rung, compile};
+use ringfence_surface::policy::Mode;
+use ringfence_surface::{AbsPath, HostFacts, Surface};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::container::{InContainer, NoEngine};
+use crate::given;
+use crate::launch::{self, StartError};
+use crate::look::{Live, facts_of};
+use crate::start::{BrokerChoice, Last, Occasion, Order, PrepareError, prepare_with};
+use crate::store::Session;
+use crate::walk::os_path;
+
+pub use deeds::{COMMAND, run};
+pub use outsiders::Outsiders;
+pub use tree::differences;
+
+/// What every canary holds.
+const CANARY: &[u8] = b"ringfence canary\n";
+
+/// What somebody of the host's says to whoever connects.
+const GREETING: &[u8; 9] = b"ringfence";
+
+/// How long one deed may take.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// Why a layer could not be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTried {
+    /// The tree could not be made.
+    #[error("cannot make canaries in {place}")]
+    Tree {
+        /// Where.
+        place: AbsPath,
+        /// Why.
+        source: io::Error,
+    },
+    /// The container engine is not there.
+    #[error("there is no such container engine")]
+    Engine(#[from] NoEngine),
+    /// It could not be laid out.
+    #[error("cannot prepare the fence")]
+    Prepare(#[from] PrepareError),
+    /// It could not be started.
+    #[error("cannot start inside the fence")]
+    Start(#[from] StartError),
+    /// Whoever is inside could not be talked to.
+    #[error("cannot talk to whoever is inside")]
+    Talk {
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl NotTried {
+    /// Is it the host that does not carry this layer?
+    pub fn is_the_hosts(&self) -> bool {
+        match self {
+            Self::Prepare(cause) => cause.is_the_hosts(),
+            Self::Start(cause) => cause.is_the_hosts(),
+            Self::Engine(_) => true,
+            Self::Tree { .. } | Self::Talk { .. } => false,
+        }
+    }
+}
+
+/// One layer, and everything that is tried in it.
+pub struct Trying<'a> {
+    /// What may be touched; about the tree.
+    pub surface: &'a Surface,
+    /// On which host.
+    pub facts: &'a HostFacts,
+    /// How the fence is built.
+    pub rung: Rung,
+    /// Where the tree and everything else of it lies.
+    pub session: &'a Session,
+    /// The tree.
+    pub shape: &'a Shape,
+    /// What is tried.
+    pub deeds: &'a [&'a Deed],
+    /// Whoever stands outside, if anybody is to be reached for.
+    pub outsiders: Option<&'a Outsiders>,
+    /// The container engine, where the fence is made by one.
+    pub container: Option<InContainer<'a>>,
+    /// Who runs it where root starts it.
+    pub user: Option<(u32, u32)>,
+    /// Who owns the tree where root makes it.
+    pub owner: Option<(u32, u32)>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub struct Tried {
+    /// What the layer said of itself.
+    pub receipt: Receipt,
+    /// The same, and what else it said.
+    pub said: Said,
+    /// What came of each deed.
+    pub came: Vec<Came>,
+}
+
+impl Trying<'_> {
+    /// Makes the tree, starts the layer and does every deed in it. `progress` is told how many are done.
+    ///
+    /// # Errors
+    /// [`NotTried`]. Nothing is left but what the session's directory holds.
+    pub fn run(&self, progress: &mut dyn FnMut(usize)) -> Result<Tried, NotTried> {
+        self.run_with(&mut |_| (), progress)
+    }
+
+    /// The same with a fence that is changed at the last moment: for tests that break it on purpose.
+    ///
+    /// # Errors
+    /// As [`Trying::run`].
+    pub fn run_with(
+        &self,
+        change: &mut dyn FnMut(Last<'_>),
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Tried, NotTried> {
+        let place = self.shape.place().clone();
+        let tree = tree::Tree::make(self.shape, self.owner).map_err(|source| NotTried::Tree { place, source })?;
+        let facts = facts_of(self.surface, self.facts.clone(), &mut Live::new());
+        let plan = compile(self.surface, &facts, self.rung);
+        let program = given::dir(self.session.dir()).join(given::PROGRAM);
+        let command = [OsString::from_vec(program.as_bytes().to_vec()), OsString::from(COMMAND)];
+        let order = Order {
+            surface: self.surface,
+            facts: &facts,
+            plan: &plan,
+            rung: self.rung,
+            session: self.session,
+            command: &command,
+            user: self.user,
+            client: None,
+            agent: None,
+            mode: Mode::Auto,
+            lines: Lines::All,
+            occasion: Occasion::CapturedCall,
+            variables: &[],
+            container: self.container,
+            root: None,
+            // What is tried here are the walls; the broker would hide whether they stand.
+            broker: BrokerChoice::Off,
+        };
+        let ready = prepare_with(&order, &mut Live::new(), change)?;
+        let said = said(&ready, &plan);
+        let receipt = ready.receipt.clone();
+        let talk = |source: io::Error| NotTried::Talk { source };
+        let input = self.orders().map_err(talk)?;
+        let (answers, output) = launch::pipe().map_err(talk)?;
+        let errors = File::options().write(true).open("/dev/null").map_err(talk)?;
+        let running = ready.prepared.start(self.surface, [input.into(), output, errors.into()])?;
+        let lifeline = running.lifeline();
+        let numbers =
+            Conversation { listeners: tree.listeners, outsiders: self.outsiders, answers: File::from(answers) }
+                .hear(self.deeds.len(), progress)
+                .map_err(talk);
+        lifeline.cut();
+        running.wait()?;
+        let numbers = numbers?;
+        let mut came: Vec<Came> = numbers.chunks_exact(4).map(from_bytes).collect();
+        came.resize(self.deeds.len(), Came::NotTried);
+        Ok(Tried { receipt, said, came })
+    }
+
+    /// The orders, in a file that nobody else can open.
+    fn orders(&self) -> io::Result<File> {
+        let path = self.session.dir().join("orders");
+        let mut file = File::options().read(true).write(true).create_new(true).open(os_path(&path))?;
+        fs::remove_file(os_path(&path))?;
+        file.write_all(&wire::orders(self.deeds))?;
+        file.rewind()?;
+        Ok(file)
+    }
+}
+
+fn from_bytes(bytes: &[u8]) -> Came {
+    <[u8; 4]>::try_from(bytes).map_or(Came::NotTried, |bytes| Came::from_number(i32::from_le_bytes(bytes)))
+}
+
+/// What a layer says of itself before anything is tried.
+fn said(ready: &crate::start::Ready, plan: &Plan) -> Said {
+    let mut said = Said::of(&ready.receipt);
+    said.less.extend(plan.skipped.iter().map(|one| (one.pattern.clone(), one.why.words().to_owned())));
+    said.hidden = ready.walked.hidden.iter().map(|one| (one.path.clone(), one.why.words().to_owned())).collect();
+    said.unwritable = ready.unwritable.as_ref().map(|cause| format!("the project cannot be written inside: {cause}"));
+    said
+}
+
+/// Whoever is inside answers, and others outside are reached for meanwhile. All in one thread: a process with several is not
+/// copied with ease.
+struct Conversation<'a> {
+    listeners: Vec<UnixListener>,
+    outsiders: Option<&'a Outsiders>,
+    answers: File,
+}
+
+impl Conversation<'_> {
+    /// Reads until everything was answered, or nobody answers any more.
+    fn hear(mut self, count: usize, progress: &mut dyn FnMut(usize)) -> io::Result<Vec<u8>> {
+        let mut heard = Vec::with_capacity(count * 4);
+        let most = Timespec::try_from(SILENCE).unwrap_or_default();
+        let mut bytes = [0; 4096];
+        while heard.len() < count * 4 {
+            let others = self.listeners.iter().map(|one| one.as_fd());
+            let others: Vec<BorrowedFd<'_>> =
+                others.chain(self.outsiders.into_iter().flat_map(Outsiders::listeners)).collect();
+            let fds = std::iter::once(self.answers.as_fd()).chain(others.iter().copied());
+            let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            match poll(&mut fds, Some(&most)) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(errno) => return Err(errno.into()),
+            }
+            let is_ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            drop(fds);
+            others
+                .iter()
+                .zip(&is_ready[1..])
+                .filter(|(_, is_ready)| **is_ready)
+                .for_each(|(fd, _)| outsiders::greet(*fd));
+            if is_ready[0] {
+                match self.answers.read(&mut bytes)? {
+                    0 => break,
+                    got => heard.extend_from_slice(&bytes[..got]),
+                }
+                progress(heard.len() / 4);
+            }
+        }
+        Ok(heard)
+    }
+}

@@ -1,0 +1,202 @@
+//! git outside the fence, so that nothing of a repository runs by it: no hook, no filter, no monitor, nothing from a remote.
+//!
+//! What an agent could have written is the work tree and parts of its git directory. So both are named by path, whatever they
+//! say themselves, and every setting that names a program is set to none on top of what the files say. Root has it done by whoever
+//! owns the repository.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output, Stdio};
+
+use ringfence_surface::{AbsPath, Shown};
+
+use crate::walk::os_path;
+
+/// Why git did not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It cannot be started.
+    #[error("git cannot be started")]
+    Start {
+        /// Why.
+        source: io::Error,
+    },
+    /// It refused.
+    #[error("git {what}: {said}")]
+    Refused {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        said: String,
+    },
+}
+
+/// Settings that name no program: neither a file of the repository nor one of the user's runs anything.
+const QUIET: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.sshCommand", "false"),
+    ("core.askPass", "false"),
+    ("core.alternateRefsCommand", "true"),
+    ("credential.helper", ""),
+    ("diff.autoRefreshIndex", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("safe.bareRepository", "explicit"),
+    ("status.submoduleSummary", "false"),
+    ("submodule.recurse", "false"),
+];
+
+/// A repository, and how git is told of it.
+#[derive(Debug, Clone)]
+pub(crate) enum Place<'p> {
+    /// Found from a directory where the user works.
+    From(&'p AbsPath),
+    /// A work tree whose contents somebody else wrote: nothing that it says of itself counts.
+    Exactly { tree: &'p AbsPath, git_dir: &'p AbsPath, common_dir: &'p AbsPath },
+}
+
+/// git at a place.
+#[derive(Debug)]
+pub(crate) struct Git<'p> {
+    place: Place<'p>,
+    /// Filters and hooks that the settings name.
+    named: Vec<Vec<u8>>,
+    /// Who does it, where that is not the caller.
+    user: Option<(u32, u32)>,
+}
+
+/// Who owns a directory, where root asks and it is somebody else.
+pub(crate) fn owner(dir: &AbsPath) -> Option<(u32, u32)> {
+    let metadata = std::fs::metadata(os_path(dir)).ok().filter(|_| rustix::process::geteuid().is_root())?;
+    (metadata.uid() != 0).then(|| (metadata.uid(), metadata.gid()))
+}
+
+impl<'p> Git<'p> {
+    /// Looks for what the settings name, so that it can be set to none.
+    pub(crate) fn at(place: Place<'p>) -> Result<Self, GitError> {
+        let user = owner(match place {
+            Place::From(dir) | Place::Exactly { common_dir: dir, .. } => dir,
+        });
+        let mut git = Self { place, named: Vec::new(), user };
+        let words = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\..*\..*"];
+        let listed = git.output("config", &words.map(OsStr::new))?;
+        let names = listed.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        git.named = names.map(<[u8]>::to_vec).collect();
+        git.named.sort();
+        git.named.dedup();
+        Ok(git)
+    }
+
+    /// Is it done by somebody else than the caller?
+    pub(crate) fn is_for_another(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// The filters that are not run, by name.
+    pub(crate) fn filters(&self) -> Vec<String> {
+        let name = |key: &Vec<u8>| {
+            let name = key.strip_prefix(b"filter.")?;
+            Some(Shown(&name[..name.iter().rposition(|byte| *byte == b'.')?]).to_string())
+        };
+        let mut names: Vec<String> = self.named.iter().filter_map(name).collect();
+        names.dedup();
+        names
+    }
+
+    /// What git says, without the end of the line.
+    pub(crate) fn ask(&self, what: &'static str, words: &[&OsStr]) -> Result<Vec<u8>, GitError> {
+        let output = self.output(what, words)?;
+        if !output.status.success() {
+            return Err(GitError::Refused { what, said: said(&output) });
+        }
+        let mut text = output.stdout;
+        if text.last() == Some(&b'\n') {
+            text.pop();
+        }
+        Ok(text)
+    }
+
+    /// Whether git says yes.
+    pub(crate) fn holds(&self, what: &'static str, words: &[&OsStr]) -> Result<bool, GitError> {
+        Ok(self.output(what, words)?.status.success())
+    }
+
+    /// A script of the shell, by whoever owns the repository: root goes where others put links by no path of its own.
+    pub(crate) fn shell(&self, what: &'static str, script: &str, arguments: &[&OsStr]) -> Result<(), GitError> {
+        let mut words = ["-euc", script, "sh"].map(OsStr::new).to_vec();
+        words.extend(arguments);
+        let output = self.run("/bin/sh", what, &words)?;
+        if output.status.success() { Ok(()) } else { Err(GitError::Refused { what, said: said(&output) }) }
+    }
+
+    fn output(&self, what: &'static str, words: &[&OsStr]) -> Result<Output, GitError> {
+        self.run("git", what, words)
+    }
+
+    fn run(&self, program: &str, what: &'static str, words: &[&OsStr]) -> Result<Output, GitError> {
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"GIT_")) {
+            command.env_remove(name);
+        }
+        match self.place {
+            Place::From(dir) => {
+                command.current_dir(os_path(dir));
+            }
+            Place::Exactly { tree, git_dir, common_dir } => {
+                command.current_dir("/").env("GIT_DIR", os_path(git_dir)).env("GIT_WORK_TREE", os_path(tree));
+                command.env("GIT_COMMON_DIR", os_path(common_dir));
+            }
+        }
+        for (name, value) in [
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            // Of what is missing in a partial clone nothing is fetched.
+            ("GIT_ALLOW_PROTOCOL", ""),
+            ("GIT_PAGER", "cat"),
+            ("LC_ALL", "C"),
+        ] {
+            command.env(name, value);
+        }
+        if let Some((uid, gid)) = self.user {
+            // The caller's own settings are not that user's to read.
+            command.uid(uid).gid(gid).env("GIT_CONFIG_GLOBAL", "/dev/null").env("HOME", "/");
+        }
+        let own = self.named.iter().map(|key| (OsString::from_vec(key.clone()), none_of(key)));
+        let settings = QUIET.iter().map(|(key, value)| (OsString::from(key), *value)).chain(own);
+        let mut count = 0;
+        for (key, value) in settings {
+            command.env(format!("GIT_CONFIG_KEY_{count}"), key).env(format!("GIT_CONFIG_VALUE_{count}"), value);
+            count += 1;
+        }
+        command.env("GIT_CONFIG_COUNT", count.to_string());
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = command.output().map_err(|source| GitError::Start { source })?;
+        match output.status.code() {
+            Some(_) => Ok(output),
+            None => Err(GitError::Refused { what, said: "it was ended by a signal".to_owned() }),
+        }
+    }
+}
+
+/// The value under which a key of a filter or a hook starts nothing.
+fn none_of(key: &[u8]) -> &'static str {
+    let last = key.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    match (key.starts_with(b"hook."), last) {
+        (_, b"required" | b"enabled") => "false",
+        (true, b"command") => "true",
+        _ => "",
+    }
+}
+
+/// What git complained of, on one line.
+fn said(output: &Output) -> String {
+    let text = output.stderr.trim_ascii();
+    let lines = text.split(|byte| *byte == b'\n').map(|line| Shown(line.trim_ascii()).to_string());
+    let said: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    if said.is_empty() { "it refused without a word".to_owned() } else { said.join("; ") }
+}

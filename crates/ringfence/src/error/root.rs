@@ -1,0 +1,64 @@
+//! What can go wrong with roots.
+
+#[cfg(target_os = "linux")]
+use ringfence_session::roots::RootError;
+#[cfg(target_os = "linux")]
+use ringfence_surface::AbsPath;
+
+/// What whoever may not change their root can do about it.
+#[cfg(target_os = "linux")]
+pub(super) const NO_RIGHT: &str =
+    "give it that right, and no other: `setcap cap_sys_chroot+ep` on the ringfence program; or start as root";
+
+/// Why a root is not made, found or used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RootFailure {
+    /// It cannot be made, found or used.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Itself(#[from] RootError),
+    /// A root without what it is for, or that without a root.
+    #[error("a root is named by `--root NAME`, with `run --backend chroot` or `render chroot`")]
+    Alone,
+    /// Calls from outside see the host's programs.
+    #[cfg(target_os = "linux")]
+    #[error("calls cannot be made within a session that has a root of its own")]
+    Call,
+    /// The command would work outside the root that it is to run in.
+    #[cfg(target_os = "linux")]
+    #[error("the policy's project {project} is not in root `{name}`")]
+    Outside {
+        /// Where it is.
+        project: AbsPath,
+        /// Which root.
+        name: String,
+        /// Where work belongs.
+        work: AbsPath,
+    },
+}
+
+impl RootFailure {
+    /// Is it the command line that is wrong?
+    pub(crate) fn is_usage(&self) -> bool {
+        match self {
+            Self::Alone => true,
+            #[cfg(target_os = "linux")]
+            Self::Itself(cause) => matches!(cause, RootError::Name { .. }),
+            #[cfg(target_os = "linux")]
+            Self::Call | Self::Outside { .. } => false,
+        }
+    }
+
+    /// What the user can do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Alone => Some("`ringfence root create NAME --with git,shell` makes a root".into()),
+            #[cfg(target_os = "linux")]
+            Self::Itself(cause) => cause.hint(),
+            #[cfg(target_os = "linux")]
+            Self::Call => Some("start it as a session: `ringfence run --backend chroot --root NAME -- CMD`".into()),
+            #[cfg(target_os = "linux")]
+            Self::Outside { work, .. } => Some(format!("put the project into {work}, or below it")),
+        }
+    }
+}

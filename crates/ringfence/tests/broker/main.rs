@@ -1,0 +1,11 @@
+//! The broker: names that do not exist yet cannot be made inside, whatever is changed while a call is carried out, and
+//! everything else is as it is without it.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+#[expect(dead_code, reason = "what the tables of ordinary work need besides")]
+#[path = "../work/desk.rs"]
+mod desk;
+mod names;
+mod same;

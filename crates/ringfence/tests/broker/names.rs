@@ -1,0 +1,151 @@
+//! Names that do not exist yet, by every way to make one.
+
+use crate::desk::{each_user, shown};
+
+/// Each is a sentence and a script that must fail.
+const ATTACKS: &[(&str, &str)] = &[
+    ("a file is made", "echo x > .envrc"),
+    ("a file is made where nothing was looked at", "mkdir -p new/deep && echo x > new/deep/.envrc"),
+    ("a directory is made", "mkdir .vscode"),
+    ("a directory is made below one that may be", "mkdir -p new/.github && mkdir new/.github/workflows"),
+    ("a file is moved there", "echo x > plain && mv plain .envrc"),
+    ("a second name is made", "echo x > plain && ln plain .envrc"),
+    ("a link is made", "ln -s plain .envrc"),
+    ("a pipe is made", "mkfifo .envrc"),
+    ("a copy is made", "echo x > plain && cp plain .npmrc"),
+    ("by a link to the directory", "ln -s . here && echo x > here/.envrc"),
+    ("by a link to the name", "ln -s .envrc lead && echo x > lead"),
+    ("by a link that goes up and down", "mkdir -p a/b && ln -s ../.. a/b/up && echo x > a/b/up/a/../.envrc"),
+    ("by the working directory in /proc", "echo x > /proc/self/cwd/.envrc"),
+    ("by the root in /proc", "echo x > /proc/self/root$PWD/.envrc"),
+    ("by a descriptor of the directory", "exec 3< . && echo x > /proc/self/fd/3/.envrc"),
+    ("by a descriptor in /dev", "exec 3< . && echo x > /dev/fd/3/.envrc"),
+    ("by the first process", "echo x > /proc/1/root$PWD/.envrc"),
+    ("a repository's hooks are made", "git init -q made && mkdir made/.git/hooks"),
+    ("a repository's settings are written", "git init -q made2 && echo '[core]' >> made2/.git/config"),
+    ("a repository's settings name a program", "git init -q made3 && git -C made3 config core.pager x"),
+    ("a repository's settings include others", "git init -q made4 && git -C made4 config include.path x"),
+    (
+        "settings are moved into place by hand",
+        "git init -q made5 && printf '[core]\\n\\tfsmonitor = ./x\\n' > made5/.git/config.lock && \
+         mv made5/.git/config.lock made5/.git/config",
+    ),
+    ("a directory brings hooks along", "mkdir -p ready/hooks && echo x > ready/hooks/pre-commit && mv ready r1.git"),
+    ("a directory brings settings along", "mkdir ready2 && echo x > ready2/config && mv ready2 r2.git"),
+    ("a directory brings a project's settings along", "mkdir -p ready3/workflows && mv ready3 .github"),
+    (
+        "a directory far above brings them along",
+        "mkdir -p top/x/hooks && echo x > top/x/hooks/h && mkdir -p to && mv top/x to/y.git",
+    ),
+    ("hooks are made in what was moved", "mkdir empty && mv empty r3.git && mkdir r3.git/hooks"),
+    (
+        "two directories are exchanged",
+        "mkdir -p e1/hooks e2.git && python3 -c 'import ctypes; \
+         raise SystemExit(ctypes.CDLL(None).renameat2(-100, b\"e1\", -100, b\"e2.git\", 2) != 0)'",
+    ),
+    (
+        "a file without a name gets one",
+        "python3 -c 'import os; f = os.open(\".\", os.O_TMPFILE | os.O_RDWR); \
+         os.link(\"/proc/self/fd/%d\" % f, \".envrc\", follow_symlinks=True)'",
+    ),
+    (
+        "relative to a descriptor",
+        "python3 -c 'import os; os.open(\".envrc\", os.O_WRONLY | os.O_CREAT, dir_fd=os.open(\".\", os.O_RDONLY))'",
+    ),
+    (
+        "by openat2",
+        "python3 -c 'import ctypes, struct; raise SystemExit(ctypes.CDLL(None).syscall(437, -100, b\".envrc\", \
+         struct.pack(\"QQQ\", 0o101, 0o600, 0), 24) < 0)'",
+    ),
+    (
+        "dependencies are moved to where they are the project's",
+        "mkdir -p node_modules/p/.vscode && mv node_modules/p p",
+    ),
+];
+
+/// What lies in the project afterwards and may not.
+const FORBIDDEN: &str = "find . \\( -name .envrc -o -name .npmrc -o -name workflows -o -path '*.git/hooks' -o -name .vscode \\) \
+                         -not -path '*/ready*' -not -path '*/node_modules/*' -not -path '*/top/*'";
+
+#[test]
+fn k8_names_that_do_not_exist_yet_cannot_be_made() {
+    each_user(|desk| {
+        // One session for all: each in a directory of its own, so that none stands in the way of another.
+        let mut script = String::from("failed=0\n");
+        for (number, (sentence, attack)) in ATTACKS.iter().enumerate() {
+            script += &format!(
+                "mkdir -p w{number} && cd w{number} && if (set -e; {attack}) >/tmp/said 2>&1; then echo 'SUCCEEDS: {sentence}'; failed=1; \
+                 elif grep -q 'not found' /tmp/said; then echo 'CANNOT BE TRIED: {sentence}'; cat /tmp/said; failed=1; fi; cd ..\n",
+            );
+        }
+        script += &format!("test -z \"$({FORBIDDEN})\" || {{ {FORBIDDEN}; failed=1; }}\nexit $failed");
+        let output = desk.inside(&script);
+        assert!(output.status.success(), "{}", shown(&output));
+        // And seen from outside.
+        let outside = desk.outside("/bin/sh").args(["-c", FORBIDDEN]).output().unwrap();
+        let left = String::from_utf8(outside.stdout).unwrap();
+        assert!(left.is_empty(), "{left}");
+    });
+}
+
+/// Each attack is one: without the broker it succeeds.
+#[test]
+fn k8_without_the_broker_they_can_be_made() {
+    each_user(|desk| {
+        let mut script = String::from("set +e\n");
+        for (number, (sentence, attack)) in ATTACKS.iter().enumerate() {
+            script += &format!(
+                "mkdir -p w{number} && cd w{number} && (set -e; {attack}) >/dev/null 2>&1 || echo 'fails: {sentence}'; cd ..\n"
+            );
+        }
+        let mut command = desk.outside(desk.world.binary().to_str().unwrap());
+        let output = command.args(["run", "--no-broker", "--", "bash", "-c", &script]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        // The first process is out of reach by itself; where root's project is worked on by another, openat2 is not there.
+        let is_known = |line: &&str| line.contains("the first process") || line.contains("by openat2");
+        let fails: Vec<&str> = said.lines().filter(|line| !is_known(line)).collect();
+        assert!(fails.is_empty(), "{fails:?}");
+    });
+}
+
+#[test]
+fn k8_what_is_nobodys_project_is_open() {
+    each_user(|desk| {
+        desk.works(&[
+            ("dependencies bring their settings", "mkdir -p node_modules/p/.vscode && echo x > node_modules/p/.npmrc"),
+            ("so do temporary files", "mkdir -p /tmp/p/.git/hooks && echo x > /tmp/p/.envrc"),
+            ("and the session's home", "mkdir -p ~/.vscode && echo x > ~/.npmrc"),
+            ("names that are only alike", "echo x > .envrc2 && echo x > xenvrc && mkdir .vscode2"),
+            (
+                "a directory keeps its name below another",
+                "mkdir -p m1/m2 && echo x > m1/m2/f && mv m1 m3 && cat m3/m2/f",
+            ),
+        ]);
+    });
+}
+
+#[test]
+fn k8_repositories_are_made_inside() {
+    each_user(|desk| {
+        desk.works(&[
+            (
+                "one is made, with the settings that git gives it",
+                "git init -q one && cd one && test \"$(git config core.filemode)\" = true && test -z \"$(git config core.pager)\" && \
+                 echo a > a && git add a && git commit -qm a",
+            ),
+            (
+                "it is cloned",
+                "git clone -q one two && cd two && test \"$(git remote)\" = origin && git remote add up https://example.com/x && \
+                 git config branch.main.description words",
+            ),
+            ("it has worktrees", "cd two && git worktree add -q ../three -b side && cd ../three && echo b > b && git add b && git commit -qm b"),
+            (
+                "it has submodules",
+                "cd two && git -c protocol.file.allow=always submodule add -q ../one sub && git commit -qm sub && \
+                 test \"$(git config -f .gitmodules submodule.sub.path)\" = sub && git -C sub log -1 --format=%s",
+            ),
+            ("a bare one is made and pushed to", "git init -q --bare four.git && cd two && git remote add four ../four.git && git push -q four HEAD:main"),
+            ("they are moved and removed", "mv two five && git -C five status --porcelain && rm -rf one three five four.git"),
+        ]);
+    });
+}

@@ -1,0 +1,74 @@
+//! With the broker and without it, calls do the same.
+
+use std::process::{Command, Output};
+
+use crate::desk::{Desk, each_user, shown};
+
+/// Longer than the table takes on a busy machine; only a failure waits for it.
+const PATIENCE: &str = "280";
+
+fn run(desk: &Desk, options: &[&str], words: &[&str]) -> Output {
+    let mut command: Command = desk.outside("/usr/bin/timeout");
+    command.args(["--kill-after=5", PATIENCE]).arg(desk.world.binary()).arg("run").args(options).arg("--").args(words);
+    command.output().unwrap()
+}
+
+/// Some four hundred cases over every call that is brokered: what each returns, and what is on the disk afterwards.
+#[test]
+fn k8_file_calls_are_those_of_the_kernel() {
+    each_user(|desk| {
+        desk.write("posix.py", include_str!("posix.py"));
+        let top = desk.project("tree").to_str().unwrap().to_owned();
+        let [without, with] = [["--no-broker"].as_slice(), &[]].map(|options| {
+            let output = run(&desk, options, &["/usr/bin/python3", "posix.py", &top]);
+            assert!(output.status.success(), "{}", shown(&output));
+            String::from_utf8(output.stdout).unwrap()
+        });
+        let cases = |said: &str| said.lines().filter(|line| !line.starts_with(' ')).count();
+        assert!(cases(&without) > 400, "{} cases", cases(&without));
+        let mut case = "";
+        for (line, (expected, got)) in without.lines().zip(with.lines()).enumerate() {
+            if !expected.starts_with(' ') {
+                case = expected;
+            }
+            assert_eq!(got, expected, "line {line}, in {case}");
+        }
+        assert_eq!(cases(&without), cases(&with));
+    });
+}
+
+/// Memory, links and directories change while calls about them are carried out.
+#[test]
+fn k8_nothing_lands_on_a_protected_name_in_a_race() {
+    each_user(|desk| {
+        desk.write("races.py", include_str!("races.py"));
+        let output = run(&desk, &[], &["/usr/bin/python3", "races.py", "100000", "25"]);
+        let said = shown(&output);
+        assert!(output.status.success() && said.contains("attempts"), "{said}");
+        for name in [".envrc", ".vscode", "a.git/hooks", "a.git/config", "b.git/hooks", "b.git/config", "deep/.envrc"] {
+            assert!(!desk.project(name).exists(), "{name} landed\n{said}");
+        }
+    });
+}
+
+/// The race is one: without the broker something lands.
+#[test]
+fn k8_the_race_can_be_won_without_the_broker() {
+    each_user(|desk| {
+        desk.write("races.py", include_str!("races.py"));
+        let output = run(&desk, &["--no-broker"], &["/usr/bin/python3", "races.py", "100000", "25"]);
+        assert!(shown(&output).contains("LANDED"), "{}", shown(&output));
+    });
+}
+
+/// Whoever has given up rights inside does not get them back by way of the broker, and neither do its children.
+#[test]
+fn k10_rights_that_were_given_up_stay_so() {
+    each_user(|desk| {
+        desk.write("landlock.py", include_str!("landlock.py"));
+        let output = run(&desk, &[], &["/usr/bin/python3", "landlock.py"]);
+        let said = shown(&output);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("held") || said.contains("no Landlock"), "{said}");
+    });
+}

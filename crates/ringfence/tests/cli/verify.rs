@@ -1,0 +1,134 @@
+//! `ringfence verify` on the real kernel.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+use std::fs;
+use std::os::unix::fs::lchown;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use ringfence_testkit::World;
+use serde_json::Value;
+
+const NOBODY: u32 = 65_534;
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn give_away(path: &Path) {
+    lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    if path.is_dir() && !path.is_symlink() {
+        fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path()));
+    }
+}
+
+const POLICY: &str = "version = 1\n[files]\nwrite = [\".\"]\nread = [\"../docs\"]\ndeny = [\"**/.env\", \"vault\"]\n\
+                      protect = [\"infra\"]\n[network]\nallow = [\"github.com\"]\nhost_ports = [5432]\n";
+
+fn ground() -> World {
+    let world = World::open_to_all(env!("CARGO_BIN_EXE_ringfence"));
+    world.write("project/ringfence.toml", POLICY);
+    world.write("project/infra/main", "as it was\n");
+    world.write("project/.env", "a secret\n");
+    world.mkdir("docs");
+    world.mkdir("home");
+    if is_root() {
+        ["project", "docs", "home"].iter().for_each(|dir| give_away(&world.path(dir)));
+    }
+    world
+}
+
+/// An ordinary user verifies: whoever runs the tests, unless that is root.
+fn verify(world: &World, words: &[&str]) -> Output {
+    let mut command = Command::new(world.binary());
+    command.arg("verify").args(["--policy", "ringfence.toml"]).args(words);
+    command.current_dir(world.path("project")).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", world.path("home"));
+    if is_root() {
+        command.gid(NOBODY).uid(NOBODY);
+    }
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string().replace("\\n", "\n").replace("\\\"", "\"")
+}
+
+/// Everything below a directory, with its content.
+fn snapshot(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), entry.path().display().to_string());
+        if entry.file_type().unwrap().is_dir() {
+            found.push((name, Vec::new()));
+            found.extend(snapshot(&path));
+        } else {
+            found.push((name, fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// g2: each rule holds in each layer or is said not to be carried, nothing of the user's is touched, and nothing is left.
+#[test]
+fn g2_every_rule_is_tried() {
+    let world = ground();
+    let before = snapshot(&world.path("project"));
+    let layers = ["--backend", "native", "--backend", "landlock", "--backend", "hook"];
+    let output = verify(&world, &[&layers[..], &["--json"]].concat());
+    let said = text(&output.stderr);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!(output.status.code(), Some(0), "{}\n{said}", json["mismatches"]);
+    assert_eq!((&json["ok"], json["mismatches"].as_array().unwrap().len()), (&Value::Bool(true), 0));
+    assert!(json["schema"].as_u64().is_some());
+    let layers = json["layers"].as_array().unwrap();
+    assert_eq!(
+        layers.iter().map(|layer| layer["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["native", "landlock", "hook"]
+    );
+    for layer in layers {
+        assert!(layer["available"] == true && layer["tried"].as_u64().unwrap() > 1_000, "{layer}");
+    }
+    let result = |rule: &str, layer: &str| {
+        let row = json["rules"].as_array().unwrap().iter().find(|row| row["rule"].as_str().unwrap().starts_with(rule));
+        let cells = row.unwrap_or_else(|| panic!("{rule}"))["layers"].as_array().unwrap();
+        cells.iter().find(|cell| cell["layer"] == layer).unwrap().clone()
+    };
+    for layer in ["native", "landlock", "hook"] {
+        assert_eq!(result("deny \"**/.env\"", layer)["result"], "holds", "{layer}");
+    }
+    assert_eq!(result("protect \"infra\"", "native")["result"], "holds");
+    // Landlock takes nothing away below what it gave, and says so.
+    let landlock = result("protect \"infra\"", "landlock");
+    assert_eq!(landlock["result"], "not carried");
+    assert!(
+        landlock["not_carried"].as_array().unwrap().iter().any(|why| why.as_str().unwrap().contains("rights add up"))
+    );
+    for about in ["the network", "sockets of the host", "processes of the host"] {
+        assert_eq!(result(about, "native")["result"], "holds", "{about}");
+    }
+    assert_eq!(snapshot(&world.path("project")), before);
+    let left = fs::read_dir(world.path("home/.local/state/ringfence/calls")).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+/// A table for people; without a terminal there is no bar.
+#[test]
+fn a_table_has_a_row_for_each_rule() {
+    let world = ground();
+    let output = verify(&world, &["--backend", "hook"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for line in [
+        "deny \"**/.env\" (",
+        "protect \"infra\" (",
+        "write \".\" (",
+        "read \"../docs\" (",
+        "protect: built-in protected set (",
+    ] {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+    assert!(shown.trim_end().ends_with("came out as they must") && output.stderr.is_empty(), "{shown}");
+}
