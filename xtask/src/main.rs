@@ -28,10 +28,10 @@ usage: cargo xtask COMMAND
   bench [--quick] [--only PART]
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
                    bar; the parts are decide, files, start, net, many, work, hook, calls,
-                   within, grants
+                   within, grants, broker
   agree [POLICIES [SEED]]
                    try policies, trees and deeds by chance in every layer, and compare with `decide`
-  dist             build the program as one file that needs no library of the host";
+  dist             build the program as one file that needs no library of the host, and a Debian package";
 
 /// The exit code for a command line that we do not understand.
 const EXIT_USAGE: u8 = 2;

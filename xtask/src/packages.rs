@@ -150,7 +150,7 @@ fn apt_get(arguments: &[&str]) -> Command {
 }
 
 /// Whether we run as root. The standard library has no call for it, and `id` is on every system that has apt-get.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let output = Command::new("id").arg("-u").output();
     output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

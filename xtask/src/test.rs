@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::clients;
+use crate::dist;
 use crate::engines::{self, Engines};
 use crate::fuzzer;
 use crate::packages;
@@ -29,6 +30,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
             name: "doc tests",
             work: Box::new(|| must_succeed(&mut cargo(root, &["test", "--workspace", "--doc"]))),
         },
+        Step { name: "package", work: Box::new(|| dist::try_it(root)) },
         Step { name: "dependencies", work: Box::new(|| dependencies(root)) },
     ];
     run_all("xtask test", &steps)
@@ -91,7 +93,7 @@ fn other_systems(root: &Path) -> Result<Outcome, Failure> {
 }
 
 /// Whether the compiler has a standard library for a target: the directory of its libraries is there.
-fn has_target(target: &str) -> bool {
+pub(crate) fn has_target(target: &str) -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).args(["--print", "target-libdir", "--target", target]).output();
     let is_there = |output: std::process::Output| {

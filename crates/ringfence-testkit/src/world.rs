@@ -94,6 +94,11 @@ impl World {
         &self.binary
     }
 
+    /// The variables that point into the world.
+    pub fn variables(&self) -> Vec<(&'static str, PathBuf)> {
+        DIRECTORIES.iter().map(|(name, place)| (*name, self.path(place))).collect()
+    }
+
     /// A path inside the world.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.path.join(relative)
@@ -225,9 +230,7 @@ impl Call<'_> {
     pub fn ringfence(self, arguments: &[impl AsRef<OsStr>]) -> Run {
         let mut command = Command::new(&self.world.binary);
         command.args(arguments).current_dir(&self.dir).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        for (name, place) in DIRECTORIES {
-            command.env(name, self.world.path(place));
-        }
+        command.envs(self.world.variables());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         for name in &self.unset {
             command.env_remove(name);

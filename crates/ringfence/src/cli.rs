@@ -42,7 +42,7 @@ Exit codes:
 /// Name what an agent may touch, once, in ringfence.toml. Without one the current directory is writable, the system is
 /// read-only, your home directory is not there, and the network is what the project's toolchains need.
 #[derive(Debug, Parser)]
-#[command(name = "ringfence", version, arg_required_else_help = true, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "ringfence", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -145,7 +145,9 @@ impl PolicyArgs {
 }
 
 /// Run a command inside the fence
-#[derive(Debug, Args)]
+///
+/// `run -- claude`, `codex` and `gemini` are run as those agents (`--agent`); `run -- env claude` runs the bare program.
+#[derive(Debug, Clone, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,

@@ -31,7 +31,11 @@ fn main() -> ExitCode {
     if is_hook(&words) {
         return commands::hook::run(&words);
     }
-    match commands::dispatch(parse(words), Path::new(MANAGED)) {
+    let done = match words.as_slice() {
+        [] | [_] => commands::map::run(),
+        _ => commands::dispatch(parse(words), Path::new(MANAGED)),
+    };
+    match done {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }

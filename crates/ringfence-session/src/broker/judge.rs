@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringfence_surface::{AbsPath, Access, Because, Surface, Verdict};
+use ringfence_surface::{AbsPath, Access, Because, Effect, Source, Surface, Verdict};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
@@ -30,8 +30,8 @@ pub(super) struct Judge<'s> {
 
 #[derive(Debug)]
 struct State {
-    /// What was given while the session runs.
-    given: Vec<AbsPath>,
+    /// What was given while the session runs, and what may be touched with it.
+    given: Vec<(AbsPath, Surface)>,
     patience: Option<Duration>,
     next: u64,
     /// The questions that wait, with their answers.
@@ -68,13 +68,18 @@ impl<'s> Judge<'s> {
     /// May this be changed?
     pub(super) fn rule(&self, path: &AbsPath, access: Access) -> Ruling<'s> {
         let verdict = self.surface.decide(path, access);
-        if verdict.is_allowed() || self.is_given(path, &verdict) { Ruling::Allowed } else { Ruling::Refused(verdict) }
+        if verdict.is_allowed() || self.is_given(path, access, &verdict) {
+            Ruling::Allowed
+        } else {
+            Ruling::Refused(verdict)
+        }
     }
 
-    /// What nothing takes away may be given later.
-    fn is_given(&self, path: &AbsPath, verdict: &Verdict<'_>) -> bool {
-        matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_))
-            && self.state().given.iter().any(|given| path.is_within(given))
+    /// What nothing takes away may be given later. What floats below every root holds below what is given too.
+    fn is_given(&self, path: &AbsPath, access: Access, verdict: &Verdict<'_>) -> bool {
+        let is_allowed =
+            |(given, with): &(AbsPath, Surface)| path.is_within(given) && with.decide(path, access).is_allowed();
+        matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_)) && self.state().given.iter().any(is_allowed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -111,6 +116,9 @@ impl<'s> Judge<'s> {
         (access, verdict): (Access, &Verdict<'_>),
         is_waiting: impl Fn() -> bool,
     ) -> bool {
+        if !can_be_asked(verdict) {
+            return false;
+        }
         let mut state = self.state();
         let Some(patience) = state.patience.filter(|_| self.supervisor.is_some()) else { return false };
         let id = state.next;
@@ -214,9 +222,23 @@ impl<'s> Judge<'s> {
                 }
                 self.answered.notify_all();
             }
-            Told::Grant { path } if !state.given.contains(&path) => state.given.push(path),
-            Told::Grant { .. } => {}
-            Told::Revoke { path } => state.given.retain(|given| *given != path),
+            Told::Grant { path } => {
+                state.given.retain(|(given, _)| *given != path);
+                // What the rules do not let be given stays as it was.
+                if let Ok(with) = self.surface.with_write(&path) {
+                    state.given.push((path, with));
+                }
+            }
+            Told::Revoke { path } => state.given.retain(|(given, _)| *given != path),
         }
+    }
+}
+
+/// What somebody wrote down to be denied or protected, and the ways out of any fence, are not up for a question; what nobody
+/// mentions is, and what a built-in table only protects.
+fn can_be_asked(verdict: &Verdict<'_>) -> bool {
+    match verdict.because {
+        Because::View(_) | Because::OnlyReadable(_) => true,
+        Because::Rule(rule) => rule.effect == Effect::Protect && matches!(rule.source, Source::Table { .. }),
     }
 }

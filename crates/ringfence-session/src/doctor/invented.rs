@@ -307,6 +307,20 @@ impl Hands for Invented {
     }
 }
 
+/// A15: the package brings the same profile along, and says that it is the package's.
+#[test]
+fn a15_the_package_has_the_same_profile() {
+    let mut host = ubuntu();
+    host.program = Some("/usr/bin/ringfence".into());
+    let mut hands = Invented::default();
+    apply(&remedies(&host)[0], &mut hands).unwrap();
+    let written = &hands.files[&PathBuf::from("/etc/apparmor.d/ringfence")];
+    let written = String::from_utf8(written.clone()).unwrap();
+    let packaged = include_str!("../../../../packaging/apparmor");
+    let rules = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(rules(&written), rules(packaged));
+}
+
 /// A15: what is done is said; done again it changes nothing; what is not ours stays.
 #[test]
 fn a15_a_remedy_is_carried_out() {

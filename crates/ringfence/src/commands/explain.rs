@@ -77,8 +77,8 @@ pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
 pub(crate) fn layers(asked: Asked) -> &'static str {
     match asked {
         Asked::Read | Asked::Write => "mounts and Landlock, for what exists when the session starts",
-        Asked::Reach => "network namespace: nothing is reached yet, also what is allowed",
-        Asked::Connect => "mounts: no socket of the host is there yet, also one that is named",
+        Asked::Reach => "network namespace: only the relay leads out, by name",
+        Asked::Connect => "mounts: a socket that is named is relayed, no other is there",
         Asked::Pass => "environment",
     }
 }

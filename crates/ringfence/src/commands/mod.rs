@@ -13,6 +13,7 @@ pub(crate) mod hook;
 mod init;
 mod jail_exec;
 mod man;
+pub(crate) mod map;
 mod plan;
 #[cfg(target_os = "linux")]
 mod receipt;

@@ -1,5 +1,6 @@
 //! `ringfence run`: resolves the policy, says what is fenced and what is not held, and runs the command inside.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,7 +21,7 @@ use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
-use ringfence_surface::{AbsPath, Effect, Governance, Role, Rule, Shown, Surface};
+use ringfence_surface::{AbsPath, Client, Effect, Governance, Role, Rule, Shown, Surface};
 
 mod agent;
 mod report;
@@ -37,6 +38,7 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let args = &with_agent(args);
     let root = match (args.backend, &args.root) {
         (Some(Backend::Chroot), Some(name)) => Some(enter_work(name)?),
         (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
@@ -47,6 +49,20 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
     let ladder = Ladder { args, managed, account, calls, variables, root };
     ladder.climb().map(ExitCode::from)
+}
+
+/// `run -- claude` means what `run --agent claude -- claude` means: without its model, its settings and its hook the client would
+/// be of no use inside. Whoever wants the bare program has `run -- env claude`.
+fn with_agent(args: &RunArgs) -> Cow<'_, RunArgs> {
+    let program = args.command.first().and_then(|word| Path::new(word).file_name()?.to_str());
+    match program.and_then(Client::named) {
+        Some(client) if args.policy.agent.is_none() => {
+            let mut args = args.clone();
+            args.policy.agent = Some(client.word().to_owned());
+            Cow::Owned(args)
+        }
+        _ => Cow::Borrowed(args),
+    }
 }
 
 /// The ways to build the fence, from the strongest down.

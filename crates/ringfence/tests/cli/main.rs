@@ -20,6 +20,8 @@ mod run;
 #[expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 mod screen;
 mod small;
+#[cfg(target_os = "linux")]
+mod tour;
 mod trust;
 #[cfg(target_os = "linux")]
 mod verify;
