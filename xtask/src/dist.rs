@@ -11,7 +11,8 @@ use crate::steps::{Failure, Outcome, cargo, has_subcommand, must_succeed};
 
 /// Builds all of it, and says where it is.
 pub(crate) fn run(root: &Path) -> ExitCode {
-    match build(root).and_then(|program| package(root, &program)) {
+    let made = build(root).and_then(|program| Ok((triple()?, program)));
+    match made.and_then(|(triple, program)| package(root, &program, ["--target", &triple])) {
         Ok(made) => {
             say::result(made.program.display().to_string());
             say::result(made.package.display().to_string());
@@ -25,9 +26,9 @@ pub(crate) fn run(root: &Path) -> ExitCode {
 }
 
 /// What was made.
-pub(crate) struct Made {
+struct Made {
     program: PathBuf,
-    pub(crate) package: PathBuf,
+    package: PathBuf,
 }
 
 /// No library of the host.
@@ -50,20 +51,19 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, Failure> {
 /// The version that packages are made with. What it is told is in the manifest of the command line.
 const CARGO_DEB: &str = "3.8.0";
 
-/// Makes the package from a built program.
-pub(crate) fn package(root: &Path, program: &Path) -> Result<Made, Failure> {
+/// Makes the package from a built program. `built` says how it was, in the packager's words.
+fn package(root: &Path, program: &Path, built: [&str; 2]) -> Result<Made, Failure> {
     let release = program.parent().unwrap_or(root);
     // Files beside the program: the packager looks there for whatever its table calls `target/release`.
     let texts = release.join("dist");
     write_texts(program, &texts)?;
     let tools = tools(root)?;
-    let triple = triple()?;
     let output = target_directory(root).join("dist");
     made(std::fs::create_dir_all(&output), &output)?;
-    let mut command = cargo(root, &["deb", "--no-build", "--no-strip", "--package", "ringfence", "--target", &triple]);
-    command.arg("--output").arg(&output).env("PATH", tools);
+    let mut command = cargo(root, &["deb", "--no-build", "--no-strip", "--package", "ringfence"]);
+    command.args(built).arg("--output").arg(&output).env("PATH", tools);
     let package = said(&mut command)?;
-    Ok(Made { program: program.to_owned(), package: PathBuf::from(package) })
+    Ok(Made { program: program.to_owned(), package: PathBuf::from(package.trim_end()) })
 }
 
 /// Completions by the name that their shell looks for.
@@ -170,7 +170,8 @@ pub(crate) fn try_it(root: &Path) -> Result<Outcome, Failure> {
     let install = ["install", "--debug", "--locked", "--path", "crates/ringfence", "--root"];
     must_succeed(cargo(root, &install).arg(&place))?;
     used(&place.join("bin/ringfence"), root)?;
-    let made = package(root, &build(root)?)?;
+    // Of the program that the tests have run: it differs from the one that is handed out in how it was compiled only.
+    let made = package(root, &target_directory(root).join("debug/ringfence"), ["--profile", "dev"])?;
     let unpacked = target_directory(root).join("dist/unpacked");
     if unpacked.exists() {
         self::made(std::fs::remove_dir_all(&unpacked), &unpacked)?;

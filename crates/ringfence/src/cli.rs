@@ -191,7 +191,7 @@ pub(crate) struct RunArgs {
 }
 
 /// A work tree for the session.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct WorktreeArgs {
     /// Work in a new work tree of this git repository, on the branch ringfence/NAME; it is removed at the end if nothing was changed
     #[arg(long, value_name = "NAME", num_args = 0..=1)]

@@ -79,7 +79,8 @@ impl<'s> Judge<'s> {
     fn is_given(&self, path: &AbsPath, access: Access, verdict: &Verdict<'_>) -> bool {
         let is_allowed =
             |(given, with): &(AbsPath, Surface)| path.is_within(given) && with.decide(path, access).is_allowed();
-        matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_)) && self.state().given.iter().any(is_allowed)
+        matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_))
+            && self.state().given.iter().any(is_allowed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

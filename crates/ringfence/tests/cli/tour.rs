@@ -50,7 +50,9 @@ fn are_like(lines: &[&str], found: &[&str]) -> bool {
     match lines.split_first() {
         None => found.is_empty(),
         Some((&"…", rest)) => (0..=found.len()).any(|skipped| are_like(rest, &found[skipped..])),
-        Some((line, rest)) => found.split_first().is_some_and(|(one, found)| is_like(line, one) && are_like(rest, found)),
+        Some((line, rest)) => {
+            found.split_first().is_some_and(|(one, found)| is_like(line, one) && are_like(rest, found))
+        }
     }
 }
 
