@@ -31,6 +31,7 @@ usage: cargo xtask COMMAND
                    within, grants, broker
   agree [POLICIES [SEED]]
                    try policies, trees and deeds by chance in every layer, and compare with `decide`
+  package          make a package of what the tests have built, install, use and remove it
   dist             build the program as one file that needs no library of the host, and a Debian package";
 
 /// The exit code for a command line that we do not understand.
@@ -44,6 +45,7 @@ enum Chore<'w> {
     Bench(bench::Effort, bench::Parts),
     Agree(u32, Option<u64>),
     Dist,
+    Package,
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort, bench::Parts),
     /// A helper of a benchmark, also inside the fence.
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
         Some(Chore::Agree(policies, seed)) => agree::run(&workspace_root(), policies, seed),
         Some(Chore::Dist) => dist::run(&workspace_root()),
+        Some(Chore::Package) => test::package(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
         Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
@@ -92,6 +95,7 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["agree", policies] => Some(Chore::Agree(policies.parse().ok()?, None)),
         ["agree", policies, seed] => Some(Chore::Agree(policies.parse().ok()?, seed.parse().ok())),
         ["dist"] => Some(Chore::Dist),
+        ["package"] => Some(Chore::Package),
         ["bench-fence", dir, options @ ..] => {
             measured(options).map(|(effort, parts)| Chore::BenchFence(dir, effort, parts))
         }

@@ -36,6 +36,11 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     run_all("xtask test", &steps)
 }
 
+/// Only the step with the package.
+pub(crate) fn package(root: &Path) -> ExitCode {
+    run_all("xtask package", &[Step { name: "package", work: Box::new(|| dist::try_it(root)) }])
+}
+
 fn tidy_step(root: &Path) -> Result<Outcome, Failure> {
     match tidy::check(root) {
         Ok(()) => Ok(Outcome::Passed),

@@ -134,7 +134,8 @@ impl Ground {
         for (name, value) in client.variables(model) {
             command.args(["--env", name]).env(name, value);
         }
-        command.arg("--");
+        // By its own name it would be taken for an agent, with our settings.
+        command.args(["--", "/usr/bin/env"]);
         if let Some((file, text)) = seed_settings(client, self) {
             let script = "mkdir -p \"$(dirname ~/\"$0\")\" && printf %s \"$1\" > ~/\"$0\" && shift && exec \"$@\"";
             command.args(["bash", "-c", script, file, &text]);

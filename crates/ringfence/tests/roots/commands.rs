@@ -40,9 +40,11 @@ fn m2_rust_compiles_and_links_in_a_root() {
     let mut create = ground.ringfence(&["root", "create", "t", "--with", "shell,rust"]);
     let made = create.env("PATH", format!("/usr/bin:/bin:{toolchain}")).output().unwrap();
     assert!(made.status.success(), "{}", shown(&made));
-    let script = "echo 'fn main() { println!(\"{}\", 6 * 7) }' > m.rs && rustc m.rs && ./m && \
-                  cargo init -q --vcs none app && cd app && cargo run -q --offline";
-    let seen = ground.run("t", &["sh", "-c", script]);
+    let script = format!(
+        "export PATH=\"$PATH:{toolchain}\"; echo 'fn main() {{ println!(\"{{}}\", 6 * 7) }}' > m.rs && rustc m.rs && ./m && \
+         cargo init -q --vcs none app && cd app && cargo run -q --offline"
+    );
+    let seen = ground.run("t", &["sh", "-c", &script]);
     assert_eq!(seen.stdout, b"42\nHello, world!\n", "{}", shown(&seen));
 }
 

@@ -25,6 +25,9 @@ pub(super) struct Start {
     pub(super) said: Vec<String>,
 }
 
+/// How Codex is told that others hold it.
+const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
+
 /// Arguments of Claude Code after which no hook runs.
 const WITHOUT_HOOKS: [&str; 2] = ["--bare", "--safe-mode"];
 
@@ -103,7 +106,10 @@ fn with_arguments(
         None if is_chosen => return Err(Failure::NoAgent { program: Shown(word.as_bytes()).to_string() }),
         _ => {}
     }
-    command.splice(1..1, arguments.iter().map(OsString::from));
+    // A client may refuse to be told twice; only switches without a value stand alone.
+    let is_new = |argument: &&String| *argument != BYPASS || !command.iter().any(|word| word == BYPASS);
+    let new: Vec<OsString> = arguments.iter().filter(is_new).map(OsString::from).collect();
+    command.splice(1..1, new);
     Ok(command)
 }
 
