@@ -304,6 +304,8 @@ impl Desk {
             | Verb::Approve { .. }
             | Verb::Deny { .. }) => self.answer_user(&verb),
             Verb::Subscribe {} => {
+                // Whoever reads the audit from here on and hears what follows misses nothing.
+                self.flush(Patience::Start);
                 self.clients.subscribe(client);
                 Answer::Done
             }

@@ -10,11 +10,15 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Access, Because, Effect, Source, Surface, Verdict};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::caller::Caller;
-use super::wire::{LONGEST, Report, Said, Told};
+use super::wire::{Report, Said, Told};
+
+/// What the supervisor says is a number or a path at most.
+const LONGEST_TOLD: usize = 8 << 10;
 
 /// Decides, and tells.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(super) struct Judge<'s> {
     lost: AtomicU64,
     state: Mutex<State>,
     answered: Condvar,
+    /// Held by whoever hears what the supervisor says.
+    hearing: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -54,7 +60,14 @@ impl Ruling<'_> {
 impl<'s> Judge<'s> {
     pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>) -> Self {
         let state = State { given: Vec::new(), patience: None, next: 0, questions: HashMap::new() };
-        Self { surface, supervisor, lost: AtomicU64::new(0), state: Mutex::new(state), answered: Condvar::new() }
+        Self {
+            surface,
+            supervisor,
+            lost: AtomicU64::new(0),
+            state: Mutex::new(state),
+            answered: Condvar::new(),
+            hearing: Mutex::new(()),
+        }
     }
 
     pub(super) fn surface(&self) -> &'s Surface {
@@ -198,17 +211,32 @@ impl<'s> Judge<'s> {
     /// Hears what the supervisor says, until it has gone.
     pub(super) fn listen(&self) {
         let Some(supervisor) = &self.supervisor else { return };
-        let mut packet = vec![0; LONGEST];
         loop {
-            match rustix::net::recv(supervisor, packet.as_mut_slice(), RecvFlags::empty()) {
-                Ok((0, _)) => return,
+            let mut fds = [PollFd::new(supervisor, PollFlags::IN)];
+            match rustix::event::poll(&mut fds, None) {
+                Err(Errno::INTR) => {}
+                Ok(_) if self.catch_up() => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Hears what was said already. Is the supervisor still there? In turns: what is taken away after it was given is heard in
+    /// that order.
+    fn catch_up(&self) -> bool {
+        let Some(supervisor) = &self.supervisor else { return false };
+        let _turn = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut packet = [0; LONGEST_TOLD];
+        loop {
+            match rustix::net::recv(supervisor, packet.as_mut_slice(), RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return false,
                 Ok((length, _)) => {
                     if let Some(told) = Told::decode(&packet[..length]) {
                         self.hear(told);
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(_) => return,
+                Err(errno) => return errno == Errno::AGAIN,
             }
         }
     }
