@@ -284,7 +284,7 @@ pub(crate) enum Failure {
     },
     #[cfg(target_os = "linux")]
     /// No such session.
-    #[error("no session is meant")]
+    #[error("cannot find that session")]
     Find {
         /// Why.
         source: FindError,
@@ -483,7 +483,7 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => "install it, or name it: `[agent.NAME] command = [\"/path/to/it\"]`".into(),
             #[cfg(target_os = "linux")]
-            Self::WithoutHooks { .. } => "leave it out; without `--agent` the fence alone holds".into(),
+            Self::WithoutHooks { .. } => "leave it out; with `ringfence run -- env CLIENT` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             Self::Root { source } => return source.hint(),

@@ -76,7 +76,8 @@ pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
 /// Who holds such an answer in `ringfence run`, and how far.
 pub(crate) fn layers(asked: Asked) -> &'static str {
     match asked {
-        Asked::Read | Asked::Write => "mounts and Landlock, for what exists when the session starts",
+        Asked::Read => "mounts, for what exists when the session starts",
+        Asked::Write => "mounts and Landlock for what exists, and in the native fence the broker for every name",
         Asked::Reach => "network namespace: only the relay leads out, by name",
         Asked::Connect => "mounts: a socket that is named is relayed, no other is there",
         Asked::Pass => "environment",
