@@ -13,6 +13,7 @@ mod caller;
 mod domain;
 mod git;
 mod judge;
+mod look;
 mod marks;
 mod masks;
 mod mounts;
@@ -28,7 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread::{Builder, Scope};
 
-use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule};
+use ringfence_plan::{BROKERED, LOOKED_AT, Rung, SyscallAction, SyscallRule};
 use ringfence_surface::Surface;
 use ringfence_sys::notify::{self, Answer, Notification};
 use ringfence_sys::process::{self, Namespaces};
@@ -62,11 +63,30 @@ pub enum BrokerChoice {
     On,
     /// Not here: the mounts guard what exists, and nothing guards names that appear later.
     Off,
+    /// It must be had: it tells besides what was looked for and is not in the view. What is written to the project and to other
+    /// writable places goes into layers that vanish with the session.
+    Learn,
+}
+
+/// What a broker tells the supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// What was refused.
+    Refusals,
+    /// And what was looked for and is not there. Nothing of it gets lost.
+    AlsoMissed,
 }
 
 /// What the filter of a fence gets besides, where calls are brokered in it.
-pub(crate) fn rules(listens: Result<(), &'static str>) -> (Brokered, &'static [SyscallRule]) {
-    if listens.is_ok() { (Brokered::Yes, BROKERED) } else { (Brokered::No, &[]) }
+pub(crate) fn rules(
+    listens: Result<(), &'static str>,
+    choice: BrokerChoice,
+) -> (Brokered, [&'static [SyscallRule]; 2]) {
+    match (listens, choice) {
+        (Ok(()), BrokerChoice::Learn) => (Brokered::Yes(Telling::AlsoMissed), [LOOKED_AT, BROKERED]),
+        (Ok(()), _) => (Brokered::Yes(Telling::Refusals), [&[], BROKERED]),
+        (Err(_), _) => (Brokered::No, [&[], &[]]),
+    }
 }
 
 /// Can calls be brokered in what is about to be started? If not, why.
@@ -119,6 +139,7 @@ pub(crate) struct Broker<'s> {
     moves: RwLock<()>,
     threads: AtomicUsize,
     idle: AtomicUsize,
+    telling: Telling,
 }
 
 impl<'s> Broker<'s> {
@@ -126,7 +147,7 @@ impl<'s> Broker<'s> {
     /// further threads.
     pub(crate) fn new(
         listener: OwnedFd,
-        surface: &'s Surface,
+        (surface, telling): (&'s Surface, Telling),
         supervisor: Option<OwnedFd>,
     ) -> rustix::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -134,7 +155,7 @@ impl<'s> Broker<'s> {
         let _ = notify::wake_in_sync(listener.as_fd());
         Ok(Self {
             listener,
-            judge: Judge::new(surface, supervisor),
+            judge: Judge::new(surface, supervisor, telling),
             calls: Calls::new(),
             domains: Domains::new(),
             mounts: Mounts::new(),
@@ -144,6 +165,7 @@ impl<'s> Broker<'s> {
             moves: RwLock::new(()),
             threads: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
+            telling,
         })
     }
 

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
-use crate::broker::Broker;
+use crate::broker::{Broker, Telling};
 use crate::descendants;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
@@ -76,7 +76,7 @@ pub(crate) struct First<'p> {
     /// The session's lock: it is held as long as anything of the session runs.
     pub(crate) lock: OwnedFd,
     /// By what calls are judged, where they are brokered. Then this process was copied from one without further threads.
-    pub(crate) brokered: Option<&'p Surface>,
+    pub(crate) brokered: Option<(&'p Surface, Telling)>,
 }
 
 impl First<'_> {
@@ -160,13 +160,13 @@ impl First<'_> {
             return 125;
         }
         let watch = Watch { payload, signals: &signals, alive: &alive, ways: ways.as_ref(), stand_ins: &stand_ins };
-        if let (Some(surface), Some((handover, inside))) = (self.brokered, handover) {
+        if let (Some(judged), Some((handover, inside))) = (self.brokered, handover) {
             drop(inside);
             // Its threads do not end by themselves, so neither does what is in here.
             let broker = OnceLock::new();
             std::thread::scope(|scope| {
                 let stage = Stage::Handover(handover);
-                let desk = Brokerage { stage, broker: &broker, scope, surface, supervisor: broker_end };
+                let desk = Brokerage { stage, broker: &broker, scope, judged, supervisor: broker_end };
                 let (code, number) = watch.wait(Some(desk));
                 process::end_copy(self.ended(code, number, &signal))
             });
@@ -391,7 +391,8 @@ struct Brokerage<'scope, 'env, 's> {
     stage: Stage,
     broker: &'scope OnceLock<Broker<'s>>,
     scope: &'scope Scope<'scope, 'env>,
-    surface: &'s Surface,
+    /// By what, and what of it is told.
+    judged: (&'s Surface, Telling),
     supervisor: Option<OwnedFd>,
 }
 
@@ -404,7 +405,7 @@ impl Brokerage<'_, '_, '_> {
                 listener.map_or(Stage::Done, Stage::Listener)
             }
             Stage::Listener(listener) => {
-                if let Ok(broker) = Broker::new(listener, self.surface, self.supervisor.take()) {
+                if let Ok(broker) = Broker::new(listener, self.judged, self.supervisor.take()) {
                     let _ = self.broker.get_or_init(|| broker).start(self.scope);
                 }
                 Stage::Done

@@ -37,6 +37,8 @@ pub mod inside;
 pub mod jail;
 mod late;
 pub mod launch;
+mod layer;
+pub mod learned;
 mod links;
 mod live;
 pub mod look;

@@ -35,6 +35,7 @@ use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::launch::{self, Identity, Network, Prepared, Shape};
+use crate::layer::Landing;
 use crate::links;
 use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
@@ -276,8 +277,11 @@ pub fn prepare_with(
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
     let listens = broker::is_to_be_had(order);
-    let (brokered, notified) = broker::rules(listens);
-    let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
+    if let (Err(why), BrokerChoice::Learn) = (listens, order.broker) {
+        return Err(PrepareError::NothingLearned { why });
+    }
+    let (brokered, [looked_at, notified]) = broker::rules(listens, order.broker);
+    let syscalls = [plan.syscalls.as_slice(), more, looked_at, notified].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
@@ -339,9 +343,20 @@ pub fn prepare_with(
     if let Reached::Mounted(op) = program {
         mounts.push(op);
     }
+    let landing = match order.broker {
+        BrokerChoice::Learn => Landing::Nowhere(identity),
+        BrokerChoice::On | BrokerChoice::Off => Landing::InPlace,
+    };
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, texts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(
+                &mounts,
+                texts,
+                session.dir(),
+                &walked,
+                look,
+                (matches!(idmap, Ok(Some(_))), landing),
+            )?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),

@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+mod learn;
 mod roots;
 mod sessions;
 mod verify;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) use learn::{LearnArgs, TrialArgs};
 pub(crate) use roots::RootArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use roots::{ClassArg, RootCommand};
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     Doctor(DoctorArgs),
     Verify(VerifyArgs),
+    Learn(LearnArgs),
     Render(RenderArgs),
     Statusline(StatuslineArgs),
     Ps(PsArgs),
@@ -98,6 +101,9 @@ pub(crate) enum Command {
     /// What `verify` starts inside a layer: does what its input says and answers what came of it
     #[command(hide = true)]
     TryDeeds,
+    /// What `learn` starts for each of its runs
+    #[command(hide = true)]
+    Trial(TrialArgs),
     /// What runs first in a container
     #[command(hide = true)]
     Arrive(ArriveArgs),

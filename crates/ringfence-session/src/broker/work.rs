@@ -8,12 +8,12 @@ use ringfence_sys::notify::{self, OnExec};
 use rustix::fs::{FileType, StatVfsMountFlags};
 use rustix::io::Errno;
 
-use super::Broker;
 use super::caller::Caller;
 use super::domain::Domain;
 use super::judge::Ruling;
 use super::request::{Named, Request};
 use super::resolve::Resolver;
+use super::{Broker, Telling};
 
 /// How a call is answered.
 #[derive(Debug)]
@@ -80,6 +80,11 @@ impl<'w, 's> Work<'w, 's> {
 
     /// Carries it out.
     pub(super) fn carry_out(&mut self, request: Request) -> Result<Reply, Errno> {
+        match request {
+            Request::Look { file, flags } => return Ok(self.look(file, flags)),
+            Request::Connect { address, length } => return Ok(self.look_for_socket(address, length)),
+            _ => {}
+        }
         self.hold = Hold::Shared(self.broker.moves.read().unwrap_or_else(PoisonError::into_inner));
         let done = match self.dispatch(request) {
             Err(Stop::Alone) => {
@@ -90,6 +95,9 @@ impl<'w, 's> Work<'w, 's> {
             other => other,
         };
         self.hold = Hold::None;
+        if let (Err(Stop::Told(Errno::NOENT | Errno::NOTDIR)), Telling::AlsoMissed) = (&done, self.broker.telling) {
+            request.changed().into_iter().flatten().for_each(|file| self.missed_a_place(file));
+        }
         done.map_err(|stop| match stop {
             Stop::Told(errno) => errno,
             Stop::Alone => Errno::ACCESS,
@@ -117,6 +125,8 @@ impl<'w, 's> Work<'w, 's> {
                 self.set_xattr_at(file, at_flags, name, (arguments, size))
             }
             Request::RemoveXattr { file, name, at_flags } => self.remove_xattr(file, name, at_flags),
+            Request::Look { file, flags } => Ok(self.look(file, flags)),
+            Request::Connect { address, length } => Ok(self.look_for_socket(address, length)),
             Request::Umask => {
                 self.broker.masks.change();
                 Ok(Reply::Continue)
@@ -128,6 +138,10 @@ impl<'w, 's> Work<'w, 's> {
                 Ok(Reply::Continue)
             }
         }
+    }
+
+    pub(super) fn teller(&self) -> (&'w super::judge::Judge<'s>, &'static str) {
+        (&self.broker.judge, self.call)
     }
 
     pub(super) fn surface(&self) -> &'s Surface {

@@ -17,13 +17,15 @@ use super::clients::BROKER;
 
 /// So many packets in a turn: there are other things to look after.
 const MOST_PACKETS: usize = 64;
+/// More rules than anybody writes by in one session.
+const MOST_RULES: usize = 1_024;
 
 impl Desk {
     /// Listens to the broker, and tells it how long calls may wait for an answer.
     pub(crate) fn take_broker(&mut self, broker: OwnedFd) -> io::Result<()> {
         self.clients.watch(broker.as_fd(), BROKER)?;
         let wait = self.queue.wait().and_then(|wait| u64::try_from(wait.as_millis()).ok());
-        self.broker = Some(broker);
+        (self.broker, self.is_brokered) = (Some(broker), true);
         self.tell_broker(&Told::Patience { wait });
         Ok(())
     }
@@ -50,11 +52,29 @@ impl Desk {
                 Err(_) => return,
             };
             match Said::decode(&packet[..length]) {
-                Some(Said::Refused(report)) => self.denied(of_report(report), 1),
+                Some(Said::Refused(report)) => {
+                    if let Some(learned) = &mut self.learned {
+                        learned.add_report(&report);
+                    }
+                    self.denied(of_report(report), 1);
+                }
+                Some(Said::Looked(report)) => {
+                    if let Some(learned) = &mut self.learned {
+                        learned.add_report(&report);
+                    }
+                }
+                Some(Said::Wrote { rule }) => {
+                    if self.written.len() < MOST_RULES {
+                        self.written.insert(rule);
+                    }
+                }
                 Some(Said::Ask { id, report }) => self.broker_asks(id, report),
                 Some(Said::Withdrawn { id }) => self.queue.withdrawn(id),
                 Some(Said::Lost { count }) => {
                     self.stream.note_unknown(count);
+                    if let Some(learned) = &mut self.learned {
+                        learned.more += count;
+                    }
                     self.watch(Counted::Denied, count);
                 }
                 None => {}
