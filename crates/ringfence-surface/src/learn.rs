@@ -174,7 +174,9 @@ pub fn propose(base: &Surface, asked: &[Asked], ground: &Ground<'_>, with: Try<'
     }
     let wanted = open.clone();
     let mut additions = packs(base, asked, &mut open, with);
-    additions.extend(paths(base, asked, &open, &refused, ground));
+    let (places, too_much) = paths(base, asked, &open, &refused, ground);
+    additions.extend(places);
+    refused.extend(too_much);
     additions.extend(hosts(asked, &open));
     additions.sort_by(|one, other| (one.key, &one.value).cmp(&(other.key, &other.value)));
     additions.dedup_by(|one, other| (one.key, &one.value) == (other.key, &other.value));
@@ -241,10 +243,18 @@ enum Standing {
     Closed(String),
 }
 
+/// Files that are none. Many programs look at some of them and go on where they are not there.
+const OF_THE_KERNEL: &[&[u8]] = &[b"dev", b"proc", b"sys"];
+
 fn standing(surface: &Surface, want: &Want) -> Standing {
     let of = |allowed: bool| if allowed { Standing::Allowed } else { Standing::Open };
     match want {
-        Want::Read { path, .. } => of_verdict(&surface.decide(path, Access::Read)),
+        Want::Read { path, .. } => match of_verdict(&surface.decide(path, Access::Read)) {
+            Standing::Open if OF_THE_KERNEL.contains(&path.components().next().unwrap_or_default()) => {
+                Standing::Closed("what the kernel says of the machine: as a rule programs do without it".to_owned())
+            }
+            other => other,
+        },
         Want::Write { path, .. } => of_verdict(&surface.decide(path, Access::Write)),
         Want::Socket { path } => match surface.decide_socket(path) {
             Some(_) => Standing::Allowed,
@@ -289,6 +299,10 @@ fn of_verdict(verdict: &Verdict<'_>) -> Standing {
 fn packs(base: &Surface, asked: &[Asked], open: &mut BTreeSet<usize>, with: Try<'_>) -> Vec<Addition> {
     let mut chosen: Vec<Addition> = Vec::new();
     loop {
+        // A toolchain brings places to read and hosts.
+        if !open.iter().any(|at| matches!(asked[*at].want, Want::Read { .. } | Want::Host { .. })) {
+            return chosen;
+        }
         let mut best: Option<(usize, &Pack, Vec<usize>, Surface)> = None;
         for pack in PACKS {
             let is_known = base.packs().contains(&pack.name) || chosen.iter().any(|one| one.value == pack.name);
@@ -315,8 +329,12 @@ fn packs(base: &Surface, asked: &[Asked], open: &mut BTreeSet<usize>, with: Try<
 
 fn of_pack(pack: &Pack, covers: Vec<usize>, asked: &[Asked]) -> Addition {
     let reason = format!("{}; {}", pack.reason, reason(asked, &covers));
-    let because = "what this toolchain needs, read-only, and its registries";
-    Addition { key: Key::Extends, value: pack.name.to_owned(), reason, risk: Risk::Low, because, covers }
+    let (risk, because) = if pack.groups.is_empty() {
+        (Risk::Low, "what this toolchain needs, read-only")
+    } else {
+        (Risk::Medium, "what this toolchain needs, read-only, and the hosts of its registry")
+    };
+    Addition { key: Key::Extends, value: pack.name.to_owned(), reason, risk, because, covers }
 }
 
 fn paths(
@@ -325,7 +343,7 @@ fn paths(
     open: &BTreeSet<usize>,
     refused: &[Refused],
     ground: &Ground<'_>,
-) -> Vec<Addition> {
+) -> (Vec<Addition>, Vec<Refused>) {
     let closed: Vec<&AbsPath> = refused
         .iter()
         .filter_map(|refused| match &asked[refused.asked].want {
@@ -333,14 +351,19 @@ fn paths(
             Want::Host { .. } => None,
         })
         .collect();
-    let mut additions = Vec::new();
+    let (mut additions, mut too_much) = (Vec::new(), Vec::new());
     for (key, access) in [(Key::Write, Access::Write), (Key::Read, Access::Read)] {
         let named = open.iter().filter_map(|at| match &asked[*at].want {
             Want::Read { path, thing } if access == Access::Read => Some((path, *thing, *at)),
             Want::Write { place, thing, .. } if access == Access::Write => Some((place, *thing, *at)),
             _ => None,
         });
-        for (path, thing, covers) in ground.places(base, named, &closed) {
+        let (places, more) = ground.places(base, named, &closed);
+        too_much.extend(more.into_iter().map(|(asked, dir)| {
+            let why = format!("a line for {dir} would open too much; name what is needed in it, or make it first");
+            Refused { asked, why }
+        }));
+        for (path, thing, covers) in places {
             let Some(value) = ground.spell(&path) else { continue };
             let (risk, because) = ground.risk_of(&path, thing, access);
             let reason = reason(asked, &covers);
@@ -357,7 +380,7 @@ fn paths(
             (reason(asked, &[at]), "whoever listens there acts for whoever connects, outside the fence");
         additions.push(Addition { key: Key::Sockets, value, reason, risk: Risk::High, because, covers: vec![at] });
     }
-    additions
+    (additions, too_much)
 }
 
 /// A known group for a host that is of one, otherwise the host, with its port where that is known.
@@ -378,8 +401,8 @@ fn hosts(asked: &[Asked], open: &BTreeSet<usize>) -> Vec<Addition> {
         };
         let groups = GROUPS.iter().filter(|group| group.hosts.iter().any(|row| covers(row.pattern)));
         if let Some(group) = groups.min_by_key(|group| (group.hosts.len(), group.name)) {
-            let because = "hosts of a well-known service; what is sent there can be sent to anybody's account there";
-            lines.entry(group.name.to_owned()).or_insert((Risk::Low, because, Vec::new())).2.push(at);
+            let because = "a known service; what the command can read can be sent to anybody's account there";
+            lines.entry(group.name.to_owned()).or_insert((Risk::Medium, because, Vec::new())).2.push(at);
         } else if let Some(port) = port {
             let (risk, because) = risk::of_host(&target);
             let name =

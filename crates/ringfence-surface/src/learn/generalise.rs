@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Thing;
+use crate::curated::packs::PACKS;
 use crate::decide::{Access, Because};
-use crate::path::AbsPath;
+use crate::path::{AbsPath, Shown};
 use crate::surface::Surface;
 
 /// So many files of one directory are that directory.
@@ -19,6 +20,18 @@ pub struct Ground<'g> {
     pub home: Option<&'g AbsPath>,
     /// Every home directory of the user's.
     pub homes: &'g [AbsPath],
+}
+
+/// Where, what stands there, and for what of what was asked for.
+pub(super) type Place = (AbsPath, Thing, Vec<usize>);
+
+/// Puts a directory in the place of everything in it.
+fn gather(places: &mut BTreeMap<AbsPath, (Thing, Vec<usize>)>, dir: &AbsPath) {
+    let inside: Vec<AbsPath> = places.keys().filter(|path| path.is_within(dir)).cloned().collect();
+    let mut covers: Vec<usize> =
+        inside.iter().filter_map(|path| places.remove(path)).flat_map(|(_, covers)| covers).collect();
+    covers.sort_unstable();
+    places.insert(dir.clone(), (Thing::Directory, covers));
 }
 
 impl Ground<'_> {
@@ -47,11 +60,12 @@ impl Ground<'_> {
         surface: &Surface,
         named: impl Iterator<Item = (&'p AbsPath, Thing, usize)>,
         closed: &[&AbsPath],
-    ) -> Vec<(AbsPath, Thing, Vec<usize>)> {
+    ) -> (Vec<Place>, Vec<(usize, AbsPath)>) {
+        let mut too_much = Vec::new();
         let mut places: BTreeMap<AbsPath, (Thing, Vec<usize>)> = BTreeMap::new();
         for (path, thing, at) in named {
-            // A directory that is too much may still be one that something in it was wanted of.
             if thing == Thing::Directory && self.is_too_much(surface, path) {
+                too_much.push((at, path.clone()));
                 continue;
             }
             places.entry(path.clone()).or_insert((thing, Vec::new())).1.push(at);
@@ -61,6 +75,14 @@ impl Ground<'_> {
                 && !closed.iter().any(|path| path.is_within(dir))
                 && matches!(surface.decide(dir, Access::Read).because, Because::View(_) | Because::OnlyReadable(_))
         };
+        // Whoever reads what says how a package is built is about to read the package.
+        let is_package = |path: &&AbsPath| {
+            let name = path.file_name().unwrap_or_default();
+            PACKS.iter().any(|pack| pack.markers.iter().any(|marker| marker.as_bytes() == name))
+        };
+        let packages: Vec<AbsPath> =
+            places.keys().filter(is_package).filter_map(AbsPath::parent).filter(|dir| may(dir)).collect();
+        packages.iter().for_each(|dir| gather(&mut places, dir));
         loop {
             let mut parents: BTreeMap<AbsPath, usize> = BTreeMap::new();
             for parent in places.keys().filter_map(AbsPath::parent) {
@@ -69,21 +91,17 @@ impl Ground<'_> {
             // The deepest first: what many files of one directory have in common is that directory, and not what it is in.
             let many = parents.into_iter().filter(|(dir, count)| *count >= MANY && may(dir));
             let Some((dir, _)) = many.max_by_key(|(dir, _)| dir.components().count()) else { break };
-            let inside: Vec<AbsPath> = places.keys().filter(|path| path.is_within(&dir)).cloned().collect();
-            let mut covers: Vec<usize> =
-                inside.iter().filter_map(|path| places.remove(path)).flat_map(|(_, covers)| covers).collect();
-            covers.sort_unstable();
-            places.insert(dir, (Thing::Directory, covers));
+            gather(&mut places, &dir);
         }
         // What lies in another that is named needs no line of its own.
-        let mut kept: Vec<(AbsPath, Thing, Vec<usize>)> = Vec::new();
+        let mut kept: Vec<Place> = Vec::new();
         for (path, (thing, covers)) in places {
             match kept.iter_mut().find(|(dir, of, _)| *of == Thing::Directory && path.is_within(dir)) {
                 Some((.., all)) => all.extend(covers),
                 None => kept.push((path, thing, covers)),
             }
         }
-        kept
+        (kept, too_much)
     }
 
     /// A path as a policy says it: from the policy's own directory where it lies there or beside it, from the home directory, or
@@ -102,7 +120,8 @@ impl Ground<'_> {
                 (None, None, Some(bytes)) => ("~/", bytes),
                 (None, None, None) => ("", path.as_bytes().to_vec()),
             };
-        let text = String::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control))?;
+        // What cannot be shown as it is could be read as something else by whoever looks at the proposal.
+        let text = String::from_utf8(bytes).ok().filter(|text| Shown(text.as_bytes()).to_string() == *text)?;
         let mut escaped = String::with_capacity(text.len());
         for c in text.chars() {
             if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '$' | '\\') {

@@ -124,7 +124,11 @@ impl Sorted<'_> {
         for session in self.sessions {
             match &session.written {
                 None => {
-                    return self.unknown(Key::Write, &entry.place, "some sessions had no broker to see what is written");
+                    return self.unknown(
+                        Key::Write,
+                        &entry.place,
+                        "some sessions had no broker to see what is written",
+                    );
                 }
                 Some(written) => used += usize::from(written.iter().any(|rule| patterns.contains(rule))),
             }

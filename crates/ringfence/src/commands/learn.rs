@@ -187,6 +187,8 @@ impl<'l> Lesson<'l> {
                 wider.clear();
             }
             (tried, around) = (next, wider);
+            let shown = if around.is_empty() { "" } else { ", and what is beside what was missing" };
+            say(&format!("ringfence: once more, with {} of the proposed lines{shown}", tried.len()));
         }
     }
 
