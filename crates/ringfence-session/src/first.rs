@@ -146,7 +146,9 @@ impl First<'_> {
         };
         let main = || report(&errors, program());
         // In our own memory where that is possible: copying it takes longer than all that is left to do.
-        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc;
+        // Whoever is told what is run cannot wait until it runs.
+        let is_told = matches!(self.brokered, Some((_, Telling::AlsoMissed)));
+        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc && !is_told;
         let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
         let payload = match payload {
             Ok(pid) => pid,

@@ -44,14 +44,14 @@ impl Ground<'_> {
             || self.dir.is_within(path)
     }
 
-    /// Directories whose files may be shown while it is learned which of them are needed: those that files which were asked for
-    /// stand in, where that is not too much.
-    pub fn around<'p>(&self, surface: &Surface, files: impl Iterator<Item = &'p AbsPath>) -> Vec<AbsPath> {
-        let parents: BTreeSet<AbsPath> = files.filter_map(AbsPath::parent).collect();
+    /// Those of these directories that may be shown while it is learned what of them is needed: where that is not too much, and
+    /// nothing closes them.
+    pub fn open(&self, surface: &Surface, dirs: impl Iterator<Item = AbsPath>) -> Vec<AbsPath> {
+        let dirs: BTreeSet<AbsPath> = dirs.collect();
         let is_open = |dir: &AbsPath| {
             !self.is_too_much(surface, dir) && matches!(surface.decide(dir, Access::Read).because, Because::View(_))
         };
-        parents.into_iter().filter(is_open).collect()
+        dirs.into_iter().filter(is_open).collect()
     }
 
     /// The places to name: itself for each, or a directory for many. Nothing that lies around something that stays closed.
@@ -75,13 +75,13 @@ impl Ground<'_> {
                 && !closed.iter().any(|path| path.is_within(dir))
                 && matches!(surface.decide(dir, Access::Read).because, Because::View(_) | Because::OnlyReadable(_))
         };
-        // Whoever reads what says how a package is built is about to read the package.
-        let is_package = |path: &&AbsPath| {
-            let name = path.file_name().unwrap_or_default();
-            PACKS.iter().any(|pack| pack.markers.iter().any(|marker| marker.as_bytes() == name))
+        // Whoever reads what says how a package is built is about to read the package, and of a repository all of it.
+        let package = |path: &AbsPath| {
+            let is_marker = |name: &[u8]| PACKS.iter().any(|pack| pack.markers.iter().any(|m| m.as_bytes() == name));
+            let repository = path.ancestors().skip(1).find(|above| above.file_name() == Some(b".git"));
+            repository.or_else(|| path.parent().filter(|_| is_marker(path.file_name().unwrap_or_default())))
         };
-        let packages: Vec<AbsPath> =
-            places.keys().filter(is_package).filter_map(AbsPath::parent).filter(|dir| may(dir)).collect();
+        let packages: BTreeSet<AbsPath> = places.keys().filter_map(package).filter(|dir| may(dir)).collect();
         packages.iter().for_each(|dir| gather(&mut places, dir));
         loop {
             let mut parents: BTreeMap<AbsPath, usize> = BTreeMap::new();
@@ -111,8 +111,12 @@ impl Ground<'_> {
             let names: Vec<&[u8]> = path.components().skip(base.components().count()).collect();
             (path.is_within(base) && !names.is_empty()).then(|| names.join(&b"/"[..]))
         };
-        let beside =
-            self.dir.parent().filter(|parent| parent.components().count() >= 2 && !self.homes.contains(parent));
+        // What is in a home is said so, unless the project is there too and nearer.
+        let is_homely = self.home.is_some_and(|home| path.is_within(home) && !self.dir.is_within(home));
+        let beside = self
+            .dir
+            .parent()
+            .filter(|parent| parent.components().count() >= 2 && !self.homes.contains(parent) && !is_homely);
         let (before, bytes) =
             match (below(self.dir), beside.and_then(|parent| below(&parent)), self.home.and_then(below)) {
                 (Some(bytes), ..) => ("./", bytes),

@@ -13,7 +13,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use ringfence_surface::learn::{self, Addition, Asked, Ground, Key, Proposal, Risk, Want};
+use ringfence_surface::learn::{self, Addition, Asked, Ground, Key, Proposal, Risk, Thing, Want};
 use ringfence_surface::{AbsPath, HostFacts, Shown, Surface};
 
 use super::run::Outcome;
@@ -165,31 +165,52 @@ impl<'l> Lesson<'l> {
     fn learn(&mut self) -> Result<Ended, Failure> {
         let mut tried: Vec<Addition> = Vec::new();
         let mut around: Vec<AbsPath> = Vec::new();
-        let (mut runs, mut more) = (0, 0);
+        let mut explored: BTreeSet<AbsPath> = BTreeSet::new();
+        let (mut runs, mut more, mut worked_with_more) = (0, 0, false);
         loop {
             runs += 1;
             let outcome = self.run(&tried, &around)?;
             more += outcome.learned.more;
             asked::merge(self, &outcome.learned);
+            match (around.is_empty(), outcome.code) {
+                // With more to see it worked, and nothing of that was read: it needs the directories themselves.
+                (true, 1..) if worked_with_more => {
+                    self.want_directories(&explored);
+                    worked_with_more = false;
+                }
+                (true, _) => {}
+                (false, code) => worked_with_more = code == 0,
+            }
             self.propose();
             let next = self.to_try();
             let untried = self.proposal.additions.len() - next.len();
-            let is_same = names(&next) == names(&tried);
-            let is_done = is_same && around.is_empty();
-            if is_done || runs >= self.args.runs || outcome.is_cut {
-                let is_proven = is_done && untried == 0 && outcome.learned.more == 0;
-                return Ok(Ended { runs, code: outcome.code, is_proven, untried, more });
-            }
             // What lies beside a file that is missing, and what is in a directory that somebody looked for, may be needed next: it is
             // shown for one run, and only what is used of it is proposed. The run after that has no more than what is proposed.
-            let mut wider = if is_same { Vec::new() } else { self.around(&next) };
-            if wider.iter().all(|dir| around.contains(dir)) {
-                wider.clear();
+            let mut wider = self.around(&next, outcome.code);
+            wider.retain(|dir| !explored.contains(dir));
+            let is_done = wider.is_empty() && around.is_empty() && names(&next) == names(&tried);
+            if is_done || runs >= self.args.runs || outcome.is_cut {
+                let is_enough = outcome.code == 0 || self.looked.is_empty();
+                let is_proven = is_done && is_enough && untried == 0 && outcome.learned.more == 0;
+                return Ok(Ended { runs, code: outcome.code, is_proven, untried, more });
             }
+            explored.extend(wider.iter().cloned());
             (tried, around) = (next, wider);
             let shown = if around.is_empty() { "" } else { ", and what is beside what was missing" };
             say(&format!("ringfence: once more, with {} of the proposed lines{shown}", tried.len()));
         }
+    }
+
+    /// Directories of which somebody only asked whether they are there, after all.
+    fn want_directories(&mut self, explored: &BTreeSet<AbsPath>) {
+        let known = self.asked.iter().map(|asked| asked.want.clone()).collect::<BTreeSet<_>>();
+        for path in self.looked.intersection(explored) {
+            let want = Want::Read { path: path.clone(), thing: Thing::Directory };
+            if !known.contains(&want) {
+                self.asked.push(Asked { want, programs: BTreeMap::new(), times: 1 });
+            }
+        }
+        self.looked.retain(|dir| !explored.contains(dir));
     }
 
     fn propose(&mut self) {
@@ -228,16 +249,17 @@ impl<'l> Lesson<'l> {
     }
 
     /// Directories that are shown for one run: around files of low risk, unless the user agrees to everything.
-    fn around(&self, next: &[Addition]) -> Vec<AbsPath> {
+    fn around(&self, next: &[Addition], code: u8) -> Vec<AbsPath> {
         let dir = self.policy.path.parent().unwrap_or_else(AbsPath::root);
         let ground = Ground { dir: &dir, home: self.homes.first(), homes: &self.homes };
         let tried: BTreeSet<usize> = next.iter().flat_map(|addition| addition.covers.iter().copied()).collect();
-        let files = tried.iter().filter_map(|at| match &self.asked[*at].want {
-            Want::Read { path, .. } => Some(path),
+        let beside = tried.iter().filter_map(|at| match &self.asked[*at].want {
+            Want::Read { path, .. } => path.parent(),
             _ => None,
         });
-        let inside: Vec<AbsPath> = self.looked.iter().map(|dir| dir.child(b".")).collect();
-        let mut around = ground.around(&self.base, files.chain(&inside));
+        // A command that did its work did not miss them.
+        let looked = self.looked.iter().filter(|_| code != 0).cloned();
+        let mut around = ground.open(&self.base, beside.chain(looked));
         around.retain(|dir| self.args.yes || !self.homes.iter().any(|home| dir.is_within(home)));
         around
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::place::{Place, each, lines, shown};
+use crate::place::{Place, Who, each, lines, shown};
 
 impl Place {
     /// A proposal is made, written, and enough; without any one of its lines something is missing again.
@@ -75,31 +75,44 @@ fn writing_elsewhere() {
     });
 }
 
+/// Inside, what is root's belongs to somebody else, and git wants its repositories to be its user's own.
 #[test]
 fn git() {
+    let is_root = rustix::process::geteuid().is_root();
+    let place = Place::new(if is_root { Who::Ordinary } else { Who::Caller });
+    let repository = "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one";
+    place.world.write("other/source/file", "text\n");
+    let mut made = Command::new("bash");
+    made.args(["-euc", repository]).current_dir(place.path("other/source")).env("HOME", place.path("home"));
+    let made = made.output().unwrap();
+    assert!(made.status.success(), "{}", shown(&made));
+    let pull = format!(
+        "git init -q -b main . && git pull -q {} HEAD && test -e file && \
+         git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two",
+        place.at("other/source")
+    );
+    place.proves(&["sh", "-ec", &pull], &["files.read ../other/source/.git"]);
+}
+
+/// Whether a directory is there can be all that counts.
+#[test]
+fn a_directory_that_is_only_looked_for() {
     each(|place| {
-        let repository = "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one";
-        place.world.write("other/source/file", "text\n");
-        let mut made = Command::new("bash");
-        made.args(["-euc", repository]).current_dir(place.path("other/source")).env("HOME", place.path("home"));
-        let made = made.output().unwrap();
-        assert!(made.status.success(), "{}", shown(&made));
-        let clone = format!(
-            "git init -q -b main . && git -c protocol.file.allow=always -c safe.directory='*' pull -q {} HEAD && \
-             git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two && test -e file",
-            place.at("other/source")
-        );
-        let learned = place.learn(&["--yes"], &["sh", "-ec", &clone]);
+        place.world.write("other/sdk/x", "x");
+        let command = format!("test -d {}", place.at("other/sdk"));
+        let learned = place.learn(&[], &["sh", "-c", &command]);
+        assert_eq!(lines(&learned), ["files.read ../other/sdk"], "{learned:#}");
         assert_eq!((&learned["proven"], &learned["code"]), (&true.into(), &0.into()), "{learned:#}");
-        assert!(lines(&learned).iter().all(|line| line.starts_with("files.read ../other/source")), "{learned:#}");
-        assert!(!place.path("project/.git").exists());
+        // Where it does not count it is not proposed.
+        let learned = place.learn(&[], &["sh", "-c", &format!("{command}; true")]);
+        assert_eq!((lines(&learned).len(), &learned["runs"]), (0, &1.into()), "{learned:#}");
     });
 }
 
 #[test]
 fn cargo_with_a_crate_beside_it() {
     let cargo = PathBuf::from(std::env::var_os("CARGO").expect("cargo runs the tests"));
-    let place = Place::new(crate::place::Who::Caller);
+    let place = Place::new(Who::Caller);
     for (path, text) in [
         (
             "project/Cargo.toml",

@@ -45,6 +45,9 @@ pub(super) fn merge(lesson: &mut Lesson<'_>, learned: &Learned) {
             }
         }
     }
+    // A name that leads where none may is no better for a line.
+    let leads_nowhere = |name: &str| lesson.stopped.keys().any(|host| host_name(host) == name);
+    all.retain(|want, _| !matches!(want, Want::Host { name, .. } if leads_nowhere(name)));
     lesson.asked = all.into_values().collect();
 }
 
@@ -99,6 +102,10 @@ fn write(path: AbsPath, act: Act) -> Option<Want> {
     let below = path.components().skip(above.components().count());
     let path = below.fold(dir.clone(), |path, name| path.child(name));
     os_path(&dir).is_dir().then_some(Want::Write { path, place: dir, thing: Thing::Directory })
+}
+
+fn host_name(host: &str) -> &str {
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
 /// `host`, `host:port` or `address:port`.

@@ -117,10 +117,10 @@ fn verdict(lesson: &Lesson<'_>, ended: &Ended) -> Vec<String> {
             "ringfence: {} of them not tried, so what comes after them was not seen; `--yes` tries lines of any risk",
             ended.untried
         ));
-    } else if !ended.is_proven {
+    } else if !ended.is_proven && (ended.code == 0 || lesson.looked.is_empty()) {
         said.push("ringfence: not proved to be enough: more runs may show more (`--runs`)".to_owned());
     }
-    if ended.code != 0 && ended.is_proven && !lesson.looked.is_empty() {
+    if ended.code != 0 && !lesson.looked.is_empty() {
         let dirs: Vec<String> = lesson.looked.iter().take(FEW).map(ToString::to_string).collect();
         said.push(format!(
             "ringfence: looked for, and not proposed since a line would open all of it: {}",
