@@ -211,9 +211,9 @@ async fn serve(
     }
     for socket in inside.arrivals {
         let seen = Rc::clone(&shared);
-        let is_ours = move |to: &packets::Attempt| seen.is_expected(to);
+        let unexpected = move |to: &packets::Attempt| (!seen.is_expected(to)).then(|| seen.in_words(to.address));
         let refusals = shared.refusals.clone();
-        tokio::task::spawn_local(packets::watch(socket, is_ours, refusals));
+        tokio::task::spawn_local(packets::watch(socket, unexpected, refusals));
     }
     lever::obey(&shared, orders).await;
     std::future::pending::<()>().await;
@@ -342,6 +342,12 @@ impl Shared {
         let port = to.address.port();
         let is_tcp = to.protocol == packets::Protocol::Tcp;
         is_tcp && self.meant(address, port).is_some_and(|target| self.admits(&target))
+    }
+
+    /// The name and the port that an address of ours stands for; others as they are.
+    fn in_words(&self, address: SocketAddr) -> String {
+        let name = self.state.borrow().pool.name_of(address.ip().to_canonical()).map(str::to_owned);
+        name.map_or_else(|| address.to_string(), |name| format!("{name}:{}", address.port()))
     }
 
     /// May this be reached, by itself or with a credential?

@@ -477,7 +477,9 @@ fn words(
 fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
     let is_empty = reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty();
-    if !order.rung.has_way_out() || is_empty {
+    // Whoever is to learn which hosts are asked for must be asked.
+    let is_needed = !is_empty || order.broker == BrokerChoice::Learn;
+    if !order.rung.has_way_out() || !is_needed {
         return Ok(None);
     }
     let rules = Rules {

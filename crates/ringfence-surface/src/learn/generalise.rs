@@ -78,7 +78,7 @@ impl Ground<'_> {
         // Whoever reads what says how a package is built is about to read the package, and of a repository all of it.
         let package = |path: &AbsPath| {
             let is_marker = |name: &[u8]| PACKS.iter().any(|pack| pack.markers.iter().any(|m| m.as_bytes() == name));
-            let repository = path.ancestors().skip(1).find(|above| above.file_name() == Some(b".git"));
+            let repository = path.ancestors().find(|above| above.file_name() == Some(b".git"));
             repository.or_else(|| path.parent().filter(|_| is_marker(path.file_name().unwrap_or_default())))
         };
         let packages: BTreeSet<AbsPath> = places.keys().filter_map(package).filter(|dir| may(dir)).collect();

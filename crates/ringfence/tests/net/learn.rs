@@ -36,6 +36,8 @@ fn hosts_are_learned() {
         assert_eq!((&learned["proven"], &learned["code"]), (&true.into(), &0.into()), "{learned:#}");
         // A name that leads where none may is said to, whatever is written.
         assert!(learned["refused"].to_string().contains("meta.example.com:80"), "{learned:#}");
+        assert_eq!(lines(&learn(&internet, &["--yes"], script)), [""; 0]);
+        let script = script.split("; curl -sSf http://meta").next().unwrap();
         let again = learn(&internet, &[], script);
         assert_eq!((lines(&again).len(), &again["runs"]), (0, &1.into()), "{again:#}");
         let text = std::fs::read_to_string(internet.path("project/own.toml")).unwrap();
