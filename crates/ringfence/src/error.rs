@@ -28,7 +28,6 @@ use ringfence_surface::{NotGiven, Widens};
 use crate::out::say;
 use crate::tell;
 
-#[cfg(target_os = "linux")]
 pub(crate) use learn::LearnFailure;
 pub(crate) use root::RootFailure;
 
@@ -347,7 +346,6 @@ pub(crate) enum Failure {
         /// As typed.
         text: String,
     },
-    #[cfg(target_os = "linux")]
     /// Nothing is learned.
     #[error(transparent)]
     Learn { source: LearnFailure },
@@ -486,7 +484,6 @@ impl Failure {
             Self::WithoutHooks { .. } => "leave it out; with `ringfence run -- env CLIENT` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
-            #[cfg(target_os = "linux")]
             Self::Learn { source } => return source.hint(),
             Self::Root { source } => return source.hint(),
             #[cfg(target_os = "linux")]

@@ -63,11 +63,7 @@ impl Desk {
                         learned.add_report(&report);
                     }
                 }
-                Some(Said::Wrote { rule }) => {
-                    if self.written.len() < MOST_RULES {
-                        self.written.insert(rule);
-                    }
-                }
+                Some(Said::Wrote { rule }) => self.wrote(rule),
                 Some(Said::Ask { id, report }) => self.broker_asks(id, report),
                 Some(Said::Withdrawn { id }) => self.queue.withdrawn(id),
                 Some(Said::Lost { count }) => {
@@ -79,6 +75,15 @@ impl Desk {
                 }
                 None => {}
             }
+        }
+    }
+
+    /// Something was written by a rule. Where there are more than are kept, nothing is said of any.
+    fn wrote(&mut self, rule: String) {
+        self.written.insert(rule);
+        self.is_brokered &= self.written.len() <= MOST_RULES;
+        if !self.is_brokered {
+            self.written.clear();
         }
     }
 

@@ -182,7 +182,7 @@ impl<'l> Lesson<'l> {
                 (false, code) => worked_with_more = code == 0,
             }
             self.propose();
-            let next = self.to_try();
+            let next = self.choose();
             let untried = self.proposal.additions.len() - next.len();
             // What lies beside a file that is missing, and what is in a directory that somebody looked for, may be needed next: it is
             // shown for one run, and only what is used of it is proposed. The run after that has no more than what is proposed.
@@ -225,7 +225,7 @@ impl<'l> Lesson<'l> {
     }
 
     /// The lines that are tried next: those of low risk, and those that the user agrees to.
-    fn to_try(&mut self) -> Vec<Addition> {
+    fn choose(&mut self) -> Vec<Addition> {
         let is_new = |name: &(Key, String)| !self.approved.contains(name) && !self.declined.contains(name);
         let name = |addition: &Addition| (addition.key, addition.value.clone());
         let doubtful: Vec<&Addition> = self
