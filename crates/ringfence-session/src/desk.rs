@@ -253,7 +253,8 @@ impl Desk {
     pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>) {
         self.stopped();
         self.judged();
-        self.broker_said();
+        // Nobody says anything any more.
+        while self.broker_said() == broker::Heard::Some {}
         self.passed_over();
         for untold in self.stream.untold() {
             self.note(What::Violation(untold));
@@ -407,7 +408,9 @@ impl Aside for Desk {
                     self.names_ask();
                 }
                 Heard::Own(VERDICTS) => self.judged(),
-                Heard::Own(BROKER) => self.broker_said(),
+                Heard::Own(BROKER) => {
+                    self.broker_said();
+                }
                 Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }

@@ -174,6 +174,20 @@ mod tests {
         check("a\n", "a\r\n", &["- a", "+ a\\r"]);
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_change_as_patch_takes_it() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n";
+        let new = old.replace("2\n3", "2\nx\n3").replace("11\n", "");
+        let expected =
+            "--- p\n+++ p\n@@ -1,5 +1,6 @@\n 1\n 2\n+x\n 3\n 4\n 5\n@@ -8,5 +9,4 @@\n 8\n 9\n 10\n-11\n 12\n";
+        assert_eq!(unified(Some(old), &new, "p"), expected);
+        assert_eq!(unified(None, "a\nb\n", "p"), "--- /dev/null\n+++ p\n@@ -0,0 +1,2 @@\n+a\n+b\n");
+        let end = "--- p\n+++ p\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n";
+        assert_eq!(unified(Some("a"), "a\n", "p"), end);
+        assert_eq!(unified(Some("a\n"), "\ta\u{1b}\n", "p"), "--- p\n+++ p\n@@ -1,1 +1,1 @@\n-a\n+\ta\\u{1b}\n");
+    }
+
     #[test]
     fn nothing_of_it_moves_the_cursor() {
         check("", "\u{1b}[2Jx\n", &["+ \\u{1b}[2Jx"]);

@@ -20,6 +20,15 @@ const MOST_PACKETS: usize = 64;
 /// More rules than anybody writes by in one session.
 const MOST_RULES: usize = 1_024;
 
+/// How much of it was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// All that was said.
+    All,
+    /// There may be more.
+    Some,
+}
+
 impl Desk {
     /// Listens to the broker, and tells it how long calls may wait for an answer.
     pub(crate) fn take_broker(&mut self, broker: OwnedFd) -> io::Result<()> {
@@ -37,19 +46,21 @@ impl Desk {
         }
     }
 
-    /// What the broker has said since it was last asked.
-    pub(super) fn broker_said(&mut self) {
+    /// What the broker has said since it was last asked. Is that all?
+    pub(super) fn broker_said(&mut self) -> Heard {
         let mut packet = vec![0; LONGEST];
         for _ in 0..MOST_PACKETS {
-            let Some(broker) = &self.broker else { return };
+            let Some(broker) = &self.broker else { return Heard::All };
             let length = match rustix::net::recv(broker, packet.as_mut_slice(), RecvFlags::DONTWAIT) {
-                Ok((0, _)) | Err(rustix::io::Errno::CONNRESET) => {
+                Ok((0, _)) => {
                     self.clients.forget(broker.as_fd());
                     self.broker = None;
-                    return;
+                    return Heard::All;
                 }
                 Ok((length, _)) => length,
-                Err(_) => return,
+                // It ended before it had heard everything that it was told. The kernel says so once, before what it said itself.
+                Err(rustix::io::Errno::CONNRESET | rustix::io::Errno::INTR) => continue,
+                Err(_) => return Heard::All,
             };
             match Said::decode(&packet[..length]) {
                 Some(Said::Refused(report)) => {
@@ -76,6 +87,7 @@ impl Desk {
                 None => {}
             }
         }
+        Heard::Some
     }
 
     /// Something was written by a rule. Where there are more than are kept, nothing is said of any.

@@ -29,7 +29,7 @@ impl Place {
         for line in added {
             fs::write(&file, text.replace(&format!("{line}\n"), "")).unwrap();
             self.done(&["trust", "--force"]);
-            let less = self.learn(&["--runs", "1"], command);
+            let less = self.learn(&["--yes"], command);
             assert!(!lines(&less).is_empty(), "without {line}: {less:#}");
         }
     }
