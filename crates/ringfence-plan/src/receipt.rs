@@ -249,6 +249,10 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
         Claim::NoHostSockets => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Seccomp }]),
+        Claim::NoLaterSockets if standing.broker.is_ok() => short(
+            LayerName::Broker,
+            "whoever connects is refused; a datagram can be sent to a socket that somebody outside makes later",
+        ),
         Claim::NoLaterSockets if is_view => short(
             LayerName::Mounts,
             "what is hidden is what exists at the start; a socket made later can be reached, with what it hands over",

@@ -20,6 +20,7 @@ mod names;
 mod open;
 mod request;
 mod resolve;
+mod sockets;
 pub mod wire;
 mod work;
 
@@ -47,6 +48,7 @@ use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
 use self::request::Calls;
+use self::sockets::Sockets;
 use self::work::{Reply, Work};
 
 /// More calls than these are not carried out at once; the others wait.
@@ -113,6 +115,7 @@ pub(crate) struct Broker<'s> {
     domains: Domains,
     mounts: Mounts,
     masks: Masks,
+    sockets: Sockets,
     proc: OwnedFd,
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
@@ -139,6 +142,7 @@ impl<'s> Broker<'s> {
             domains: Domains::new(),
             mounts: Mounts::new(),
             masks: Masks::new(),
+            sockets: Sockets::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),

@@ -14,6 +14,7 @@ use super::domain::Domain;
 use super::judge::Ruling;
 use super::request::{Named, Request};
 use super::resolve::Resolver;
+use super::sockets::Sockets;
 
 /// How a call is answered.
 #[derive(Debug)]
@@ -117,6 +118,8 @@ impl<'w, 's> Work<'w, 's> {
                 self.set_xattr_at(file, at_flags, name, (arguments, size))
             }
             Request::RemoveXattr { file, name, at_flags } => self.remove_xattr(file, name, at_flags),
+            Request::Connect { socket, address, length } => self.connect(socket, address, length),
+            Request::Bind { socket, address, length } => self.bind(socket, address, length),
             Request::Umask => {
                 self.broker.masks.change();
                 Ok(Reply::Continue)
@@ -132,6 +135,15 @@ impl<'w, 's> Work<'w, 's> {
 
     pub(super) fn surface(&self) -> &'s Surface {
         self.broker.judge.surface()
+    }
+
+    pub(super) fn broker_sockets(&self) -> &'w Sockets {
+        &self.broker.sockets
+    }
+
+    /// Tells that a socket is not reached.
+    pub(super) fn refuse_socket(&self, path: Option<&AbsPath>) {
+        self.broker.judge.unreached(&self.caller, self.call, path);
     }
 
     /// A path of the caller's.

@@ -83,7 +83,11 @@ impl Desk {
 
 /// What the broker refused.
 fn of_report(report: Report) -> Violation {
-    let access = if report.access == Access::Write { Deed::Write } else { Deed::Read };
+    let access = match report.call.as_str() {
+        "connect" => Deed::Connect,
+        _ if report.access == Access::Write => Deed::Write,
+        _ => Deed::Read,
+    };
     let text = |text: String| Some(text).filter(|text| !text.is_empty());
     Violation {
         tried: format!("{} {} ({})", access.word(), report.path, Shown(report.call.as_bytes())),

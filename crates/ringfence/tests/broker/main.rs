@@ -10,3 +10,4 @@ mod desk;
 mod kept;
 mod names;
 mod same;
+mod sockets;
