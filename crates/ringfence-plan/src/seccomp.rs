@@ -409,6 +409,11 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("utimes", MARKS),
 ];
 
+/// The same, and opens that only read wait as well: for whoever wants to know which of them fail.
+pub fn brokered_with_reads() -> Vec<SyscallRule> {
+    BROKERED.iter().filter(|rule| rule.reason != ONLY_READS).copied().collect()
+}
+
 /// The rules for a fence. What they do not name is allowed, up to the newest call that `ringfence-sys` knows; calls that are
 /// newer than that do not exist inside, since nobody has looked at what they do.
 pub fn syscalls(fence: Fence) -> Vec<SyscallRule> {

@@ -18,6 +18,7 @@ mod masks;
 mod mounts;
 mod names;
 mod open;
+mod reads;
 mod request;
 mod resolve;
 mod sockets;
@@ -30,7 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread::{Builder, Scope};
 
-use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule};
+use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule, brokered_with_reads};
 use ringfence_surface::Surface;
 use ringfence_sys::notify::{self, Answer, Notification};
 use ringfence_sys::process::{self, Namespaces};
@@ -59,13 +60,19 @@ const STACK: usize = 256 << 10;
 pub enum BrokerChoice {
     /// Where that can be had.
     On,
+    /// The same, and opens that only read are looked at on their way: those that the fence stops are told.
+    OnWithReads,
     /// Not here: the mounts guard what exists, and nothing guards names that appear later.
     Off,
 }
 
 /// What the filter of a fence gets besides, where calls are brokered in it.
-pub(crate) fn rules(listens: Result<(), &'static str>) -> (Brokered, &'static [SyscallRule]) {
-    if listens.is_ok() { (Brokered::Yes, BROKERED) } else { (Brokered::No, &[]) }
+pub(crate) fn rules(choice: BrokerChoice, listens: Result<(), &'static str>) -> (Brokered, Vec<SyscallRule>) {
+    match (listens, choice) {
+        (Err(_), _) | (_, BrokerChoice::Off) => (Brokered::No, Vec::new()),
+        (Ok(()), BrokerChoice::On) => (Brokered::Yes, BROKERED.to_vec()),
+        (Ok(()), BrokerChoice::OnWithReads) => (Brokered::Yes, brokered_with_reads()),
+    }
 }
 
 /// Can calls be brokered in what is about to be started? If not, why.

@@ -279,8 +279,8 @@ pub fn prepare_with(
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
     let listens = broker::is_to_be_had(order);
-    let (brokered, notified) = broker::rules(listens);
-    let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
+    let (brokered, notified) = broker::rules(order.broker, listens);
+    let syscalls = [plan.syscalls.as_slice(), more, notified.as_slice()].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,

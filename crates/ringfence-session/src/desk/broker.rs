@@ -50,9 +50,10 @@ impl Desk {
                 Err(_) => return,
             };
             match Said::decode(&packet[..length]) {
+                Some(Said::Refused(report)) if is_nowhere(&report) => {}
                 Some(Said::Refused(report)) => self.denied(of_report(report), 1),
                 Some(Said::Ask { id, report }) => self.broker_asks(id, report),
-                Some(Said::Withdrawn { id }) => self.queue.withdrawn(id),
+                Some(Said::Withdrawn { id }) => self.withdrawn(id),
                 Some(Said::Lost { count }) => {
                     self.stream.note_unknown(count);
                     self.watch(Counted::Denied, count);
@@ -79,6 +80,12 @@ impl Desk {
             asker: Asker::Broker(number),
         });
     }
+}
+
+/// What is not there outside either is not missing because of the fence. Inside nobody can tell.
+fn is_nowhere(report: &Report) -> bool {
+    let is_missing = report.errno.map(i32::from) == Some(rustix::io::Errno::NOENT.raw_os_error());
+    report.access == Access::Read && is_missing && rustix::fs::lstat(report.path.as_bytes()).is_err()
 }
 
 /// What the broker refused.

@@ -338,7 +338,11 @@ impl Ladder<'_> {
             variables: &self.variables,
             root: self.root.as_ref(),
             container: None,
-            broker: if self.args.no_broker { BrokerChoice::Off } else { BrokerChoice::On },
+            broker: match (self.args.no_broker, self.args.report_reads) {
+                (true, _) => BrokerChoice::Off,
+                (false, true) => BrokerChoice::OnWithReads,
+                (false, false) => BrokerChoice::On,
+            },
         }
     }
 

@@ -11,3 +11,4 @@ mod kept;
 mod names;
 mod same;
 mod sockets;
+mod without;
