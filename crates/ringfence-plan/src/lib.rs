@@ -53,7 +53,9 @@ pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
-pub use seccomp::{ArgTest, BROKERED, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
+pub use seccomp::{
+    ArgTest, BROKERED, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, brokered_with_reads, syscalls,
+};
 pub use selinux::selinux;
 
 /// What would be enforced.
