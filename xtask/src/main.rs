@@ -29,8 +29,9 @@ usage: cargo xtask COMMAND
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
                    bar; the parts are decide, files, start, net, many, work, hook, calls,
                    within, grants, broker
-  agree [POLICIES [SEED]]
-                   try policies, trees and deeds by chance in every layer, and compare with `decide`
+  agree [PAIRS [SEED]]
+                   try policies, trees and deeds by chance in every layer, and compare with `decide`, until
+                   so many pairs of a policy and a deed (100000) were judged in each
   package          make a package of what the tests have built, install, use and remove it
   dist             build the program as one file that needs no library of the host, and a Debian package";
 
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
-        Some(Chore::Agree(policies, seed)) => agree::run(&workspace_root(), policies, seed),
+        Some(Chore::Agree(pairs, seed)) => agree::run(&workspace_root(), pairs, seed),
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::Package) => test::package(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
@@ -91,9 +92,9 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
         ["bench", options @ ..] => measured(options).map(|(effort, parts)| Chore::Bench(effort, parts)),
-        ["agree"] => Some(Chore::Agree(1000, None)),
-        ["agree", policies] => Some(Chore::Agree(policies.parse().ok()?, None)),
-        ["agree", policies, seed] => Some(Chore::Agree(policies.parse().ok()?, seed.parse().ok())),
+        ["agree"] => Some(Chore::Agree(100_000, None)),
+        ["agree", pairs] => Some(Chore::Agree(pairs.parse().ok()?, None)),
+        ["agree", pairs, seed] => Some(Chore::Agree(pairs.parse().ok()?, Some(seed.parse().ok()?))),
         ["dist"] => Some(Chore::Dist),
         ["package"] => Some(Chore::Package),
         ["bench-fence", dir, options @ ..] => {
