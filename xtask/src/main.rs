@@ -50,7 +50,7 @@ enum Chore<'w> {
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort, bench::Parts),
     /// A helper of a benchmark, also inside the fence.
-    BenchTimes(&'w str, &'w str),
+    BenchTimes(&'w str, &'w str, &'w str),
     /// Another.
     BenchCalls(&'w str),
     /// Another, for calls that change files.
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::Package) => test::package(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
-        Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
+        Some(Chore::BenchTimes(runs, before, line)) => bench::helped(bench::work::helper(runs, before, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
         Some(Chore::BenchWrites(dir)) => bench::helped(bench::broker::helper(dir)),
         Some(Chore::BenchNet(server, proxy)) => bench::helped(bench::net::helper(server, proxy)),
@@ -100,7 +100,7 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["bench-fence", dir, options @ ..] => {
             measured(options).map(|(effort, parts)| Chore::BenchFence(dir, effort, parts))
         }
-        ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),
+        ["bench-times", runs, before, line] => Some(Chore::BenchTimes(runs, before, line)),
         ["bench-calls", file] => Some(Chore::BenchCalls(file)),
         ["bench-writes", dir] => Some(Chore::BenchWrites(dir)),
         ["bench-net", server] => Some(Chore::BenchNet(server, None)),

@@ -20,6 +20,7 @@ mod names;
 mod open;
 mod request;
 mod resolve;
+mod turns;
 pub mod wire;
 mod work;
 
@@ -49,10 +50,6 @@ use self::mounts::Mounts;
 use self::request::Calls;
 use self::work::{Reply, Work};
 
-/// More calls than these are not carried out at once; the others wait.
-const MOST_THREADS: usize = 128;
-/// So many are kept when there is nothing to do.
-const KEPT: usize = 2;
 const STACK: usize = 256 << 10;
 
 /// Are calls that change files carried out by name, at the moment they are made?
@@ -118,7 +115,6 @@ pub(crate) struct Broker<'s> {
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
     threads: AtomicUsize,
-    idle: AtomicUsize,
 }
 
 impl<'s> Broker<'s> {
@@ -143,7 +139,6 @@ impl<'s> Broker<'s> {
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
             threads: AtomicUsize::new(0),
-            idle: AtomicUsize::new(0),
         })
     }
 
@@ -152,38 +147,9 @@ impl<'s> Broker<'s> {
         if self.judge.supervisor().is_some() {
             Builder::new().stack_size(STACK).spawn_scoped(scope, || self.judge.listen())?;
         }
-        self.another(scope)
-    }
-
-    fn another<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> std::io::Result<()> {
         self.threads.fetch_add(1, Ordering::Relaxed);
-        self.idle.fetch_add(1, Ordering::Relaxed);
-        let made = Builder::new().stack_size(STACK).spawn_scoped(scope, || self.attend(scope));
-        if made.is_err() {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
-            self.idle.fetch_sub(1, Ordering::Relaxed);
-        }
-        made.map(drop)
-    }
-
-    /// One thread: it is counted as idle when it begins.
-    fn attend<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        // The mask for new files is a caller's while something is done for it.
-        if notify::unshare_fs().is_ok() {
-            while let Some(call) = self.next() {
-                let was_last = self.idle.fetch_sub(1, Ordering::AcqRel) == 1;
-                if was_last && self.threads.load(Ordering::Relaxed) < MOST_THREADS {
-                    // Without another one, calls wait for this one.
-                    let _ = self.another(scope);
-                }
-                self.settle(&call);
-                if self.idle.fetch_add(1, Ordering::AcqRel) >= KEPT {
-                    break;
-                }
-            }
-        }
-        self.idle.fetch_sub(1, Ordering::AcqRel);
-        self.threads.fetch_sub(1, Ordering::Relaxed);
+        let first = || self.attend(scope);
+        Builder::new().stack_size(STACK).spawn_scoped(scope, first).map(drop)
     }
 
     /// The next call; nothing once nobody can call any more.

@@ -92,8 +92,12 @@ impl<'s> Judge<'s> {
     fn is_given(&self, path: &AbsPath, access: Access, verdict: &Verdict<'_>) -> bool {
         let is_allowed =
             |(given, with): &(AbsPath, Surface)| path.is_within(given) && with.decide(path, access).is_allowed();
-        matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_))
-            && self.state().given.iter().any(is_allowed)
+        if !matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_)) {
+            return false;
+        }
+        // Whoever was told of a grant may use it at once, and what was taken away counts no longer.
+        self.catch_up();
+        self.state().given.iter().any(is_allowed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
