@@ -11,6 +11,7 @@ mod dist;
 mod engines;
 mod fuzzer;
 mod packages;
+mod picture;
 mod say;
 mod steps;
 mod test;
@@ -32,6 +33,7 @@ usage: cargo xtask COMMAND
   agree [PAIRS [SEED]]
                    try policies, trees and deeds by chance in every layer, and compare with `decide`, until
                    so many pairs of a policy and a deed (100000) were judged in each
+  picture          take the picture of a terminal in README.md anew
   package          make a package of what the tests have built, install, use and remove it
   dist             build the program as one file that needs no library of the host, and a Debian package";
 
@@ -47,6 +49,7 @@ enum Chore<'w> {
     Agree(u32, Option<u64>),
     Dist,
     Package,
+    Picture,
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort, bench::Parts),
     /// A helper of a benchmark, also inside the fence.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Some(Chore::Agree(pairs, seed)) => agree::run(&workspace_root(), pairs, seed),
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::Package) => test::package(&workspace_root()),
+        Some(Chore::Picture) => picture::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
         Some(Chore::BenchTimes(runs, before, line)) => bench::helped(bench::work::helper(runs, before, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
@@ -97,6 +101,7 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["agree", pairs, seed] => Some(Chore::Agree(pairs.parse().ok()?, Some(seed.parse().ok()?))),
         ["dist"] => Some(Chore::Dist),
         ["package"] => Some(Chore::Package),
+        ["picture"] => Some(Chore::Picture),
         ["bench-fence", dir, options @ ..] => {
             measured(options).map(|(effort, parts)| Chore::BenchFence(dir, effort, parts))
         }
