@@ -18,8 +18,10 @@ mod masks;
 mod mounts;
 mod names;
 mod open;
+mod reads;
 mod request;
 mod resolve;
+mod sockets;
 mod turns;
 pub mod wire;
 mod work;
@@ -29,7 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread::{Builder, Scope};
 
-use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule};
+use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule, brokered_with_reads};
 use ringfence_surface::Surface;
 use ringfence_sys::notify::{self, Answer, Notification};
 use ringfence_sys::process::{self, Namespaces};
@@ -48,6 +50,7 @@ use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
 use self::request::Calls;
+use self::sockets::Sockets;
 use self::work::{Reply, Work};
 
 const STACK: usize = 256 << 10;
@@ -57,13 +60,19 @@ const STACK: usize = 256 << 10;
 pub enum BrokerChoice {
     /// Where that can be had.
     On,
+    /// The same, and opens that only read are looked at on their way: those that the fence stops are told.
+    OnWithReads,
     /// Not here: the mounts guard what exists, and nothing guards names that appear later.
     Off,
 }
 
 /// What the filter of a fence gets besides, where calls are brokered in it.
-pub(crate) fn rules(listens: Result<(), &'static str>) -> (Brokered, &'static [SyscallRule]) {
-    if listens.is_ok() { (Brokered::Yes, BROKERED) } else { (Brokered::No, &[]) }
+pub(crate) fn rules(choice: BrokerChoice, listens: Result<(), &'static str>) -> (Brokered, Vec<SyscallRule>) {
+    match (listens, choice) {
+        (Err(_), _) | (_, BrokerChoice::Off) => (Brokered::No, Vec::new()),
+        (Ok(()), BrokerChoice::On) => (Brokered::Yes, BROKERED.to_vec()),
+        (Ok(()), BrokerChoice::OnWithReads) => (Brokered::Yes, brokered_with_reads()),
+    }
 }
 
 /// Can calls be brokered in what is about to be started? If not, why.
@@ -110,6 +119,7 @@ pub(crate) struct Broker<'s> {
     domains: Domains,
     mounts: Mounts,
     masks: Masks,
+    sockets: Sockets,
     proc: OwnedFd,
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
@@ -135,6 +145,7 @@ impl<'s> Broker<'s> {
             domains: Domains::new(),
             mounts: Mounts::new(),
             masks: Masks::new(),
+            sockets: Sockets::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),

@@ -35,6 +35,7 @@ mod identity;
 mod idmap;
 pub mod inside;
 pub mod jail;
+mod keeper;
 mod late;
 pub mod launch;
 mod links;

@@ -34,6 +34,7 @@ use crate::environment::{self, Own};
 use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
+use crate::keeper::Guarded;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::Payload;
@@ -126,6 +127,8 @@ pub struct Ready {
     pub identity: Identity,
     /// Why the agent remembers nothing of earlier sessions, if it should.
     pub forgetful: Option<io::Error>,
+    /// What is guarded, where that can be kept while the session runs.
+    pub guarded: Option<Guarded>,
     /// What belongs to the session, in the root that it runs in. It goes with this.
     pub moved_in: Option<MovedIn>,
 }
@@ -244,7 +247,7 @@ pub fn prepare_with(
     walked.shortfalls.extend(more);
     if rung.engine().is_some() {
         walked.shortfalls.extend(container::without_proc(&mut guards));
-        walked.hidden.extend(container::sayable(&mut guards, &mounts));
+        walked.hidden.extend(container::sayable(&mut guards, &mounts, container::can_say));
     }
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));
@@ -280,8 +283,8 @@ pub fn prepare_with(
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
     let listens = broker::is_to_be_had(order);
-    let (brokered, notified) = broker::rules(listens);
-    let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
+    let (brokered, notified) = broker::rules(order.broker, listens);
+    let syscalls = [plan.syscalls.as_slice(), more, notified.as_slice()].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
@@ -306,6 +309,7 @@ pub fn prepare_with(
             landlock: wall.is_some().then_some(&landlock),
             keeps_signals: wall.is_some_and(Wall::keeps_signals),
             guards: !walked.findings.denied.is_empty() || !walked.findings.protected.is_empty(),
+            watched: rung == Rung::Native && order.occasion == Occasion::Session,
             linked: &walked.linked,
             memory: match limits {
                 Some(limits) if limits.memory == Limited::Can => Ok(LayerName::Cgroup),
@@ -326,7 +330,8 @@ pub fn prepare_with(
     };
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let mut mounts = guarded(&mounts, &guards);
+    let shown = mounts;
+    let mut mounts = guarded(&shown, &guards);
     change(Last::Mounts(&mut mounts));
     let mut texts = Vec::new();
     if rung.has_view() {
@@ -370,6 +375,7 @@ pub fn prepare_with(
         }
     };
     let grants = launch::grants(&shape);
+    let guarded = (rung == Rung::Native).then_some(Guarded { mounts: shown, guards });
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
@@ -387,7 +393,7 @@ pub fn prepare_with(
     };
     let unwritable = idmap.err();
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, moved_in })
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, guarded, moved_in })
 }
 
 /// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.

@@ -209,7 +209,7 @@ fn without_inner(findings: &mut Findings, mounts: &[MountOp]) {
 }
 
 /// The roots that lie in no other; the host's own root is not walked, its secrets are named outright.
-fn outermost(surface: &Surface, visible: &Visible<'_>) -> Vec<AbsPath> {
+pub(crate) fn outermost(surface: &Surface, visible: &Visible<'_>) -> Vec<AbsPath> {
     // A directory may be a root in more than one way.
     let roots: BTreeSet<&AbsPath> = surface.roots().filter(|root| !root.is_root()).collect();
     let is_outermost = |root: &&&AbsPath| !roots.iter().any(|other| *other != **root && root.is_within(other));

@@ -227,9 +227,6 @@ impl Asked<'_, '_> {
         }
         if one == One::MakeSocket {
             self.by.push(UNIX_SOCKETS.to_owned());
-            // A socket is named by another call than files are, which the broker leaves to the kernel: what it makes can hold
-            // nothing and run nothing.
-            self.is_open |= self.claims == [Claim::ProtectedLater];
         }
         self.is_open |= matches!(one, One::Remove | One::RemoveDirectory) && self.is_mounted_within(&found.path);
         self.through(&found.links);

@@ -120,6 +120,28 @@ impl<'s> Judge<'s> {
         self.say(&Said::Refused(report));
     }
 
+    /// Tells that a socket was not reached, since nobody inside made it.
+    pub(super) fn unreached(&self, caller: &Caller<'_>, call: &str, path: Option<&AbsPath>) {
+        if self.supervisor.is_none() {
+            return;
+        }
+        let (program, command) = caller.names();
+        let path = path.cloned().unwrap_or_else(AbsPath::root);
+        let remedy = format!("name it in the policy: [network] sockets = [\"{path}\"]");
+        self.say(&Said::Refused(Report {
+            pid: caller.process().unwrap_or_default(),
+            program,
+            command,
+            call: call.to_owned(),
+            path,
+            access: Access::Write,
+            rule: "a unix socket that was not made inside".to_owned(),
+            source: String::new(),
+            remedy,
+            errno: u16::try_from(Errno::ACCESS.raw_os_error()).ok(),
+        }));
+    }
+
     /// Is there somebody to ask?
     pub(super) fn asks(&self) -> bool {
         self.supervisor.is_some() && self.state().patience.is_some()

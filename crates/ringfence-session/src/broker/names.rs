@@ -30,7 +30,7 @@ impl Work<'_, '_> {
     }
 
     /// May this name be made? What is there already is said first.
-    fn may_make(&mut self, place: &Place) -> Result<(), Stop> {
+    pub(super) fn may_make(&mut self, place: &Place) -> Result<(), Stop> {
         let path = place.path();
         if !place.is_entry() || self.judge(&path, Access::Write).is_allowed() {
             return Ok(());

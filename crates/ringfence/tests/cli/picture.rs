@@ -37,10 +37,10 @@ fn taken() -> Vec<Row> {
         let shown = terminal::lines(&Screen::start(shell).all().1);
         let shown = shown.iter().map(|line| {
             let line = line.replace(&format!("{root}/project"), "/home/you/hello");
-            line.replace(&format!("{root}/home"), "/home/you")
+            with_one_name(&line.replace(&format!("{root}/home"), "/home/you"))
         });
         rows.push(Row::Typed((*typed).to_owned()));
-        for line in shown {
+        for line in at_the_end(shown.collect()) {
             // What was shown already is not shown again.
             let is_known = line.starts_with("ringfence: ") && rows.contains(&Row::Shown(line.clone()));
             match (is_known, rows.last()) {
@@ -51,6 +51,23 @@ fn taken() -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Every session has a name of its own; in the picture all have this one.
+fn with_one_name(line: &str) -> String {
+    let Some((before, rest)) = line.split_once("ringfence grant ") else { return line.to_owned() };
+    let after = rest.split_once(' ').map(|(_, after)| after).unwrap_or_default();
+    format!("{before}ringfence grant k3v9x2ma {after}")
+}
+
+/// What is stopped is told at the end, and on a terminal also in the first calm moment: that depends on the moment, and is left out.
+fn at_the_end(lines: Vec<String>) -> Vec<String> {
+    let what =
+        |line: &str| Some(line.strip_prefix("ringfence: stopped: ")?.split(": ").next()?.replace(" (2 times)", ""));
+    let is_told_again = |at: usize| {
+        what(&lines[at]).is_some_and(|one| lines[at + 1..].iter().any(|later| what(later).as_ref() == Some(&one)))
+    };
+    (0..lines.len()).filter(|at| !is_told_again(*at)).map(|at| lines[at].clone()).collect()
 }
 
 /// What every host shows alike.
