@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::rc::Rc;
 
-use ringfence_plan::{Claim, Found, LayerName, Shortfall};
+use ringfence_plan::{Claim, Found, HOST_SOCKETS, LayerName, Shortfall};
 use ringfence_surface::policy::View;
 use ringfence_surface::{
     AbsPath, Anchor, Effect, HostFacts, PATH_MAX, PathFact, Rule, Segment, Sense, Source, Standing,
@@ -90,7 +90,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Guards what stands at a place, if it is shown and something takes it away.
-    fn look_at(&mut self, path: &AbsPath) {
+    pub(crate) fn look_at(&mut self, path: &AbsPath) {
         // What is not shown here may be shown where else it is mounted.
         if self.aliases.is_empty() && matches!(self.visible.ground(path), None | Some(Ground::Own)) {
             return;
@@ -237,8 +237,9 @@ impl<'s> Walk<'s> {
                 self.guard(&real, &status, Guard::Deny);
             }
         }
-        let claim = Claim::Denied { pattern: "sockets of the host".into() };
-        let reason = "those that exist are closed; one that appears later outside the roots can be connected to";
+        let claim = Claim::Denied { pattern: HOST_SOCKETS.into() };
+        let reason = "those are closed whose whole path the kernel knows; outside the roots, one that was bound by another name \
+                      or appears later can be connected to";
         self.walked.shortfalls.push(Shortfall { claim, layer: LayerName::Mounts, reason: reason.into() });
     }
 }

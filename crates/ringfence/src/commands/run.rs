@@ -359,7 +359,7 @@ impl Ladder<'_> {
             say(&format!("ringfence: receipt kept as {}", Shown(path.as_os_str().as_encoded_bytes())));
             return Ok(());
         }
-        receipt::grouped(receipt.shortfalls()).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+        receipt::at_a_start(receipt).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
         receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
         Ok(())
     }
