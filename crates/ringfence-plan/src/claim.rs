@@ -164,6 +164,8 @@ pub enum LayerName {
     AppArmor,
     /// A module of SELinux.
     SeLinux,
+    /// What a cluster of Kubernetes makes of a pod's description.
+    Kubernetes,
     /// The broker, which carries out calls that change files.
     Broker,
 }
@@ -182,6 +184,7 @@ impl LayerName {
             Self::Root => "root",
             Self::AppArmor => "apparmor",
             Self::SeLinux => "selinux",
+            Self::Kubernetes => "kubernetes",
             Self::Broker => "broker",
         }
     }

@@ -19,6 +19,7 @@ mod guards;
 pub mod hook;
 mod host_profile;
 mod json;
+mod kubernetes;
 mod landlock;
 mod mounts;
 mod preamble;
@@ -46,6 +47,11 @@ pub use container::{
 pub use env::env;
 pub use guards::{Findings, guarded, unseen_exceptions};
 pub use host_profile::Profile;
+pub use kubernetes::{
+    ClusterVersion, EMPTY_FILE, FilesFrom, NEVER_DIALLED, NamedHosts, NetworkRule, NetworkRules, NodeKind, POD_HOME,
+    PodError, PodMount, PodOrder, PodPlan, PodUsers, PodVolume, PodVolumeKind, Pull, ReadOnlyGoes, can_mount_in_pod,
+    is_in_network, pod,
+};
 pub use landlock::{
     Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
 };

@@ -140,7 +140,7 @@ fn is_fenced(surface: &Surface) -> bool {
 }
 
 /// What speaks of everything.
-fn whole_claims(surface: &Surface) -> Vec<Claim> {
+pub(crate) fn whole_claims(surface: &Surface) -> Vec<Claim> {
     let mut claims = vec![Claim::CleanEnvironment];
     if is_fenced(surface) {
         claims.extend(asked_of_the_system(surface));

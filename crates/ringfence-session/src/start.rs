@@ -247,7 +247,7 @@ pub fn prepare_with(
     walked.shortfalls.extend(more);
     if rung.engine().is_some() {
         walked.shortfalls.extend(container::without_proc(&mut guards));
-        walked.hidden.extend(container::sayable(&mut guards, &mounts));
+        walked.hidden.extend(container::sayable(&mut guards, &mounts, container::can_say));
     }
     // Our own socket stands in the place of the host's, and is what guards it.
     guards.denied.retain(|(path, _)| !doors.has(path));

@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+mod kubernetes;
 mod roots;
 mod sessions;
 mod verify;
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) use kubernetes::KubernetesArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use kubernetes::PodKindArg;
 pub(crate) use roots::RootArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use roots::{ClassArg, RootCommand};
@@ -394,12 +398,14 @@ pub(crate) struct RenderArgs {
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
-    /// Print an engine's arguments as JSON, with what was left out
+    /// Print an engine's arguments, or a cluster's objects, as JSON, with what was left out
     #[arg(long)]
     pub(crate) json: bool,
     /// Describe a container from the operator's mounts alone
     #[arg(long)]
     pub(crate) no_surface: bool,
+    #[command(flatten)]
+    pub(crate) kubernetes: KubernetesArgs,
 }
 
 /// What can be printed.
@@ -427,6 +433,8 @@ pub(crate) enum RenderLayer {
     Docker,
     /// What Podman is started with, one argument to a line
     Podman,
+    /// What a cluster of Kubernetes is told, as objects
+    Kubernetes,
 }
 
 /// Print the session that this runs in as one line, for clients that show one
