@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode};
 use crate::clients;
 use crate::dist;
 use crate::engines::{self, Engines};
-use crate::fuzzer;
 use crate::packages;
+use crate::pip;
 use crate::say;
 use crate::steps::{Failure, Outcome, Step, cargo, has_subcommand, must_succeed, run_all};
 use crate::tidy;
@@ -24,7 +24,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         Step { name: "fuzz targets", work: Box::new(|| fuzz_targets(root)) },
         Step { name: "other systems", work: Box::new(|| other_systems(root)) },
         Step { name: "clients", work: Box::new(|| clients::install_missing(root)) },
-        Step { name: "fuzzer of the API", work: Box::new(|| fuzzer::install_missing(root)) },
+        Step { name: "programs of Python's", work: Box::new(|| pip::install_missing(root)) },
         Step { name: "tests", work: Box::new(|| tests(root)) },
         Step {
             name: "doc tests",

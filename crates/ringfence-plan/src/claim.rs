@@ -74,6 +74,9 @@ pub enum Claim {
     },
 }
 
+/// What the claim about sockets is called where the whole host is shown.
+pub const HOST_SOCKETS: &str = "sockets of the host";
+
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -164,6 +167,8 @@ pub enum LayerName {
     AppArmor,
     /// A module of SELinux.
     SeLinux,
+    /// What a cluster of Kubernetes makes of a pod's description.
+    Kubernetes,
     /// The broker, which carries out calls that change files.
     Broker,
 }
@@ -182,6 +187,7 @@ impl LayerName {
             Self::Root => "root",
             Self::AppArmor => "apparmor",
             Self::SeLinux => "selinux",
+            Self::Kubernetes => "kubernetes",
             Self::Broker => "broker",
         }
     }

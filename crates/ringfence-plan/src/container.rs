@@ -6,16 +6,18 @@
 //!
 //! Nothing is asked of an engine that it would have to make in the user's own files, and nothing that it cannot be told.
 
+mod layout;
 mod operator;
 mod words;
 
 use std::collections::BTreeMap;
 
-use ringfence_surface::{AbsPath, Role};
+use ringfence_surface::AbsPath;
 
 use crate::bwrap::Places;
 use crate::mounts::{Found, MountAccess, MountOp};
 
+pub(crate) use layout::{Laid, Made, layout};
 pub use words::LABEL;
 
 pub use operator::{DroppedMount, OperatorMount, WhyDropped, compose};
@@ -250,115 +252,31 @@ pub const ENGINES_OWN: &[&str] = &["/proc", "/dev", "/sys"];
 const HIDDEN: [&str; 2] = ["sys", "sys/fs/cgroup"];
 
 fn bound(order: &ContainerOrder<'_>) -> Result<Vec<Bound>, ContainerError> {
-    let mut layout: BTreeMap<AbsPath, Material> = BTreeMap::new();
-    let is_shown = |path: &AbsPath| order.programs == Programs::Host || is_brought(path, order.mounts);
-    for op in order.mounts {
-        if !is_shown(op.destination()) {
-            continue;
-        }
-        if let Some(material) = material(op, order)? {
-            layout.insert(op.destination().clone(), material);
-        }
-    }
-    for (mount, guards) in order.operator {
-        let own = Material::Host { source: mount.source.clone(), access: mount.access };
-        layout.insert(mount.destination.clone(), own);
-        for op in guards.iter().filter(|op| !matches!(op, MountOp::Bind { .. })) {
-            let Some(at) = rebase(op.destination(), &mount.source, &mount.destination) else { continue };
-            if let Some(material) = material(op, order)? {
-                layout.insert(at, material);
-            }
-        }
-    }
-    if order.facts.recursive == Recursive::No {
-        read_only_below(order.submounts, &mut layout);
-    }
-    let engines = |path: &AbsPath| ENGINES_OWN.iter().any(|own| path.as_bytes() == own.as_bytes());
-    if let Some(path) = layout.keys().find(|path| engines(path)) {
-        return Err(ContainerError::Engines { path: path.clone() });
-    }
-    if layout.keys().any(AbsPath::is_root) {
-        return Err(ContainerError::WholeHost);
-    }
+    let laid = layout(&Laid {
+        programs: order.programs,
+        mounts: order.mounts,
+        operator: order.operator,
+        submounts: if order.facts.recursive == Recursive::No { order.submounts } else { &[] },
+    })?;
+    let mut bound: BTreeMap<AbsPath, Material> =
+        laid.into_iter().map(|(path, made)| (path, material(made, order.places))).collect();
     if !order.mounts.is_empty() {
         // What an engine shows there of the host is no part of a Surface.
-        layout.extend(HIDDEN.map(|path| (AbsPath::root().join(path), Material::Memory { mode: 0o555 })));
+        bound.extend(HIDDEN.map(|path| (AbsPath::root().join(path), Material::Memory { mode: 0o555 })));
     }
-    Ok(layout.into_iter().map(|(destination, material)| Bound { destination, material }).collect())
+    Ok(bound.into_iter().map(|(destination, material)| Bound { destination, material }).collect())
 }
 
-/// Does the view bring this along, where the programs are the image's? The system's directories are the image's own then, and
-/// so is what would be guarded in them.
-fn is_brought(path: &AbsPath, mounts: &[MountOp]) -> bool {
-    let is_ours = |op: &MountOp| match op {
-        MountOp::Bind { role, .. } => *role != Role::System,
-        MountOp::Private { .. } | MountOp::Rebuilt { .. } | MountOp::Hollow { .. } | MountOp::Program { .. } => true,
-        // Names are looked up by us, whoever's programs ask.
-        MountOp::Own { path, .. } => path.as_bytes() != b"/etc/passwd",
-        MountOp::Link { .. }
-        | MountOp::Pin { .. }
-        | MountOp::Cover { .. }
-        | MountOp::Mask { .. }
-        | MountOp::Freeze { .. } => false,
-    };
-    let own = mounts.iter().filter(|op| is_ours(op)).map(MountOp::destination);
-    let is_system = |op: &MountOp| matches!(op, MountOp::Bind { role: Role::System, .. });
-    let innermost = |shown: &dyn Fn(&MountOp) -> bool| {
-        let around = mounts.iter().filter(|op| shown(op) && path.is_within(op.destination()));
-        around.map(|op| op.destination().as_bytes().len()).max()
-    };
-    own.into_iter().any(|own| own == path) || innermost(&is_ours) > innermost(&is_system)
-}
-
-/// What an operation is in a container; nothing for those that the engine, the image or the order of mounts takes care of.
-fn material(op: &MountOp, order: &ContainerOrder<'_>) -> Result<Option<Material>, ContainerError> {
+/// What a place is made of, where a session has what it needs.
+fn material(made: Made, places: &Places) -> Material {
     let (read_only, read_write) = (MountAccess::ReadOnly, MountAccess::ReadWrite);
-    let host = |source: &AbsPath, access| Some(Material::Host { source: source.clone(), access });
-    let places = order.places;
-    Ok(match op {
-        MountOp::Bind { path, .. } if path.is_root() => return Err(ContainerError::WholeHost),
-        MountOp::Bind { path, access, .. } => host(path, *access),
-        MountOp::Pin { path } => host(path, read_write),
-        MountOp::Freeze { path } => host(path, read_only),
-        MountOp::Mask { kind: Found::File, .. } => host(&places.mask_file, read_only),
-        MountOp::Mask { kind: Found::Directory, .. } => host(&places.mask_directory, read_only),
-        MountOp::Own { name, .. } => host(&places.session.join(name), read_only),
-        MountOp::Program { source, .. } => host(source, read_only),
-        MountOp::Hollow { .. } => Some(Material::Memory { mode: 0o111 }),
-        MountOp::Rebuilt { .. } => Some(Material::Memory { mode: 0o755 }),
-        MountOp::Private { path, .. } => match path.as_bytes() {
-            b"/tmp" | b"/var/tmp" => host(&places.tmp, read_write),
-            own if own.starts_with(b"/dev") || own == b"/proc" => None,
-            _ => Some(Material::Memory { mode: 0o755 }),
-        },
-        // One destination, one mount: see above. Links are the image's.
-        MountOp::Cover { .. } | MountOp::Link { .. } => None,
-    })
-}
-
-/// What is mounted on the host below something read-only would stay writable: it gets a mount of its own.
-fn read_only_below(submounts: &[AbsPath], layout: &mut BTreeMap<AbsPath, Material>) {
-    let mut more = Vec::new();
-    for (destination, material) in &*layout {
-        let Material::Host { source, access: MountAccess::ReadOnly } = material else { continue };
-        for submount in submounts.iter().filter(|at| *at != source && at.is_within(source)) {
-            let Some(at) = rebase(submount, source, destination) else { continue };
-            // Whatever stands closest around it decides what is seen there.
-            let closest = at.ancestors().find(|around| layout.contains_key(around));
-            if closest.as_ref() == Some(destination) {
-                more.push((at, Material::Host { source: submount.clone(), access: MountAccess::ReadOnly }));
-            }
-        }
+    let host = |source: &AbsPath, access| Material::Host { source: source.clone(), access };
+    match made {
+        Made::Host { source, access } => Material::Host { source, access },
+        Made::Mask(Found::File) => host(&places.mask_file, read_only),
+        Made::Mask(Found::Directory) => host(&places.mask_directory, read_only),
+        Made::Own(name) => host(&places.session.join(&name), read_only),
+        Made::Tmp => host(&places.tmp, read_write),
+        Made::Memory(mode) => Material::Memory { mode },
     }
-    layout.extend(more);
-}
-
-/// The same place below another directory.
-fn rebase(path: &AbsPath, from: &AbsPath, to: &AbsPath) -> Option<AbsPath> {
-    if path == from {
-        return Some(to.clone());
-    }
-    let prefix = if from.is_root() { 0 } else { from.as_bytes().len() };
-    let rest = path.is_within(from).then(|| &path.as_bytes()[prefix..])?;
-    AbsPath::lexical(&[if to.is_root() { b"" } else { to.as_bytes() }, rest].concat()).ok()
 }

@@ -19,6 +19,7 @@ mod guards;
 pub mod hook;
 mod host_profile;
 mod json;
+mod kubernetes;
 mod landlock;
 mod mounts;
 mod preamble;
@@ -36,7 +37,7 @@ pub use agent::{
 pub use apparmor::{apparmor, namespaces_profile};
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use chroot::chroot;
-pub use claim::{Claim, LayerName, Shortfall};
+pub use claim::{Claim, HOST_SOCKETS, LayerName, Shortfall};
 pub use complement::{Entry, complement};
 pub use container::{
     Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, ENGINES_OWN, Engine, EngineFacts, EngineRights,
@@ -46,6 +47,11 @@ pub use container::{
 pub use env::env;
 pub use guards::{Findings, guarded, unseen_exceptions};
 pub use host_profile::Profile;
+pub use kubernetes::{
+    ClusterVersion, EMPTY_FILE, FilesFrom, NEVER_DIALLED, NamedHosts, NetworkRule, NetworkRules, NodeKind, POD_HOME,
+    PodError, PodMount, PodOrder, PodPlan, PodUsers, PodVolume, PodVolumeKind, Pull, ReadOnlyGoes, can_mount_in_pod,
+    is_in_network, pod,
+};
 pub use landlock::{
     Fares, Files, Ground, LandlockPlan, LandlockRule, Rights, Scope, UNIX_SOCKETS, Withheld, fares, landlock,
 };
@@ -53,7 +59,9 @@ pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
-pub use seccomp::{ArgTest, BROKERED, Errno, Fence, LOOKED_AT, SET_IDS, SyscallAction, SyscallRule, syscalls};
+pub use seccomp::{
+    ArgTest, BROKERED, Errno, Fence, LOOKED_AT, SET_IDS, SyscallAction, SyscallRule, brokered_with_reads, syscalls,
+};
 pub use selinux::selinux;
 
 /// What would be enforced.

@@ -13,6 +13,7 @@ mod glue;
 mod image;
 mod loader;
 mod orders;
+mod pod;
 mod render;
 mod sweep;
 
@@ -22,8 +23,9 @@ pub(crate) use contained::{Contained, Operator, Wanted, without_root};
 pub use contained::{InContainer, NoContainer};
 pub use engine::{EngineHere, NoEngine};
 pub use environment::ContainerEnvironment;
-pub(crate) use glue::{counts_alone, operator, sayable, withheld, without_proc};
+pub(crate) use glue::{can_say, counts_alone, operator, sayable, withheld, without_proc};
 pub use image::HOST;
 pub(crate) use orders::Orders;
+pub use pod::{DescribedPod, RenderedPod, render_pod};
 pub use render::{Described, Rendered, render, usual, written};
 pub use sweep::{Swept, note_use, sweep};

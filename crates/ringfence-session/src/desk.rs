@@ -10,6 +10,7 @@ mod clients;
 mod events;
 mod grants;
 mod hold;
+mod kept;
 mod spawn;
 mod watchdog;
 mod wire;
@@ -20,14 +21,15 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_egress::{Asks, Egress, Lever, Reached, Refusal, Refusals};
-use ringfence_surface::AbsPath;
 use ringfence_surface::policy::Watch;
+use ringfence_surface::{AbsPath, Surface};
 use rustix::event::EventfdFlags;
 use rustix::process::WaitOptions;
 
 use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
+use crate::keeper::{Guarded, Keeper};
 use crate::learned::Learned;
 use crate::live::LiveView;
 use crate::store::{About, Past, Session};
@@ -37,7 +39,7 @@ use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
 
 use self::calls::Calls;
-use self::clients::{BELL, BROKER, CALLS, Clients, Door, Heard, VERDICTS};
+use self::clients::{BELL, BROKER, CALLS, Clients, Door, Heard, KEPT, VERDICTS};
 use self::events::{AGAIN, Notices, SYNC};
 use self::grants::{Grant, Work};
 use self::hold::Held;
@@ -117,6 +119,10 @@ pub struct Desk {
     reached: Vec<Reached>,
     is_brokered: bool,
     is_learning: bool,
+    /// What is to be kept as it is while the session runs, until somebody does.
+    guarded: Option<(Surface, Guarded)>,
+    /// Whoever keeps it.
+    keeper: Option<Keeper>,
 }
 
 /// What a supervisor does by itself.
@@ -209,6 +215,8 @@ impl Desk {
             written: BTreeSet::new(),
             reached: Vec::new(),
             is_brokered: false,
+            guarded: None,
+            keeper: None,
         })
     }
 
@@ -255,6 +263,7 @@ impl Desk {
         self.judged();
         // Nobody says anything any more.
         while self.broker_said() == broker::Heard::Some {}
+        self.kept();
         self.passed_over();
         for untold in self.stream.untold() {
             self.note(What::Violation(untold));
@@ -411,6 +420,7 @@ impl Aside for Desk {
                 Heard::Own(BROKER) => {
                     self.broker_said();
                 }
+                Heard::Own(KEPT) => self.kept(),
                 Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }

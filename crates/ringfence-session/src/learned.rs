@@ -80,12 +80,12 @@ impl Learned {
     /// What the broker tells: it was refused, or was not there, or is there only while it is learned.
     pub(crate) fn add_report(&mut self, report: &Report) {
         let act = match (report.access, report.call.as_str()) {
+            (_, "connect") => Act::Connect,
             (Access::Write, "open" | "openat" | "openat2" | "creat") => Act::Write,
             (Access::Write, call) if call.contains("chmod") || call.contains("utime") || call == "truncate" => {
                 Act::Write
             }
             (Access::Write, _) => Act::Make,
-            (_, "connect") => Act::Connect,
             (_, "open" | "openat" | "openat2" | "execve" | "execveat" | "chdir") => Act::Read,
             _ => Act::Look,
         };

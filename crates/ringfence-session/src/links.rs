@@ -30,7 +30,7 @@ fn not_held(surface: &Surface, path: &AbsPath) -> Option<Shortfall> {
         Standing::Protected(rule) => Claim::Protected { pattern: rule.pattern.to_string() },
         Standing::Denied(rule) => Claim::Denied { pattern: rule.pattern.to_string() },
     };
-    let reason = format!("{path} is a link, and bubblewrap guards only where it leads");
+    let reason = format!("{path} is a link, and whoever mounts for us guards only where it leads");
     Some(Shortfall { claim, layer: LayerName::Mounts, reason })
 }
 

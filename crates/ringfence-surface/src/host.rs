@@ -65,6 +65,22 @@ enum Ports {
     One(u16),
 }
 
+/// What a pattern admits, for whoever says it in another language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostShape<'a> {
+    /// This name.
+    Name(&'a str),
+    /// Names strictly below this one.
+    Below(&'a str),
+    /// The addresses that begin so.
+    Network {
+        /// The first of them.
+        base: IpAddr,
+        /// How many bits they share.
+        prefix: u8,
+    },
+}
+
 impl HostPattern {
     /// Reads one pattern of the policy.
     ///
@@ -107,6 +123,16 @@ impl HostPattern {
             _ => false,
         };
         hosts && other.ports().iter().all(|port| self.ports().contains(port))
+    }
+
+    /// What it admits, without the ports.
+    #[must_use]
+    pub fn shape(&self) -> HostShape<'_> {
+        match &self.shape {
+            Shape::Name(name) => HostShape::Name(name),
+            Shape::Below(base) => HostShape::Below(base),
+            Shape::Net(net) => HostShape::Network { base: net.base, prefix: net.prefix },
+        }
     }
 
     /// The one address it admits, if it is one.

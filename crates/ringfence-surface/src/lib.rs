@@ -39,7 +39,7 @@ pub use decide::{Access, Because, Outcome, Verdict};
 pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
 pub use given::{NotGiven, Way};
 pub use glob::{Glob, GlobError, GlobToken};
-pub use host::{HostError, HostPattern, HostTarget};
+pub use host::{HostError, HostPattern, HostShape, HostTarget};
 pub use path::{AbsPath, PATH_MAX, PathError, Shown};
 pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
 pub use relative::{GlobFault, GlobListError, Literal, Progress, RelativeGlob, WritableGlobs};

@@ -56,6 +56,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     access: libc::SYS_access,
     acct: libc::SYS_acct,
     add_key: libc::SYS_add_key,
+    bind: libc::SYS_bind,
     bpf: libc::SYS_bpf,
     chdir: libc::SYS_chdir,
     #[cfg(target_arch = "x86_64")]

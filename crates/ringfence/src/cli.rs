@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+mod kubernetes;
 mod learn;
 mod roots;
 mod sessions;
@@ -11,6 +12,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) use kubernetes::KubernetesArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use kubernetes::PodKindArg;
 pub(crate) use learn::{LearnArgs, TrialArgs};
 pub(crate) use roots::RootArgs;
 #[cfg(target_os = "linux")]
@@ -175,6 +179,9 @@ pub(crate) struct RunArgs {
     /// Leave calls that change files to the kernel: names that do not exist yet are then not guarded
     #[arg(long)]
     pub(crate) no_broker: bool,
+    /// Also tell which files the fence kept from being opened for reading; every open is then looked at, which takes its time
+    #[arg(long, conflicts_with = "no_broker")]
+    pub(crate) report_reads: bool,
     /// Let the command ask for further commands in fences of their own that are tighter: $RINGFENCE_CALLS inside is the token
     #[arg(long)]
     pub(crate) calls: bool,
@@ -218,6 +225,7 @@ impl RunArgs {
             user: None,
             allow_shortfall: Vec::new(),
             no_broker: false,
+            report_reads: false,
             calls: false,
             receipt: false,
             report: None,
@@ -396,12 +404,14 @@ pub(crate) struct RenderArgs {
     /// Which layer
     #[arg(value_name = "LAYER")]
     pub(crate) layer: RenderLayer,
-    /// Print an engine's arguments as JSON, with what was left out
+    /// Print an engine's arguments, or a cluster's objects, as JSON, with what was left out
     #[arg(long)]
     pub(crate) json: bool,
     /// Describe a container from the operator's mounts alone
     #[arg(long)]
     pub(crate) no_surface: bool,
+    #[command(flatten)]
+    pub(crate) kubernetes: KubernetesArgs,
 }
 
 /// What can be printed.
@@ -429,6 +439,8 @@ pub(crate) enum RenderLayer {
     Docker,
     /// What Podman is started with, one argument to a line
     Podman,
+    /// What a cluster of Kubernetes is told, as objects
+    Kubernetes,
 }
 
 /// Print the session that this runs in as one line, for clients that show one

@@ -1,6 +1,7 @@
 //! What can go wrong, which exit code it has, and what the user can do about it: all in one place.
 
 mod learn;
+mod render;
 mod root;
 
 use std::io;
@@ -29,6 +30,7 @@ use crate::out::say;
 use crate::tell;
 
 pub(crate) use learn::LearnFailure;
+pub(crate) use render::RenderFailure;
 pub(crate) use root::RootFailure;
 
 /// Why a command did not do its job.
@@ -171,13 +173,6 @@ pub(crate) enum Failure {
     Container {
         /// Why.
         source: NoContainer,
-    },
-    #[cfg(target_os = "linux")]
-    /// An argument cannot stand on a line of its own.
-    #[error("{word:?} holds a new line, and there is one argument to a line")]
-    TwoLines {
-        /// Which.
-        word: String,
     },
     #[cfg(target_os = "linux")]
     /// A container engine cannot be used.
@@ -352,6 +347,9 @@ pub(crate) enum Failure {
     /// Something about roots.
     #[error(transparent)]
     Root { source: RootFailure },
+    /// A layer cannot be printed.
+    #[error(transparent)]
+    Render { source: RenderFailure },
     /// There is no fence on this system.
     #[cfg(any(test, not(target_os = "linux")))]
     #[error("only Linux has what the fence is made of, so no command is started on this system")]
@@ -394,6 +392,7 @@ impl Failure {
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
             #[cfg(target_os = "linux")]
             Self::Root { source } if source.is_usage() => USAGE,
+            Self::Render { source: RenderFailure::OnlyWith { .. } } => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,
             Self::Path { .. }
@@ -444,8 +443,6 @@ impl Failure {
                 "install the program that `cargo xtask dist` builds, or use `image = \"host\"`".into()
             }
             #[cfg(target_os = "linux")]
-            Self::TwoLines { .. } => "`--json` prints it".into(),
-            #[cfg(target_os = "linux")]
             Self::Engine { source: NoEngine::Remote { .. } } => {
                 "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
             }
@@ -486,6 +483,7 @@ impl Failure {
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             Self::Learn { source } => return source.hint(),
             Self::Root { source } => return source.hint(),
+            Self::Render { source } => return source.hint(),
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NoRight } => root::NO_RIGHT.into(),
             #[cfg(any(test, not(target_os = "linux")))]

@@ -16,6 +16,8 @@ mod tell;
 mod trust;
 mod wire;
 mod write;
+#[cfg(target_os = "linux")]
+mod yaml;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -15,7 +15,7 @@ use super::work::{Reply, Work};
 const MOST_LINKS: u32 = 40;
 /// `AF_UNIX`, and the longest address of its kind.
 const UNIX: u16 = 1;
-const LONGEST_ADDRESS: u64 = 110;
+const LONGEST_ADDRESS: u32 = 110;
 
 impl Work<'_, '_> {
     /// Something is read, run, entered or looked for.
@@ -74,16 +74,16 @@ impl Work<'_, '_> {
     }
 
     /// A socket of the host that is not in the view.
-    pub(super) fn look_for_socket(&self, address: u64, length: u64) -> Reply {
+    pub(super) fn look_for_socket(&self, address: u64, length: u32) {
         let mut bytes = vec![0; usize::try_from(length.min(LONGEST_ADDRESS)).unwrap_or_default()];
         if self.caller.bytes(address, &mut bytes).is_err() {
-            return Reply::Continue;
+            return;
         }
-        let Some((family, name)) = bytes.split_first_chunk::<2>() else { return Reply::Continue };
+        let Some((family, name)) = bytes.split_first_chunk::<2>() else { return };
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         // Names that begin with a NUL are no files.
         if u16::from_ne_bytes(*family) != UNIX || name.is_empty() {
-            return Reply::Continue;
+            return;
         }
         if let Some(path) = self.meant(super::caller::AT_FDCWD, name)
             && rustix::fs::open(path.as_bytes(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).is_err()
@@ -94,7 +94,6 @@ impl Work<'_, '_> {
                 judge.looked(&self.caller, call, &path, (Access::Read, &verdict), Some(Errno::NOENT));
             }
         }
-        Reply::Continue
     }
 
     /// Where a path leads to of which not everything is there: links are followed as far as they are.

@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use ringfence_plan::{
     Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, First, LandlockRule, Material, MountAccess,
-    MountOp, OperatorMount, Programs, Rights, WhyDropped, compose, container, guarded,
+    MountOp, OperatorMount, PodError, Programs, Rights, WhyDropped, compose, container, guarded,
 };
 use ringfence_surface::policy::{MountMode, SurfaceMode};
 use ringfence_surface::{AbsPath, Access, Because, ContainerChoice, HostFacts, Look, PathFact, Role, Surface};
@@ -68,6 +68,9 @@ pub enum NoContainer {
         /// Why.
         source: io::Error,
     },
+    /// A pod cannot be described.
+    #[error(transparent)]
+    Pod(#[from] PodError),
     /// A file of the session's could not be made.
     #[error("cannot make what the container starts with")]
     Own(#[from] io::Error),
@@ -84,13 +87,23 @@ pub enum NoContainer {
 
 impl InContainer<'_> {
     pub(super) fn image(&self) -> &str {
-        self.choice.and_then(|choice| choice.image.as_ref()).map_or(HOST, |image| image.value.as_str())
+        image_of(self.choice)
     }
 
     /// Where the programs come from.
     pub(crate) fn programs(&self) -> Programs {
-        if self.image() == HOST { Programs::Host } else { Programs::Image }
+        programs_of(self.choice)
     }
+}
+
+/// Which image a policy names.
+pub(super) fn image_of(choice: Option<&ContainerChoice>) -> &str {
+    choice.and_then(|choice| choice.image.as_ref()).map_or(HOST, |image| image.value.as_str())
+}
+
+/// Where the programs come from then.
+pub(super) fn programs_of(choice: Option<&ContainerChoice>) -> Programs {
+    if image_of(choice) == HOST { Programs::Host } else { Programs::Image }
 }
 
 /// Everything that a container is laid out from.
@@ -117,15 +130,15 @@ pub(crate) struct Operator {
 impl Operator {
     /// Composes them with a view. What is denied stays so wherever it is mounted: each is searched as the view is.
     pub(crate) fn compose(
-        container: &InContainer<'_>,
+        choice: Option<&ContainerChoice>,
         surface: &Surface,
         facts: &HostFacts,
         mounts: &[MountOp],
         look: &mut dyn Look,
     ) -> Result<Self, NoContainer> {
-        let listed = operator_mounts(container.choice);
-        let mode = container.choice.map_or(SurfaceMode::Additive, |choice| choice.surface_mode.value);
-        let shown: Vec<MountOp> = match container.programs() {
+        let listed = operator_mounts(choice);
+        let mode = choice.map_or(SurfaceMode::Additive, |choice| choice.surface_mode.value);
+        let shown: Vec<MountOp> = match programs_of(choice) {
             Programs::Host => mounts.to_vec(),
             // What is the system's is the image's there.
             Programs::Image => {

@@ -23,7 +23,7 @@ pub(crate) fn operator(
     if order.client.is_some() && container.programs() == Programs::Image && !is_whole().map_err(NoContainer::Own)? {
         return Err(NoContainer::NeedsLibraries.into());
     }
-    Ok(Some(Operator::compose(&container, order.surface, order.facts, mounts, look)?))
+    Ok(Some(Operator::compose(container.choice, order.surface, order.facts, mounts, look)?))
 }
 
 /// What is denied in `/proc`, taken out of what is guarded: an engine mounts its own, and nothing over it. Whatever only root can
@@ -45,15 +45,19 @@ pub(crate) fn without_proc(findings: &mut Findings) -> Vec<Shortfall> {
     short.collect()
 }
 
+/// Can an engine be told of it?
+pub(crate) fn can_say(path: &AbsPath) -> bool {
+    std::str::from_utf8(path.as_bytes()).is_ok_and(|text| !text.contains('\r'))
+}
+
 /// What an engine can be told, of what is guarded. Where it cannot be told of a name, as of one that is not UTF-8, the closest
 /// directory above that it can be told of is hidden as a whole; one that is mounted itself is not, and the start is refused.
-pub(crate) fn sayable(findings: &mut Findings, mounts: &[MountOp]) -> Vec<Hidden> {
-    let can_say = |path: &AbsPath| std::str::from_utf8(path.as_bytes()).is_ok_and(|text| !text.contains('\r'));
+pub(crate) fn sayable(findings: &mut Findings, mounts: &[MountOp], can_say: impl Fn(&AbsPath) -> bool) -> Vec<Hidden> {
     let is_mounted = |path: &AbsPath| mounts.iter().any(|op| op.destination().is_within(path));
     let unsayable =
         findings.denied.iter().map(|(path, _)| path).chain(&findings.protected).filter(|path| !can_say(path));
     let mut hidden: Vec<AbsPath> =
-        unsayable.filter_map(|path| path.ancestors().find(can_say).filter(|above| !is_mounted(above))).collect();
+        unsayable.filter_map(|path| path.ancestors().find(&can_say).filter(|above| !is_mounted(above))).collect();
     hidden.sort();
     hidden.dedup();
     let covers = |path: &AbsPath| hidden.iter().any(|above| path.is_within(above));

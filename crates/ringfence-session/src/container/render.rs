@@ -63,8 +63,8 @@ pub fn render(described: &Described<'_>, look: &mut dyn Look) -> Result<Rendered
             let (mut findings, _): (Findings, _) = links::without_links(surface, &walked.findings);
             glue::without_proc(&mut findings);
             hidden = walked.hidden;
-            hidden.extend(glue::sayable(&mut findings, &ops));
-            let operator = Operator::compose(&inside, surface, facts, &ops, look)?;
+            hidden.extend(glue::sayable(&mut findings, &ops, glue::can_say));
+            let operator = Operator::compose(inside.choice, surface, facts, &ops, look)?;
             mounts = guarded(&ops, &findings);
             (inside.programs(), operator)
         }

@@ -67,7 +67,9 @@ impl Desk {
                     if let Some(learned) = &mut self.learned {
                         learned.add_report(&report);
                     }
-                    self.denied(of_report(report), 1);
+                    if !is_nowhere(&report) {
+                        self.denied(of_report(report), 1);
+                    }
                 }
                 Some(Said::Looked(report)) => {
                     if let Some(learned) = &mut self.learned {
@@ -76,7 +78,7 @@ impl Desk {
                 }
                 Some(Said::Wrote { rule }) => self.wrote(rule),
                 Some(Said::Ask { id, report }) => self.broker_asks(id, report),
-                Some(Said::Withdrawn { id }) => self.queue.withdrawn(id),
+                Some(Said::Withdrawn { id }) => self.withdrawn(id),
                 Some(Said::Lost { count }) => {
                     self.stream.note_unknown(count);
                     if let Some(learned) = &mut self.learned {
@@ -118,9 +120,19 @@ impl Desk {
     }
 }
 
+/// What is not there outside either is not missing because of the fence. Inside nobody can tell.
+fn is_nowhere(report: &Report) -> bool {
+    let is_missing = report.errno.map(i32::from) == Some(rustix::io::Errno::NOENT.raw_os_error());
+    report.access == Access::Read && is_missing && rustix::fs::lstat(report.path.as_bytes()).is_err()
+}
+
 /// What the broker refused.
 fn of_report(report: Report) -> Violation {
-    let access = if report.access == Access::Write { Deed::Write } else { Deed::Read };
+    let access = match report.call.as_str() {
+        "connect" => Deed::Connect,
+        _ if report.access == Access::Write => Deed::Write,
+        _ => Deed::Read,
+    };
     let text = |text: String| Some(text).filter(|text| !text.is_empty());
     Violation {
         tried: format!("{} {} ({})", access.word(), report.path, Shown(report.call.as_bytes())),

@@ -54,6 +54,21 @@ pub(crate) mod learn {
     }
 }
 
+/// `ringfence render kubernetes`: the same.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod kubernetes {
+    use std::process::ExitCode;
+
+    use crate::cli::{KubernetesArgs, RenderArgs};
+    use crate::error::Failure;
+    use crate::load::Here;
+
+    pub(crate) fn run(args: &RenderArgs, _: Here) -> Result<ExitCode, Failure> {
+        let KubernetesArgs { kind: _, cilium: _, claim: _, cluster: _, name: _, runtime_class: _ } = args.kubernetes;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence verify`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) mod verify {

@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod container;
+#[cfg(target_os = "linux")]
+mod kubernetes;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,9 +16,9 @@ use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Client, Resolved, Shown, Source, Sourced};
 
 #[cfg(not(target_os = "linux"))]
-use super::elsewhere::container;
+use super::elsewhere::{container, kubernetes};
 use crate::cli::{ModeArg, RenderArgs, RenderLayer};
-use crate::error::{Failure, RootFailure};
+use crate::error::{Failure, RenderFailure, RootFailure};
 use crate::load::Loader;
 use crate::out::{self, say};
 use crate::tell::{self, Detail};
@@ -35,6 +37,14 @@ pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure
         (RenderLayer::Chroot, None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
         (_, None) => None,
     };
+    let is_pod = args.layer == RenderLayer::Kubernetes;
+    if let Some(option) = args.kubernetes.first().filter(|_| !is_pod) {
+        return Err(Failure::Render { source: RenderFailure::OnlyWith { option, layer: "kubernetes" } });
+    }
+    if is_pod && args.no_surface {
+        let (option, layer) = ("--no-surface", "docker` and `podman");
+        return Err(Failure::Render { source: RenderFailure::OnlyWith { option, layer } });
+    }
     let loader = Loader::new(managed)?;
     let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
     let is_contained = engine_of(args.layer).is_some();
@@ -45,6 +55,9 @@ pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure
     override_mode(&mut here.resolved, args.mode);
     if let Some(engine) = engine_of(args.layer) {
         return container::run(args, here, engine, &state.join(SESSION));
+    }
+    if is_pod {
+        return kubernetes::run(args, here);
     }
     let text = match (args.layer, named) {
         (_, Some(client)) => words(&planned(&here.resolved, client, &state)),
@@ -77,6 +90,18 @@ fn profile(profile: Profile) -> String {
     let withheld = profile.withheld.iter().map(|withheld| (withheld.pattern.clone(), withheld.reason));
     say_once("withheld", withheld.collect());
     profile.text
+}
+
+/// A mount of the operator's that was left out.
+#[cfg(target_os = "linux")]
+fn dropped_line(one: &ringfence_plan::DroppedMount) -> String {
+    format!("mount {} at {} ({}): {}", one.mount.source, one.mount.destination, one.mount.written, one.why)
+}
+
+/// What a policy names and the mounts leave out.
+#[cfg(target_os = "linux")]
+fn skipped_line(one: &ringfence_plan::Skipped) -> String {
+    format!("{} ({}): {}", one.pattern, one.source, one.why.words())
 }
 
 /// Says each reason once, with the first that it is given for: some are those of hundreds of built-in rules.
@@ -137,7 +162,8 @@ fn client_of(layer: RenderLayer) -> Option<Client> {
         | RenderLayer::Selinux
         | RenderLayer::Chroot
         | RenderLayer::Docker
-        | RenderLayer::Podman => None,
+        | RenderLayer::Podman
+        | RenderLayer::Kubernetes => None,
     }
 }
 

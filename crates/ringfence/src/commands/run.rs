@@ -89,8 +89,14 @@ pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
     let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source: source.into() })?;
     root.check(Depth::Changed).map_err(|source| Failure::Root { source: source.into() })?;
     let here = std::env::current_dir().ok();
-    if !here.is_some_and(|here| here.starts_with(os_path(&root.work()))) {
+    if !here.as_ref().is_some_and(|here| here.starts_with(os_path(&root.work()))) {
         let work = root.work();
+        let is_project =
+            |here: &std::path::PathBuf| [".git", "ringfence.toml"].iter().any(|name| here.join(name).exists());
+        if let Some(project) = here.filter(is_project) {
+            let project = Shown(project.as_os_str().as_encoded_bytes()).to_string();
+            say(&format!("ringfence: {project} is not in the root: clone it into {work}, or let root bind it there"));
+        }
         std::env::set_current_dir(os_path(&work))
             .map_err(|source| Failure::Read { path: os_path(&work).into(), source })?;
         say(&format!("ringfence: in {work}"));
@@ -261,7 +267,7 @@ impl Ladder<'_> {
             given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
         }
         let receipt = receipt::event(&ready.receipt);
-        let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
+        let (prepared, found, guarded) = (ready.prepared, (ready.walked, ready.receipt), ready.guarded);
         let record = start::record(&order);
         let ground = (here, plan, found);
         let (ended, desk) = prepared.run_attended(
@@ -269,9 +275,12 @@ impl Ladder<'_> {
             |(here, ..)| &here.resolved.surface,
             |(here, plan, found)| {
                 record(&here.resolved.surface).map_err(io::Error::other)?;
-                drop((here, plan, found));
+                let surface = here.resolved.surface;
+                drop((plan, found));
                 let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
-                Desk::open(session, about, receipt, control, ways)
+                let mut desk = Desk::open(session, about, receipt, control, ways)?;
+                desk.guard(surface, guarded);
+                Ok(desk)
             },
         );
         let ended = ended.map_err(|source| Failure::Start { source });
@@ -356,10 +365,11 @@ impl Ladder<'_> {
             variables: &self.variables,
             root: self.root.as_ref(),
             container: None,
-            broker: match (&self.trial, self.args.no_broker) {
-                (Some(_), _) => BrokerChoice::Learn,
-                (None, true) => BrokerChoice::Off,
-                (None, false) => BrokerChoice::On,
+            broker: match (&self.trial, self.args.no_broker, self.args.report_reads) {
+                (Some(_), ..) => BrokerChoice::Learn,
+                (None, true, _) => BrokerChoice::Off,
+                (None, false, true) => BrokerChoice::OnWithReads,
+                (None, false, false) => BrokerChoice::On,
             },
         }
     }
@@ -380,7 +390,7 @@ impl Ladder<'_> {
         if self.trial.is_some() {
             return Ok(());
         }
-        receipt::grouped(receipt.shortfalls()).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+        receipt::at_a_start(receipt).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
         receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
         Ok(())
     }

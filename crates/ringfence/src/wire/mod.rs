@@ -6,6 +6,8 @@ pub(crate) mod doctor;
 #[cfg(target_os = "linux")]
 pub(crate) mod executed;
 pub(crate) mod facts;
+#[cfg(target_os = "linux")]
+pub(crate) mod kubernetes;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod receipt;

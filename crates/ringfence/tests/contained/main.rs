@@ -6,6 +6,7 @@
 mod environment;
 mod ground;
 mod image;
+mod kubernetes;
 mod leftovers;
 mod refused;
 

@@ -6,8 +6,9 @@ use ringfence_plan::{Engine, Rung, compile};
 use ringfence_session::container::{Described, EngineHere, InContainer, NoEngine, Rendered, render, usual, written};
 use ringfence_surface::AbsPath;
 
+use super::{dropped_line, skipped_line};
 use crate::cli::RenderArgs;
-use crate::error::Failure;
+use crate::error::{Failure, RenderFailure};
 use crate::host::{Recorder, mounts};
 use crate::load::Here;
 use crate::out::{print, print_json, say};
@@ -48,15 +49,10 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
         render(&described, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Container { source })?;
     let Rendered { words, dropped, hidden } = rendered;
     let lines: Vec<String> = words.into_iter().map(|word| String::from_utf8(word).unwrap_or_default()).collect();
-    let dropped: Vec<String> = dropped
-        .iter()
-        .map(|one| {
-            format!("mount {} at {} ({}): {}", one.mount.source, one.mount.destination, one.mount.written, one.why)
-        })
-        .collect();
+    let dropped: Vec<String> = dropped.iter().map(dropped_line).collect();
     let skipped: Vec<String> = written(&plan.skipped)
         .filter(|_| !args.no_surface)
-        .map(|one| format!("{} ({}): {}", one.pattern, one.source, one.why.words()))
+        .map(skipped_line)
         .chain(hidden.iter().map(|hidden| format!("{}: {}", hidden.path, hidden.why.words())))
         .collect();
     if args.json {
@@ -69,7 +65,7 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
     dropped.iter().for_each(|line| say(&format!("ringfence: dropped: {line}")));
     skipped.iter().for_each(|line| say(&format!("ringfence: skipped: {line}")));
     if let Some(word) = lines.iter().find(|word| word.contains('\n')) {
-        return Err(Failure::TwoLines { word: word.clone() });
+        return Err(Failure::Render { source: RenderFailure::TwoLines { word: word.clone() } });
     }
     print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
