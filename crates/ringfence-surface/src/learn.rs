@@ -243,6 +243,9 @@ enum Standing {
     Closed(String),
 }
 
+/// Why what the kernel says of the machine is not proposed.
+pub const OF_THE_MACHINE: &str = "what the kernel says of the machine: as a rule programs do without it";
+
 /// Files that are none. Many programs look at some of them and go on where they are not there.
 const OF_THE_KERNEL: &[&[u8]] = &[b"dev", b"proc", b"sys"];
 
@@ -251,7 +254,7 @@ fn standing(surface: &Surface, want: &Want) -> Standing {
     match want {
         Want::Read { path, .. } => match of_verdict(&surface.decide(path, Access::Read)) {
             Standing::Open if OF_THE_KERNEL.contains(&path.components().next().unwrap_or_default()) => {
-                Standing::Closed("what the kernel says of the machine: as a rule programs do without it".to_owned())
+                Standing::Closed(OF_THE_MACHINE.to_owned())
             }
             other => other,
         },

@@ -1,7 +1,7 @@
 //! What was learned, for people and for programs.
 
 use ringfence_surface::Shown;
-use ringfence_surface::learn::Addition;
+use ringfence_surface::learn::{Addition, OF_THE_MACHINE};
 use serde::Serialize;
 
 use super::{Ended, Lesson, want_words};
@@ -83,6 +83,8 @@ pub(super) fn proposal(args: &LearnArgs, lesson: &Lesson<'_>, ended: &Ended) -> 
             diff,
         });
     }
+    // A command that did its work did without.
+    refused.retain(|one| ended.code != 0 || one.why != OF_THE_MACHINE);
     for one in refused.iter().take(FEW) {
         say(&format!("ringfence: asked for and refused: {}: {}", one.asked, one.why));
     }

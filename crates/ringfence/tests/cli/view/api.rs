@@ -258,10 +258,10 @@ fn a10_events_are_streamed_and_taken_up_again() {
         let mut rest = String::new();
         one.read_to_string(&mut rest).unwrap();
         assert!(rest.contains("event: end") && !rest.contains(&other.id), "{rest}");
-        let events: Vec<Value> = (0..4).map(|_| next(&mut all).1["event"].clone()).collect();
-        assert_eq!(events, ["revoke", "start", "receipt", "end"]);
+        let events: Vec<Value> = (0..5).map(|_| next(&mut all).1["event"].clone()).collect();
+        assert_eq!(events, ["revoke", "start", "receipt", "used", "end"]);
         other.ends();
-        assert_eq!(next(&mut all).1["event"], "end");
+        assert_eq!([next(&mut all).1["event"].clone(), next(&mut all).1["event"].clone()], ["used", "end"]);
     });
 }
 
