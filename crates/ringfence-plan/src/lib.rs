@@ -37,7 +37,7 @@ pub use agent::{
 pub use apparmor::{apparmor, namespaces_profile};
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use chroot::chroot;
-pub use claim::{Claim, LayerName, Shortfall};
+pub use claim::{Claim, HOST_SOCKETS, LayerName, Shortfall};
 pub use complement::{Entry, complement};
 pub use container::{
     Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, ENGINES_OWN, Engine, EngineFacts, EngineRights,

@@ -162,7 +162,8 @@ fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
     let (denies, protects) = (has(&[Effect::Deny, Effect::Escape]), has(&[Effect::Protect]));
     claims.extend(denies.then_some(Claim::DeniedNames));
     claims.extend(denies.then_some(Claim::DeniedLater));
-    claims.extend(protects.then_some(Claim::ProtectedLater));
+    // What is denied must not be made either.
+    claims.extend((denies || protects).then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
     let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
     claims.extend([Claim::OnlyTheseHosts { hosts }, Claim::NoHostSockets, Claim::NoLaterSockets]);

@@ -15,8 +15,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
-    SyscallRule, guarded, receipt, unseen_exceptions,
+    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountAccess, MountOp, Plan, Receipt, Rung, SET_IDS,
+    Shortfall, Standing, SyscallRule, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -232,12 +232,16 @@ pub fn prepare_with(
     }
     if let Some(root) = root {
         mounts.retain(|op| op.destination().is_within(&root.tree()));
+        if surface.view() == ringfence_surface::policy::View::Host {
+            // Nothing is mounted; what is shown is what is searched for what is denied.
+            mounts.insert(0, MountOp::Bind { path: root.work(), access: MountAccess::ReadOnly, role: Role::Read });
+        }
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
-    if root.is_some() {
-        let more = rooted::shortfalls(surface, &walked.findings, identity);
+    if let Some(root) = root {
+        let more = rooted::shortfalls(surface, root, &walked.findings, identity);
         walked.shortfalls.extend(more);
     }
     let (mut guards, more) = match rung {

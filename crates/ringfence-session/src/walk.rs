@@ -157,6 +157,8 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
         return Err(WalkError::NoProc);
     }
     for root in &roots {
+        // Rules may take away the root itself: where the whole host is shown it is there although nothing gives it.
+        walk.look_at(root);
         if walk.below(root, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
             return Err(WalkError::TooMany { root: root.clone() });
         }

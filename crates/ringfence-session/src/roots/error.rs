@@ -39,11 +39,25 @@ pub enum RootError {
         /// Why it is not to be had.
         why: String,
     },
+    /// A program that is to run in it, and cannot.
+    #[error("{program}: {why}")]
+    Carried {
+        /// Which.
+        program: AbsPath,
+        /// Why not.
+        why: String,
+    },
     /// Sessions run in it.
     #[error("root `{name}` is in use")]
     InUse {
         /// Which.
         name: String,
+    },
+    /// Something is mounted in it, which would be emptied with it.
+    #[error("{at} is a mount")]
+    Mounted {
+        /// Where.
+        at: AbsPath,
     },
     /// Somebody's work is in it.
     #[error("{work} is not empty")]
@@ -90,6 +104,7 @@ impl RootError {
         match self {
             Self::NotFound { .. } => Some("`ringfence root list` shows them, `ringfence root create` makes one".into()),
             Self::InUse { .. } => Some("`ringfence ps` shows the sessions that run".into()),
+            Self::Mounted { .. } => Some("unmount it first".into()),
             Self::Work { .. } => Some("move it elsewhere first, or add `--force` to remove it too".into()),
             Self::Changed { name, .. } => Some(format!(
                 "make it anew: `ringfence root remove {name}`, then `ringfence root create {name} --with ..`"
