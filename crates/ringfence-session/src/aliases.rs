@@ -134,6 +134,12 @@ fn mounted(line: &[u8]) -> Option<Mounted> {
     Some(Mounted { id, parent, device, root, point })
 }
 
+/// Where something is mounted on this host.
+pub(crate) fn mount_points() -> std::io::Result<Vec<AbsPath>> {
+    let table = fs::read("/proc/self/mountinfo")?;
+    Ok(table.split(|byte| *byte == b'\n').filter_map(mounted).map(|mounted| mounted.point).collect())
+}
+
 /// The kernel writes space, tab, newline and backslash as `\ooo`.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());

@@ -18,6 +18,7 @@ mod masks;
 mod mounts;
 mod names;
 mod open;
+mod planted;
 mod reads;
 mod request;
 mod resolve;

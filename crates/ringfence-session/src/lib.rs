@@ -28,6 +28,7 @@ pub mod fenced;
 mod first;
 pub mod give;
 pub mod given;
+mod globs;
 pub mod governed;
 mod hold;
 mod home;

@@ -2,7 +2,7 @@
 //!
 //! A payload may leave directories that nobody may enter, or so many in each other that no path and no stack is long enough.
 //! So every directory is opened below its parent's descriptor without following a link, made accessible by its owner, and
-//! moved up before it is emptied: nothing here is ever deeper than two.
+//! moved up before it is emptied: nothing here is ever deeper than two. What somebody has mounted in it is theirs, and stays.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -14,7 +14,7 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use crate::place::open_beneath;
+use crate::place::{Id, open_beneath};
 
 /// Removes a directory and everything in it. A link is removed, and not what it leads to.
 ///
@@ -31,7 +31,9 @@ pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
 pub(crate) fn remove_until(dir: &Path, until: Option<Instant>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let top = rustix::fs::open(dir, flags, Mode::empty())?;
-    let mut removal = Removal { top, until, moved: 0, failed: None, buffer: vec![MaybeUninit::uninit(); 1 << 15] };
+    let (mount, _) = Id::with_mount(&top)?;
+    let mut removal =
+        Removal { top, mount, until, moved: 0, failed: None, buffer: vec![MaybeUninit::uninit(); 1 << 15] };
     // Each round empties the directories that stand at the top, and moves theirs up for the next.
     while removal.round()? {}
     match removal.failed {
@@ -42,6 +44,8 @@ pub(crate) fn remove_until(dir: &Path, until: Option<Instant>) -> io::Result<()>
 
 struct Removal {
     top: OwnedFd,
+    /// The mount that it is in.
+    mount: u64,
     until: Option<Instant>,
     /// How many directories were moved up: their new names.
     moved: u64,
@@ -84,7 +88,7 @@ impl Removal {
             Err(Errno::ISDIR | Errno::PERM) => {}
             other => return other,
         }
-        let dir = open(&self.top, name)?;
+        let dir = self.open(&self.top, name)?;
         for inner in names(&dir, &mut self.buffer)? {
             self.is_time()?;
             match rustix::fs::unlinkat(&dir, &inner, AtFlags::empty()) {
@@ -94,25 +98,35 @@ impl Removal {
             }
             if rustix::fs::unlinkat(&dir, &inner, AtFlags::REMOVEDIR).is_err() {
                 // A directory that nobody may write cannot change its parent.
-                drop(open(&dir, &inner)?);
-                self.moved += 1;
-                let to = CString::new(format!(".moved-{}-{}", std::process::id(), self.moved)).unwrap_or_default();
+                drop(self.open(&dir, &inner)?);
+                let number = self.moved + 1;
+                let to = CString::new(format!(".moved-{}-{number}", std::process::id())).unwrap_or_default();
                 rustix::fs::renameat(&dir, &inner, &self.top, &to)?;
+                // Only what was moved is progress: where nothing is, this ends.
+                self.moved = number;
             }
         }
         rustix::fs::unlinkat(&self.top, name, AtFlags::REMOVEDIR)
     }
-}
 
-/// Opens a directory to be emptied, and lets its owner do so.
-fn open(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
-    let place = open_beneath(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-    // By the descriptor: a link that takes its place meanwhile leads nowhere.
-    let itself = CString::new(format!("/proc/self/fd/{}", place.as_raw_fd())).unwrap_or_default();
-    if Mode::from_raw_mode(rustix::fs::fstat(&place)?.st_mode) & Mode::RWXU != Mode::RWXU {
-        rustix::fs::chmodat(CWD, &itself, Mode::RWXU, AtFlags::empty())?;
+    /// Opens a directory to be emptied, and lets its owner do so.
+    fn open(&self, dir: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+        let place = open_beneath(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        self.is_here(&place)?;
+        // By the descriptor: a link that takes its place meanwhile leads nowhere.
+        let itself = CString::new(format!("/proc/self/fd/{}", place.as_raw_fd())).unwrap_or_default();
+        if Mode::from_raw_mode(rustix::fs::fstat(&place)?.st_mode) & Mode::RWXU != Mode::RWXU {
+            rustix::fs::chmodat(CWD, &itself, Mode::RWXU, AtFlags::empty())?;
+        }
+        let opened = open_beneath(dir, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        self.is_here(&opened)?;
+        Ok(opened)
     }
-    open_beneath(dir, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)
+
+    /// A work tree that an operator has bound into a root would be emptied through it.
+    fn is_here(&self, place: &OwnedFd) -> rustix::io::Result<()> {
+        if Id::with_mount(place)?.0 == self.mount { Ok(()) } else { Err(Errno::XDEV) }
+    }
 }
 
 fn names(dir: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> rustix::io::Result<Vec<CString>> {

@@ -26,6 +26,7 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use crate::aliases::mount_points;
 use crate::remove::remove_tree;
 use crate::text::Bytes;
 use crate::walk::os_path;
@@ -280,7 +281,7 @@ impl Roots {
     /// Removes one, with what is in its places.
     ///
     /// # Errors
-    /// When it is in use, or holds work and `work` says that this stays.
+    /// When it is in use, holds work and `work` says that this stays, or something is mounted in it.
     pub fn remove(&self, name: &str, work: Work) -> Result<(), RootError> {
         let dir = self.dir.join(checked(name)?);
         if !os_path(&dir).is_dir() {
@@ -292,6 +293,9 @@ impl Roots {
         let work_place = dir.join("tree").join(WORK);
         if work == Work::Kept && has_entries(&work_place) {
             return Err(RootError::Work { work: work_place });
+        }
+        if let Some(at) = mount_points().map_err(failed)?.into_iter().find(|at| at.is_within(&dir)) {
+            return Err(RootError::Mounted { at });
         }
         // A root that is half gone is found by nobody.
         let going = self.dir.join(&format!("{UNFINISHED}{name}-{}", std::process::id()));

@@ -32,6 +32,7 @@ use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::given::{self, Reached};
+use crate::globs::Globs;
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::keeper::Guarded;
@@ -220,6 +221,9 @@ pub fn prepare_with(
         mounts = container::without_root(mounts).map_err(NoContainer::Own)?;
     }
     mounts.extend(doors.mounts());
+    let listens = broker::is_to_be_had(order);
+    let globs = Globs::find(surface, rung, &mounts, listens, look);
+    globs.mount(&mut mounts);
     if let Identity::Other { uid, gid } = identity {
         let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
         let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
@@ -263,6 +267,8 @@ pub fn prepare_with(
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
     withheld.extend(unseen_exceptions(surface, &walked.findings));
+    withheld.extend(globs.withheld.iter().cloned());
+    walked.shortfalls.extend(globs.shortfall());
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
@@ -282,7 +288,6 @@ pub fn prepare_with(
     let pids = pids(order, identity, group.as_ref());
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
-    let listens = broker::is_to_be_had(order);
     let (brokered, notified) = broker::rules(order.broker, listens);
     let syscalls = [plan.syscalls.as_slice(), more, notified.as_slice()].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;

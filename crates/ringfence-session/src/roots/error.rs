@@ -53,6 +53,12 @@ pub enum RootError {
         /// Which.
         name: String,
     },
+    /// Something is mounted in it, which would be emptied with it.
+    #[error("{at} is a mount")]
+    Mounted {
+        /// Where.
+        at: AbsPath,
+    },
     /// Somebody's work is in it.
     #[error("{work} is not empty")]
     Work {
@@ -98,6 +104,7 @@ impl RootError {
         match self {
             Self::NotFound { .. } => Some("`ringfence root list` shows them, `ringfence root create` makes one".into()),
             Self::InUse { .. } => Some("`ringfence ps` shows the sessions that run".into()),
+            Self::Mounted { .. } => Some("unmount it first".into()),
             Self::Work { .. } => Some("move it elsewhere first, or add `--force` to remove it too".into()),
             Self::Changed { name, .. } => Some(format!(
                 "make it anew: `ringfence root remove {name}`, then `ringfence root create {name} --with ..`"

@@ -82,8 +82,14 @@ pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
     let root = super::root::here()?.open(name).map_err(|source| Failure::Root { source: source.into() })?;
     root.check(Depth::Changed).map_err(|source| Failure::Root { source: source.into() })?;
     let here = std::env::current_dir().ok();
-    if !here.is_some_and(|here| here.starts_with(os_path(&root.work()))) {
+    if !here.as_ref().is_some_and(|here| here.starts_with(os_path(&root.work()))) {
         let work = root.work();
+        let is_project =
+            |here: &std::path::PathBuf| [".git", "ringfence.toml"].iter().any(|name| here.join(name).exists());
+        if let Some(project) = here.filter(is_project) {
+            let project = Shown(project.as_os_str().as_encoded_bytes()).to_string();
+            say(&format!("ringfence: {project} is not in the root: clone it into {work}, or let root bind it there"));
+        }
         std::env::set_current_dir(os_path(&work))
             .map_err(|source| Failure::Read { path: os_path(&work).into(), source })?;
         say(&format!("ringfence: in {work}"));

@@ -58,7 +58,10 @@ impl RootFailure {
             #[cfg(target_os = "linux")]
             Self::Call => Some("start it as a session: `ringfence run --backend chroot --root NAME -- CMD`".into()),
             #[cfg(target_os = "linux")]
-            Self::Outside { work, .. } => Some(format!("put the project into {work}, or below it")),
+            Self::Outside { project, work, .. } => Some(format!(
+                "put the project into {work}, or below it: `git clone` it there, or let root bind it there (`mount --bind {project} \
+                 {work}/NAME`) and start in that directory"
+            )),
         }
     }
 }

@@ -7,6 +7,7 @@
 #[expect(dead_code, reason = "what the tables of ordinary work need besides")]
 #[path = "../work/desk.rs"]
 mod desk;
+mod globs;
 mod kept;
 mod names;
 mod same;

@@ -1,9 +1,10 @@
 //! `ringfence root`, and what is said of a root that cannot be used.
 
 use std::fs;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::ground::{Ground, Who, shown, skips};
+use crate::ground::{Ground, NOBODY, Who, shown, skips};
 
 /// M1, M2: git, a shell and Python in a root, with CAP_SYS_CHROOT and nothing else.
 #[test]
@@ -105,6 +106,42 @@ fn m6_roots_go() {
     assert_eq!(listed["roots"][0]["name"], "kept");
     assert!(ground.ringfence(&["root", "remove", "kept", "--force"]).output().unwrap().status.success());
     assert!(!work.exists());
+}
+
+/// M2, M6: a project elsewhere is worked on where root has bound it into the work; neither removing the root nor collecting what is
+/// left of one empties it through that mount, and neither waits for ever.
+#[test]
+fn m2_m6_a_project_that_is_bound_into_a_root() {
+    if skips() {
+        return;
+    }
+    let ground = Ground::new(Who::Root);
+    let work = ground.create("t", "shell");
+    let project = ground.world.mkdir("elsewhere");
+    ground.write(&project.join("file"), "kept\n");
+    ground.world.mkdir("elsewhere/.git");
+    for path in [&project, &project.join(".git")] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let told = ground.started("t", &["pwd"]).current_dir(&project).output().unwrap();
+    assert!(shown(&told).contains("elsewhere is not in the root: clone it into "), "{}", shown(&told));
+    let unfinished = work.ancestors().nth(3).unwrap().join(".new-x-1");
+    fs::create_dir_all(unfinished.join("p")).unwrap();
+    let script = r#"mkdir "$1/p" && mount --bind "$2" "$1/p" && mount --bind "$2" "$3/p" && cd "$1/p" || exit 99
+        "$4" run --backend chroot --root t -- sh -c 'cat file; pwd; echo made > made'
+        cd /; timeout 60 "$4" root remove t --force; echo "removed: $?"; timeout 60 "$4" gc; echo "collected: $?""#;
+    let mut command = Command::new("/usr/bin/unshare");
+    command.args(["-m", "--propagation", "private", "sh", "-c", script, "sh"]);
+    command.args([&work, &project, &unfinished]).arg(ground.world.binary()).stdin(Stdio::null());
+    command.env_clear().env("HOME", ground.world.path("home")).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    let seen = shown(&command.output().unwrap());
+    assert!(seen.contains("kept\n"), "{seen}");
+    assert!(seen.contains("/p is a mount\n") && seen.contains("hint: unmount it first"), "{seen}");
+    assert!(seen.contains("removed: 125\n") && seen.contains("collected: "), "{seen}");
+    let read = |name: &str| fs::read_to_string(project.join(name)).unwrap_or_default();
+    assert_eq!((read("file").as_str(), read("made").as_str()), ("kept\n", "made\n"), "{seen}");
+    let gone = ground.ringfence(&["root", "remove", "t", "--force"]).output().unwrap();
+    assert!(gone.status.success() && !work.exists() && project.join("file").exists(), "{}", shown(&gone));
 }
 
 /// Nothing of a session is left in a root, also if it was killed.
