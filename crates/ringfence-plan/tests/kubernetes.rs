@@ -88,7 +88,7 @@ fn refused(change: impl Fn(&mut PodOrder<'_>), expected: &str) {
     let surface = surface("");
     let mut order = order(&surface, &[], &[]);
     change(&mut order);
-    assert_eq!(described(&order).map(|plan| plan.name).unwrap_err().to_string(), expected);
+    assert_eq!(described(&order).map(|plan| plan.name).expect_err("it is refused").to_string(), expected);
 }
 
 /// G10: what cannot be said, or should not be, is refused.
