@@ -1,8 +1,8 @@
-//! `cargo xtask agree`: more policies by chance than a build has time for, in every layer, each compared with `decide`.
+//! `cargo xtask agree`: more policies and deeds by chance than a build has time for, in every layer, compared with `decide`.
 //!
 //! What comes out otherwise than it must is made small and saved beside the cases that are tried in every build.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,15 +11,19 @@ use crate::say;
 use crate::steps::{Failure, cargo, must_succeed};
 
 /// How many deeds for each policy.
-const DEEDS: &str = "250";
+const DEEDS: &str = "500";
 
-/// Tries so many policies, from a seed on; without one from a seed of this moment, which is said.
-pub(crate) fn run(root: &Path, policies: u32, seed: Option<u64>) -> ExitCode {
+/// The layers. Another root directory takes a right that only root has.
+const LAYERS: [&str; 6] = ["native", "no-broker", "bwrap", "landlock", "hook", "chroot"];
+
+/// Tries until so many pairs of a policy and a deed were judged in each fence, from a seed on; without one from a seed of this
+/// moment, which is said.
+pub(crate) fn run(root: &Path, pairs: u32, seed: Option<u64>) -> ExitCode {
     // Seeds stay far below where they would overflow.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     let seed = seed.unwrap_or(now);
-    say::progress(format!("xtask agree: {policies} policies from seed {seed}"));
-    match attempt(root, policies, seed) {
+    say::progress(format!("xtask agree: {pairs} pairs of a policy and a deed from seed {seed}"));
+    match attempt(root, pairs, seed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             say::progress(format!("xtask agree: FAILED: {failure}"));
@@ -28,16 +32,25 @@ pub(crate) fn run(root: &Path, policies: u32, seed: Option<u64>) -> ExitCode {
     }
 }
 
-fn attempt(root: &Path, policies: u32, seed: u64) -> Result<(), Failure> {
+fn attempt(root: &Path, pairs: u32, seed: u64) -> Result<(), Failure> {
     must_succeed(&mut cargo(root, &["build", "--example", "agree", "-p", "ringfence-session"]))?;
-    let place = std::env::temp_dir().join(format!("ringfence-agree-{}", std::process::id()));
-    let failed = |cause| Failure::Start { command: format!("mkdir {}", place.display()), cause };
-    std::fs::create_dir(&place).map_err(failed)?;
-    let mut command = Command::new(target_directory(root).join("debug/examples/agree"));
+    let program = target_directory(root).join("debug/examples/agree");
+    let place = place(root)?;
+    let layers = if crate::packages::is_root() { &LAYERS[..] } else { &LAYERS[..5] };
+    let mut command = Command::new(program);
     command.arg("run").arg(&place).arg(root.join("crates/ringfence-session/tests/agree/cases"));
-    command.args([&seed.to_string(), &policies.to_string(), DEEDS, "native", "bwrap", "landlock", "hook"]);
+    command.args([&seed.to_string(), &format!("{pairs}-pairs"), DEEDS]).args(layers);
     let ended = must_succeed(&mut command);
     // What is left there is of no use to anybody.
     let _ = std::fs::remove_dir_all(&place);
     ended.map(|_| ())
+}
+
+/// Not among temporary files: of those every session has its own, and nothing of the host's could be seen there.
+fn place(root: &Path) -> Result<PathBuf, Failure> {
+    let name = format!("ringfence-agree-{}", std::process::id());
+    let places = [Path::new("/srv").join(&name), target_directory(root).join(&name)];
+    let made = |place: &PathBuf| std::fs::create_dir(place).map(|()| place.clone());
+    let failed = |cause| Failure::Start { command: format!("mkdir {}", places[1].display()), cause };
+    made(&places[0]).or_else(|_| made(&places[1])).map_err(failed)
 }

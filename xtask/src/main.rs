@@ -10,6 +10,7 @@ mod clients;
 mod dist;
 mod engines;
 mod packages;
+mod picture;
 mod pip;
 mod say;
 mod steps;
@@ -29,8 +30,10 @@ usage: cargo xtask COMMAND
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
                    bar; the parts are decide, files, start, net, many, work, hook, calls,
                    within, grants, broker
-  agree [POLICIES [SEED]]
-                   try policies, trees and deeds by chance in every layer, and compare with `decide`
+  agree [PAIRS [SEED]]
+                   try policies, trees and deeds by chance in every layer, and compare with `decide`, until
+                   so many pairs of a policy and a deed (100000) were judged in each
+  picture          take the picture of a terminal in README.md anew
   package          make a package of what the tests have built, install, use and remove it
   dist             build the program as one file that needs no library of the host, and a Debian package";
 
@@ -46,10 +49,11 @@ enum Chore<'w> {
     Agree(u32, Option<u64>),
     Dist,
     Package,
+    Picture,
     /// The part of a benchmark that an ordinary user runs.
     BenchFence(&'w str, bench::Effort, bench::Parts),
     /// A helper of a benchmark, also inside the fence.
-    BenchTimes(&'w str, &'w str),
+    BenchTimes(&'w str, &'w str, &'w str),
     /// Another.
     BenchCalls(&'w str),
     /// Another, for calls that change files.
@@ -66,11 +70,12 @@ fn main() -> ExitCode {
         Some(Chore::Test) => test::run(&workspace_root()),
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
-        Some(Chore::Agree(policies, seed)) => agree::run(&workspace_root(), policies, seed),
+        Some(Chore::Agree(pairs, seed)) => agree::run(&workspace_root(), pairs, seed),
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::Package) => test::package(&workspace_root()),
+        Some(Chore::Picture) => picture::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
-        Some(Chore::BenchTimes(runs, line)) => bench::helped(bench::work::helper(runs, line)),
+        Some(Chore::BenchTimes(runs, before, line)) => bench::helped(bench::work::helper(runs, before, line)),
         Some(Chore::BenchCalls(file)) => bench::helped(bench::calls::helper(file)),
         Some(Chore::BenchWrites(dir)) => bench::helped(bench::broker::helper(dir)),
         Some(Chore::BenchNet(server, proxy)) => bench::helped(bench::net::helper(server, proxy)),
@@ -91,15 +96,16 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
         ["bench", options @ ..] => measured(options).map(|(effort, parts)| Chore::Bench(effort, parts)),
-        ["agree"] => Some(Chore::Agree(1000, None)),
-        ["agree", policies] => Some(Chore::Agree(policies.parse().ok()?, None)),
-        ["agree", policies, seed] => Some(Chore::Agree(policies.parse().ok()?, seed.parse().ok())),
+        ["agree"] => Some(Chore::Agree(100_000, None)),
+        ["agree", pairs] => Some(Chore::Agree(pairs.parse().ok()?, None)),
+        ["agree", pairs, seed] => Some(Chore::Agree(pairs.parse().ok()?, Some(seed.parse().ok()?))),
         ["dist"] => Some(Chore::Dist),
         ["package"] => Some(Chore::Package),
+        ["picture"] => Some(Chore::Picture),
         ["bench-fence", dir, options @ ..] => {
             measured(options).map(|(effort, parts)| Chore::BenchFence(dir, effort, parts))
         }
-        ["bench-times", runs, line] => Some(Chore::BenchTimes(runs, line)),
+        ["bench-times", runs, before, line] => Some(Chore::BenchTimes(runs, before, line)),
         ["bench-calls", file] => Some(Chore::BenchCalls(file)),
         ["bench-writes", dir] => Some(Chore::BenchWrites(dir)),
         ["bench-net", server] => Some(Chore::BenchNet(server, None)),

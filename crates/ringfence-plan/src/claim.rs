@@ -74,6 +74,9 @@ pub enum Claim {
     },
 }
 
+/// What the claim about sockets is called where the whole host is shown.
+pub const HOST_SOCKETS: &str = "sockets of the host";
+
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

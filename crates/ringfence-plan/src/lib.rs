@@ -37,7 +37,7 @@ pub use agent::{
 pub use apparmor::{apparmor, namespaces_profile};
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use chroot::chroot;
-pub use claim::{Claim, LayerName, Shortfall};
+pub use claim::{Claim, HOST_SOCKETS, LayerName, Shortfall};
 pub use complement::{Entry, complement};
 pub use container::{
     Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, ENGINES_OWN, Engine, EngineFacts, EngineRights,
@@ -59,7 +59,9 @@ pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
-pub use seccomp::{ArgTest, BROKERED, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, syscalls};
+pub use seccomp::{
+    ArgTest, BROKERED, Errno, Fence, SET_IDS, SyscallAction, SyscallRule, brokered_with_reads, syscalls,
+};
 pub use selinux::selinux;
 
 /// What would be enforced.

@@ -57,6 +57,8 @@ pub struct Standing<'a> {
     pub keeps_signals: bool,
     /// Whether anything that exists is masked or frozen.
     pub guards: bool,
+    /// Whether somebody watches that they stay, and covers what appears later.
+    pub watched: bool,
     /// Guarded files that have another name.
     pub linked: &'a [AbsPath],
     /// Who holds the limit on memory, or why nobody does.
@@ -160,7 +162,8 @@ fn asked_of_the_system(surface: &Surface) -> Vec<Claim> {
     let (denies, protects) = (has(&[Effect::Deny, Effect::Escape]), has(&[Effect::Protect]));
     claims.extend(denies.then_some(Claim::DeniedNames));
     claims.extend(denies.then_some(Claim::DeniedLater));
-    claims.extend(protects.then_some(Claim::ProtectedLater));
+    // What is denied must not be made either.
+    claims.extend((denies || protects).then_some(Claim::ProtectedLater));
     claims.extend((denies || protects).then_some(Claim::HeldWhenReplaced));
     let hosts = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
     claims.extend([Claim::OnlyTheseHosts { hosts }, Claim::NoHostSockets, Claim::NoLaterSockets]);
@@ -211,6 +214,11 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         },
         Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
+        Claim::DeniedLater if standing.watched => {
+            let reason = "what somebody else makes later is hidden once it is noticed, which takes some milliseconds";
+            let inside = if standing.broker.is_ok() { "none can be made inside; " } else { "" };
+            short(LayerName::Mounts, &format!("{inside}{reason}"))
+        }
         Claim::DeniedLater if standing.broker.is_ok() => {
             short(LayerName::Mounts, "none can be made inside; what somebody else makes later is readable")
         }
@@ -227,6 +235,11 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             Ok(()) => Kept::By(vec![LayerName::Broker]),
             Err(why) => short(LayerName::Broker, &format!("names that do not exist yet are not guarded: {why}")),
         },
+        Claim::HeldWhenReplaced if is_view && standing.guards && standing.watched => {
+            let reason =
+                "a guard falls off when an editor outside saves the file anew, and is put back some milliseconds later";
+            short(LayerName::Mounts, reason)
+        }
         Claim::HeldWhenReplaced if is_view && standing.guards => {
             short(LayerName::Mounts, "a guard falls off when an editor outside saves the file anew")
         }
@@ -237,6 +250,10 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
         Claim::NoHostSockets => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Seccomp }]),
+        Claim::NoLaterSockets if standing.broker.is_ok() => short(
+            LayerName::Broker,
+            "whoever connects is refused; a datagram can be sent to a socket that somebody outside makes later",
+        ),
         Claim::NoLaterSockets if is_view => short(
             LayerName::Mounts,
             "what is hidden is what exists at the start; a socket made later can be reached, with what it hands over",

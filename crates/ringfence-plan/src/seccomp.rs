@@ -356,14 +356,17 @@ const ONLY_READS: &str = "reads run at the kernel's own speed";
 const ONLY_A_NAME: &str = "a descriptor of a name reads and writes nothing";
 const NAMES: &str = "makes, moves or removes a name";
 const MARKS: &str = "changes what a file is, by its name";
+const SOCKETS_BY_NAME: &str = "a socket may be named by a path, which is behind a pointer";
 const POINTER: &str = "its flags are behind a pointer";
 
 /// What the broker carries out: every call that changes files by a name. Calls by a descriptor are not among them, since the
 /// descriptor was opened under these rules, and neither is any call that only reads. They come after all other rules: what is
 /// refused is not asked about.
 pub static BROKERED: &[SyscallRule] = &[
+    notify("bind", SOCKETS_BY_NAME),
     notify("chmod", MARKS),
     notify("chown", MARKS),
+    notify("connect", SOCKETS_BY_NAME),
     notify("creat", NAMES),
     notify("fchmodat", MARKS),
     notify("fchmodat2", MARKS),
@@ -405,6 +408,11 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("utimensat", MARKS),
     notify("utimes", MARKS),
 ];
+
+/// The same, and opens that only read wait as well: for whoever wants to know which of them fail.
+pub fn brokered_with_reads() -> Vec<SyscallRule> {
+    BROKERED.iter().filter(|rule| rule.reason != ONLY_READS).copied().collect()
+}
 
 /// The rules for a fence. What they do not name is allowed, up to the newest call that `ringfence-sys` knows; calls that are
 /// newer than that do not exist inside, since nobody has looked at what they do.
@@ -557,7 +565,7 @@ mod tests {
             assert_eq!(action("openat", &[0, 0, flags]), SyscallAction::Notify, "{flags:x}");
             assert_eq!(action("open", &[0, flags]), SyscallAction::Notify, "{flags:x}");
         }
-        for name in ["stat", "newfstatat", "statx", "readlink", "access", "getdents64", "write", "fchmod", "connect"] {
+        for name in ["stat", "newfstatat", "statx", "readlink", "access", "getdents64", "write", "fchmod", "sendto"] {
             assert_eq!(action(name, &[]), SyscallAction::Allow, "{name}");
         }
     }

@@ -124,6 +124,15 @@ pub enum Deed {
     One(One, AbsPath),
     /// Something with two.
     Two(Two, AbsPath, AbsPath),
+    /// Give a directory another name, and read a file in it there.
+    Around {
+        /// The directory.
+        dir: AbsPath,
+        /// Its other name.
+        to: AbsPath,
+        /// The file, seen from the directory: names with `/` between.
+        file: Vec<u8>,
+    },
     /// Ask for the address of a host.
     Resolve(String),
     /// Connect to a port of the loopback, and hear somebody of the host's.
@@ -139,6 +148,7 @@ impl fmt::Display for Deed {
         match self {
             Self::One(one, path) => write!(f, "{} {path}", one.word()),
             Self::Two(two, from, to) => write!(f, "{} {from} {to}", two.word()),
+            Self::Around { dir, to, file } => write!(f, "rename {dir} {to} and read {} there", Shown(file)),
             Self::Resolve(name) => write!(f, "resolve {}", Shown(name.as_bytes())),
             Self::Dial(port) => write!(f, "connect to port {port} of the host"),
             Self::Abstract(name) => write!(f, "connect to the abstract socket {}", Shown(name)),

@@ -318,12 +318,20 @@ impl Queue {
         Some(self.waiting.remove(at))
     }
 
-    /// The broker has settled one otherwise.
-    pub(crate) fn withdrawn(&mut self, number: u64) {
+    /// The broker has settled one otherwise. Returns the question that nobody waits for any more, and why.
+    pub(crate) fn withdrawn(&mut self, number: u64) -> Option<(Question, &'static str)> {
         for waiting in &mut self.waiting {
             waiting.askers.retain(|asker| !matches!(asker, Asker::Broker(other) if *other == number));
         }
+        let left = self.waiting.iter().find(|waiting| waiting.askers.is_empty());
+        let left = left.map(|waiting| {
+            // Its time began there a little earlier than here.
+            let is_over = waiting.until <= Instant::now() + LOOK / 5;
+            let why = if is_over { "nobody answered in time" } else { "whoever asked waits no longer" };
+            (waiting.question.clone(), why)
+        });
         self.forget_empty();
+        left
     }
 
     /// Those whose time is up, which is a no. Whoever has gone meanwhile is forgotten.

@@ -171,6 +171,28 @@ pub enum What {
     },
     /// It goes on.
     Resume,
+    /// Somebody outside replaced something guarded, or made something under a denied name: for a moment it had no guard.
+    Gap {
+        /// Which.
+        path: Bytes,
+        /// `deny` or `protect`.
+        guard: String,
+        /// For how long, in milliseconds, where it has its guard again.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        ms: Option<u64>,
+        /// Why it has none, where it has not.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        why: Option<String>,
+    },
+    /// Directories in which nobody notices what somebody outside makes.
+    Unwatched {
+        /// Where.
+        path: Bytes,
+        /// How many.
+        count: u64,
+        /// Why.
+        why: String,
+    },
     /// Something was asked for and not given.
     GrantRefused {
         /// What.

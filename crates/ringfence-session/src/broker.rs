@@ -18,8 +18,12 @@ mod masks;
 mod mounts;
 mod names;
 mod open;
+mod planted;
+mod reads;
 mod request;
 mod resolve;
+mod sockets;
+mod turns;
 pub mod wire;
 mod work;
 
@@ -28,7 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread::{Builder, Scope};
 
-use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule};
+use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule, brokered_with_reads};
 use ringfence_surface::Surface;
 use ringfence_sys::notify::{self, Answer, Notification};
 use ringfence_sys::process::{self, Namespaces};
@@ -47,12 +51,9 @@ use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
 use self::request::Calls;
+use self::sockets::Sockets;
 use self::work::{Reply, Work};
 
-/// More calls than these are not carried out at once; the others wait.
-const MOST_THREADS: usize = 128;
-/// So many are kept when there is nothing to do.
-const KEPT: usize = 2;
 const STACK: usize = 256 << 10;
 
 /// Are calls that change files carried out by name, at the moment they are made?
@@ -60,13 +61,19 @@ const STACK: usize = 256 << 10;
 pub enum BrokerChoice {
     /// Where that can be had.
     On,
+    /// The same, and opens that only read are looked at on their way: those that the fence stops are told.
+    OnWithReads,
     /// Not here: the mounts guard what exists, and nothing guards names that appear later.
     Off,
 }
 
 /// What the filter of a fence gets besides, where calls are brokered in it.
-pub(crate) fn rules(listens: Result<(), &'static str>) -> (Brokered, &'static [SyscallRule]) {
-    if listens.is_ok() { (Brokered::Yes, BROKERED) } else { (Brokered::No, &[]) }
+pub(crate) fn rules(choice: BrokerChoice, listens: Result<(), &'static str>) -> (Brokered, Vec<SyscallRule>) {
+    match (listens, choice) {
+        (Err(_), _) | (_, BrokerChoice::Off) => (Brokered::No, Vec::new()),
+        (Ok(()), BrokerChoice::On) => (Brokered::Yes, BROKERED.to_vec()),
+        (Ok(()), BrokerChoice::OnWithReads) => (Brokered::Yes, brokered_with_reads()),
+    }
 }
 
 /// Can calls be brokered in what is about to be started? If not, why.
@@ -113,12 +120,12 @@ pub(crate) struct Broker<'s> {
     domains: Domains,
     mounts: Mounts,
     masks: Masks,
+    sockets: Sockets,
     proc: OwnedFd,
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
     threads: AtomicUsize,
-    idle: AtomicUsize,
 }
 
 impl<'s> Broker<'s> {
@@ -139,11 +146,11 @@ impl<'s> Broker<'s> {
             domains: Domains::new(),
             mounts: Mounts::new(),
             masks: Masks::new(),
+            sockets: Sockets::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
             threads: AtomicUsize::new(0),
-            idle: AtomicUsize::new(0),
         })
     }
 
@@ -152,38 +159,9 @@ impl<'s> Broker<'s> {
         if self.judge.supervisor().is_some() {
             Builder::new().stack_size(STACK).spawn_scoped(scope, || self.judge.listen())?;
         }
-        self.another(scope)
-    }
-
-    fn another<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> std::io::Result<()> {
         self.threads.fetch_add(1, Ordering::Relaxed);
-        self.idle.fetch_add(1, Ordering::Relaxed);
-        let made = Builder::new().stack_size(STACK).spawn_scoped(scope, || self.attend(scope));
-        if made.is_err() {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
-            self.idle.fetch_sub(1, Ordering::Relaxed);
-        }
-        made.map(drop)
-    }
-
-    /// One thread: it is counted as idle when it begins.
-    fn attend<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        // The mask for new files is a caller's while something is done for it.
-        if notify::unshare_fs().is_ok() {
-            while let Some(call) = self.next() {
-                let was_last = self.idle.fetch_sub(1, Ordering::AcqRel) == 1;
-                if was_last && self.threads.load(Ordering::Relaxed) < MOST_THREADS {
-                    // Without another one, calls wait for this one.
-                    let _ = self.another(scope);
-                }
-                self.settle(&call);
-                if self.idle.fetch_add(1, Ordering::AcqRel) >= KEPT {
-                    break;
-                }
-            }
-        }
-        self.idle.fetch_sub(1, Ordering::AcqRel);
-        self.threads.fetch_sub(1, Ordering::Relaxed);
+        let first = || self.attend(scope);
+        Builder::new().stack_size(STACK).spawn_scoped(scope, first).map(drop)
     }
 
     /// The next call; nothing once nobody can call any more.

@@ -10,9 +10,17 @@ impl Writer {
         Self(Vec::with_capacity(1 << 16))
     }
 
+    /// After these bytes.
+    pub(crate) fn after(first: &[u8]) -> Self {
+        let mut all = Vec::with_capacity(1 << 17);
+        all.extend_from_slice(first);
+        Self(all)
+    }
+
     /// Seven bits to a byte, the low ones first: most numbers are small.
     pub(crate) fn number(&mut self, number: u64) {
         let mut rest = number;
+        self.0.reserve(10);
         while rest >= 0x80 {
             self.0.push(rest as u8 | 0x80);
             rest >>= 7;

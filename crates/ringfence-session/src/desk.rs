@@ -10,6 +10,7 @@ mod clients;
 mod events;
 mod grants;
 mod hold;
+mod kept;
 mod spawn;
 mod watchdog;
 mod wire;
@@ -19,14 +20,15 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_egress::{Asks, Egress, Lever, Refusal, Refusals};
-use ringfence_surface::AbsPath;
 use ringfence_surface::policy::Watch;
+use ringfence_surface::{AbsPath, Surface};
 use rustix::event::EventfdFlags;
 use rustix::process::WaitOptions;
 
 use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
+use crate::keeper::{Guarded, Keeper};
 use crate::live::LiveView;
 use crate::store::{About, Past, Session};
 use crate::terminal::{Aside, Asked, Key, Lifeline, Prompt, Screen};
@@ -35,7 +37,7 @@ use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
 
 use self::calls::Calls;
-use self::clients::{BELL, BROKER, CALLS, Clients, Door, Heard, VERDICTS};
+use self::clients::{BELL, BROKER, CALLS, Clients, Door, Heard, KEPT, VERDICTS};
 use self::events::{AGAIN, Notices, SYNC};
 use self::grants::{Grant, Work};
 use self::hold::Held;
@@ -108,6 +110,10 @@ pub struct Desk {
     broker: Option<OwnedFd>,
     /// Names that wait on the way out.
     names: Option<Asks>,
+    /// What is to be kept as it is while the session runs, until somebody does.
+    guarded: Option<(Surface, Guarded)>,
+    /// Whoever keeps it.
+    keeper: Option<Keeper>,
 }
 
 /// What a supervisor does by itself.
@@ -193,6 +199,8 @@ impl Desk {
             queue: Queue::new(ways.ask),
             broker: None,
             names: None,
+            guarded: None,
+            keeper: None,
         })
     }
 
@@ -237,6 +245,7 @@ impl Desk {
         self.stopped();
         self.judged();
         self.broker_said();
+        self.kept();
         self.passed_over();
         for untold in self.stream.untold() {
             self.note(What::Violation(untold));
@@ -375,6 +384,7 @@ impl Aside for Desk {
                 }
                 Heard::Own(VERDICTS) => self.judged(),
                 Heard::Own(BROKER) => self.broker_said(),
+                Heard::Own(KEPT) => self.kept(),
                 Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}
             }

@@ -350,7 +350,7 @@ impl Watch<'_> {
                 let _ = ways::answer(ways);
             }
             if let Some(brokerage) = brokerage.as_mut().filter(|_| !called.is_empty() && !waiting.is_empty()) {
-                brokerage.go_on();
+                brokerage.go_on(called);
             }
             stand_ins.serve([first, second, third]);
             while let Ok(Some(signal)) = pty::next_signal(signals.as_fd()) {
@@ -397,12 +397,14 @@ struct Brokerage<'scope, 'env, 's> {
 
 impl Brokerage<'_, '_, '_> {
     /// Something is ready. What fails here leaves nobody who listens, and then every call that would wait fails.
-    fn go_on(&mut self) {
+    fn go_on(&mut self, ready: PollFlags) {
         self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Handover(handover) => {
                 let listener = ways::receive(&handover, &mut [0]).ok().and_then(|mut fds| fds.pop());
                 listener.map_or(Stage::Done, Stage::Listener)
             }
+            // Everybody who could have called has ended: that is told too.
+            Stage::Listener(_) if !ready.contains(PollFlags::IN) => Stage::Done,
             Stage::Listener(listener) => {
                 if let Ok(broker) = Broker::new(listener, self.surface, self.supervisor.take()) {
                     let _ = self.broker.get_or_init(|| broker).start(self.scope);

@@ -182,6 +182,7 @@ impl Prepared {
             // Only the first process of a namespace can stop everything in it.
             let lifeline = is_native.then(|| running.lifeline());
             desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
+            desk.keep_guards(running.unreaped.child.pid);
         }
         let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.

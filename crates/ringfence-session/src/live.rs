@@ -9,6 +9,8 @@
 //! The view's own directories are made of nothing and are read-only. Where a place needs more of them they are made through a
 //! clone of that mount which nobody else has, and they are removed again when the place is taken away.
 
+mod mend;
+
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -27,6 +29,8 @@ use crate::place::{Id, open_place, open_root, relative};
 use crate::steps::{failed, next_report, report};
 use crate::view::{Failed, attach, clone_tree, make_masks, set};
 use crate::ways;
+
+pub(crate) use self::mend::{Cover, Mended};
 
 /// The view of a running session, and the right to change it.
 #[derive(Debug)]
@@ -143,6 +147,12 @@ impl LiveView {
         let space = self.space.as_ref()?;
         let user = self.user.as_ref().map(OwnedFd::try_clone).transpose();
         Some(user.and_then(|user| Ok(Network { space: space.try_clone()?, user })))
+    }
+
+    /// The view alone, for whoever keeps its guards.
+    pub(crate) fn of_mounts(&self) -> io::Result<Self> {
+        let user = self.user.as_ref().map(OwnedFd::try_clone).transpose()?;
+        Ok(Self { mounts: self.mounts.try_clone()?, user, space: None })
     }
 
     /// Begins to attach a place.

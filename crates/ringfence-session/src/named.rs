@@ -4,14 +4,14 @@
 //! whole host is shown, a pattern such as `**/.env` holds everywhere; it is searched for in the roots and in the homes, and
 //! what lies elsewhere is reported.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::rc::Rc;
 
-use ringfence_plan::{Claim, Found, LayerName, Shortfall};
+use ringfence_plan::{Claim, Found, HOST_SOCKETS, LayerName, Shortfall};
 use ringfence_surface::policy::View;
 use ringfence_surface::{
     AbsPath, Anchor, Effect, HostFacts, PATH_MAX, PathFact, Rule, Segment, Sense, Source, Standing,
@@ -43,10 +43,12 @@ impl<'s> Walk<'s> {
         let takes_away = |rule: &&Rule| matches!(rule.effect, Effect::Escape | Effect::Deny | Effect::Protect);
         let surface = self.surface;
         let mut listings = Listings::new();
+        // Asked for as often as there are rules, and their paths begin alike.
+        let known: HashSet<&AbsPath> = facts.paths.keys().collect();
         for rule in surface.rules().iter().filter(takes_away).filter(|rule| rule.sense == Sense::Rule) {
             let Anchor::At(base) = &rule.pattern.anchor else { continue };
             // Built-in rules name over a thousand places. Which of them exist was found out when they were resolved.
-            let is_known_missing = matches!(rule.source, Source::Table { .. }) && !facts.paths.contains_key(base);
+            let is_known_missing = matches!(rule.source, Source::Table { .. }) && !known.contains(base);
             if is_known_missing || roots.iter().any(|root| base.is_within(root)) {
                 continue;
             }
@@ -88,7 +90,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Guards what stands at a place, if it is shown and something takes it away.
-    fn look_at(&mut self, path: &AbsPath) {
+    pub(crate) fn look_at(&mut self, path: &AbsPath) {
         // What is not shown here may be shown where else it is mounted.
         if self.aliases.is_empty() && matches!(self.visible.ground(path), None | Some(Ground::Own)) {
             return;
@@ -235,8 +237,9 @@ impl<'s> Walk<'s> {
                 self.guard(&real, &status, Guard::Deny);
             }
         }
-        let claim = Claim::Denied { pattern: "sockets of the host".into() };
-        let reason = "those that exist are closed; one that appears later outside the roots can be connected to";
+        let claim = Claim::Denied { pattern: HOST_SOCKETS.into() };
+        let reason = "those are closed whose whole path the kernel knows; outside the roots, one that was bound by another name \
+                      or appears later can be connected to";
         self.walked.shortfalls.push(Shortfall { claim, layer: LayerName::Mounts, reason: reason.into() });
     }
 }

@@ -11,7 +11,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 
-use ringfence_plan::{Claim, Findings, LandlockPlan, LandlockRule, LayerName, Plan, Rights, Shortfall, Withheld};
+use ringfence_plan::{
+    Claim, Findings, LandlockPlan, LandlockRule, LayerName, Plan, Rights, Shortfall, UNIX_SOCKETS, Withheld,
+};
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, Role, Surface};
 
@@ -59,19 +61,26 @@ impl Drop for MovedIn {
 }
 
 /// What a root does not hold of what is in it.
-pub(crate) fn shortfalls(surface: &Surface, found: &Findings, identity: Identity) -> Vec<Shortfall> {
+pub(crate) fn shortfalls(surface: &Surface, root: &Root, found: &Findings, identity: Identity) -> Vec<Shortfall> {
     let short = |claim: Claim, reason: &str| Shortfall { claim, layer: LayerName::Root, reason: reason.to_owned() };
     let mut shortfalls = Vec::new();
-    if !found.denied.is_empty() && surface.view() == View::Surface {
-        let reason = "names and sizes of what is denied in the root can be seen; nothing outside of it";
+    // Where the project is a part of the work, the rest of it is in the root too.
+    let is_given = |path: &AbsPath| surface.allowed_writes().any(|rule| rule.pattern.as_path() == Some(path));
+    let is_shared = !is_given(&root.work());
+    if (!found.denied.is_empty() || is_shared) && surface.view() == View::Surface {
+        let reason = "names and sizes of what is in the root can be seen, denied or not; nothing outside of it";
         shortfalls.push(short(Claim::NothingElseIsSeen, reason));
     }
     let reason = match identity {
         Identity::Caller { .. } => {
             "the programs in the root belong to whoever works there, who can change their mode and times"
         }
-        Identity::Other { .. } if found.denied.is_empty() && found.protected.is_empty() => return shortfalls,
-        Identity::Other { .. } => "of what is denied or protected in the root, mode, owner and times can be changed",
+        Identity::Other { .. } if found.denied.is_empty() && found.protected.is_empty() && !is_shared => {
+            return shortfalls;
+        }
+        Identity::Other { .. } => {
+            "of what is denied, protected or elsewhere in the root's work, mode, owner and times can be changed"
+        }
     };
     shortfalls.push(short(Claim::MetadataStays, reason));
     shortfalls
@@ -111,6 +120,10 @@ pub(crate) fn rules(surface: &Surface, plan: &Plan, root: &Root, session: &AbsPa
     let is_inside = |path: &AbsPath| path.is_within(&tree) || path.is_within(session);
     let mut rules = of_manifest(root);
     rules.extend(plan.landlock.rules.iter().filter(|rule| is_inside(&rule.path)).cloned());
+    // Where the whole host is given, the work is; it is all of the host that there is in a root.
+    if plan.landlock.rules.iter().any(|rule| tree.is_within(&rule.path)) {
+        rules.push(LandlockRule { path: root.work(), rights: Rights::Read });
+    }
     let reason = "it is not in the root";
     let mut withheld = Vec::new();
     for rule in surface.allowed_reads() {
@@ -138,7 +151,9 @@ pub(crate) fn rules(surface: &Surface, plan: &Plan, root: &Root, session: &AbsPa
         let (pattern, source) = ("/".to_owned(), "view = \"host\"".to_owned());
         withheld.push(Withheld { pattern, source, reason });
     }
-    (LandlockPlan { rules, withheld: Vec::new(), ..plan.landlock.clone() }, withheld)
+    // Of temporary files there are the root's own.
+    let sockets = plan.landlock.withheld.iter().filter(|one| one.pattern == UNIX_SOCKETS).cloned().collect();
+    (LandlockPlan { rules, withheld: sockets, ..plan.landlock.clone() }, withheld)
 }
 
 /// Everything in the manifest can be read; devices can be used; temporary files can be written.
@@ -146,7 +161,10 @@ fn of_manifest(root: &Root) -> Vec<LandlockRule> {
     let manifest = root.manifest();
     let places: BTreeSet<AbsPath> = manifest.places().collect();
     // A directory that leads to a place is not given whole: what belongs to other sessions is in some of them.
-    let leads_to_a_place: BTreeSet<AbsPath> = places.iter().flat_map(|place| place.ancestors().skip(1)).collect();
+    let mut leads_to_a_place: BTreeSet<AbsPath> = places.iter().flat_map(|place| place.ancestors().skip(1)).collect();
+    // Nor one that leads to the link to the root itself. There is nothing else in it inside; outside, where what is denied is
+    // left out of what is given, the whole root with everybody's work is.
+    leads_to_a_place.extend(root.tree().ancestors());
     let mut given: BTreeSet<AbsPath> = BTreeSet::new();
     let mut rules = Vec::new();
     // Sorted: what contains comes before what is contained.

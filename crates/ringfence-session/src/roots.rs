@@ -57,6 +57,8 @@ pub struct Wanted<'w> {
     pub workspace: Option<&'w AbsPath>,
     /// The caller's PATH.
     pub path: &'w OsStr,
+    /// A program that somebody puts there later: the libraries that it needs are in it.
+    pub carries: Option<&'w AbsPath>,
 }
 
 /// A root that is there. As long as this lives it is not removed.
@@ -66,6 +68,10 @@ pub struct Root {
     manifest: Manifest,
     lock: OwnedFd,
 }
+
+/// A root that is there for as long as this lives. It is listed nowhere, and one that a killed process left is collected.
+#[derive(Debug)]
+pub struct Passing(Root);
 
 /// What was collected of roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,19 +125,7 @@ impl Roots {
         if os_path(&place).exists() {
             return Err(RootError::Exists { name: name.to_owned() });
         }
-        let mut collector = collect::Collector::new(wanted.path.as_bytes());
-        wanted.with.iter().try_for_each(|class| classes::collect(*class, &mut collector))?;
-        classes::common(&mut collector, wanted.owner);
-        classes::devices(&mut collector);
-        collector.finish();
-        // What is at a path outside is at the same path inside.
-        let itself = place.join("tree");
-        collector.own(&itself, collect::Item::Link { target: b"/".to_vec() });
-        let places = self.places();
-        for path in &places {
-            collector.own(path, collect::Item::Directory);
-        }
-        collector.items.retain(|path, _| !places.contains(path));
+        let (collector, places) = self.collected(wanted, &place)?;
         let new = self.dir.join(&format!("{UNFINISHED}{name}-{}", std::process::id()));
         let failed = |source| RootError::File { path: new.clone(), source };
         fs::DirBuilder::new().mode(0o711).create(os_path(&new)).map_err(failed)?;
@@ -154,6 +148,49 @@ impl Roots {
         })?;
         root.check(Depth::Changed)?;
         Ok(root)
+    }
+
+    /// Makes one that goes with the value.
+    ///
+    /// # Errors
+    /// As [`Roots::create`].
+    pub fn create_passing(&self, wanted: &Wanted<'_>) -> Result<Passing, RootError> {
+        let place = self.dir.join(&format!("{UNFINISHED}{}-{}", checked(wanted.name)?, std::process::id()));
+        let (collector, places) = self.collected(wanted, &place)?;
+        let failed = |source| RootError::File { path: place.clone(), source };
+        fs::DirBuilder::new().mode(0o711).create(os_path(&place)).map_err(failed)?;
+        let made = self.fill(&place, wanted, &collector, &places);
+        let (manifest, lock) = made.inspect_err(|_| {
+            // What is left is collected later.
+            let _ = remove_tree(os_path(&place));
+        })?;
+        Ok(Passing(Root { dir: place, manifest, lock }))
+    }
+
+    /// What a root in this place is made of, and its places.
+    fn collected(
+        &self,
+        wanted: &Wanted<'_>,
+        place: &AbsPath,
+    ) -> Result<(collect::Collector, BTreeSet<AbsPath>), RootError> {
+        let mut collector = collect::Collector::new(wanted.path.as_bytes());
+        wanted.with.iter().try_for_each(|class| classes::collect(*class, &mut collector))?;
+        if let Some(program) = wanted.carries {
+            let missing = |why| RootError::Carried { program: program.clone(), why };
+            collector.needs_of(program).map_err(missing)?;
+        }
+        classes::common(&mut collector, wanted.owner);
+        classes::devices(&mut collector);
+        collector.finish();
+        // What is at a path outside is at the same path inside.
+        let itself = place.join("tree");
+        collector.own(&itself, collect::Item::Link { target: b"/".to_vec() });
+        let places = self.places();
+        for path in &places {
+            collector.own(path, collect::Item::Directory);
+        }
+        collector.items.retain(|path, _| !places.contains(path));
+        Ok((collector, places))
     }
 
     fn places(&self) -> BTreeSet<AbsPath> {
@@ -365,6 +402,21 @@ impl Root {
         let more_of = what.len().saturating_sub(FEW);
         what.truncate(FEW);
         Err(RootError::Changed { name: self.manifest.name.clone(), what, more_of })
+    }
+}
+
+impl Passing {
+    /// The root itself.
+    #[must_use]
+    pub fn root(&self) -> &Root {
+        &self.0
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // What cannot be removed now is collected later.
+        let _ = remove_tree(os_path(&self.0.dir));
     }
 }
 

@@ -15,8 +15,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
-    SyscallRule, guarded, receipt, unseen_exceptions,
+    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountAccess, MountOp, Plan, Receipt, Rung, SET_IDS,
+    Shortfall, Standing, SyscallRule, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -32,8 +32,10 @@ use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::given::{self, Reached};
+use crate::globs::Globs;
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
+use crate::keeper::Guarded;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
 use crate::links;
 use crate::payload::Payload;
@@ -126,6 +128,8 @@ pub struct Ready {
     pub identity: Identity,
     /// Why the agent remembers nothing of earlier sessions, if it should.
     pub forgetful: Option<io::Error>,
+    /// What is guarded, where that can be kept while the session runs.
+    pub guarded: Option<Guarded>,
     /// What belongs to the session, in the root that it runs in. It goes with this.
     pub moved_in: Option<MovedIn>,
 }
@@ -217,6 +221,9 @@ pub fn prepare_with(
         mounts = container::without_root(mounts).map_err(NoContainer::Own)?;
     }
     mounts.extend(doors.mounts());
+    let listens = broker::is_to_be_had(order);
+    let globs = Globs::find(surface, rung, &mounts, listens, look);
+    globs.mount(&mut mounts);
     if let Identity::Other { uid, gid } = identity {
         let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
         let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
@@ -225,12 +232,16 @@ pub fn prepare_with(
     }
     if let Some(root) = root {
         mounts.retain(|op| op.destination().is_within(&root.tree()));
+        if surface.view() == ringfence_surface::policy::View::Host {
+            // Nothing is mounted; what is shown is what is searched for what is denied.
+            mounts.insert(0, MountOp::Bind { path: root.work(), access: MountAccess::ReadOnly, role: Role::Read });
+        }
     }
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
-    if root.is_some() {
-        let more = rooted::shortfalls(surface, &walked.findings, identity);
+    if let Some(root) = root {
+        let more = rooted::shortfalls(surface, root, &walked.findings, identity);
         walked.shortfalls.extend(more);
     }
     let (mut guards, more) = match rung {
@@ -256,6 +267,8 @@ pub fn prepare_with(
     };
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
     withheld.extend(unseen_exceptions(surface, &walked.findings));
+    withheld.extend(globs.withheld.iter().cloned());
+    walked.shortfalls.extend(globs.shortfall());
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
@@ -275,9 +288,8 @@ pub fn prepare_with(
     let pids = pids(order, identity, group.as_ref());
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
-    let listens = broker::is_to_be_had(order);
-    let (brokered, notified) = broker::rules(listens);
-    let syscalls = [plan.syscalls.as_slice(), more, notified].concat();
+    let (brokered, notified) = broker::rules(order.broker, listens);
+    let syscalls = [plan.syscalls.as_slice(), more, notified.as_slice()].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
@@ -302,6 +314,7 @@ pub fn prepare_with(
             landlock: wall.is_some().then_some(&landlock),
             keeps_signals: wall.is_some_and(Wall::keeps_signals),
             guards: !walked.findings.denied.is_empty() || !walked.findings.protected.is_empty(),
+            watched: rung == Rung::Native && order.occasion == Occasion::Session,
             linked: &walked.linked,
             memory: match limits {
                 Some(limits) if limits.memory == Limited::Can => Ok(LayerName::Cgroup),
@@ -322,7 +335,8 @@ pub fn prepare_with(
     };
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let mut mounts = guarded(&mounts, &guards);
+    let shown = mounts;
+    let mut mounts = guarded(&shown, &guards);
     change(Last::Mounts(&mut mounts));
     let mut texts = Vec::new();
     if rung.has_view() {
@@ -366,6 +380,7 @@ pub fn prepare_with(
         }
     };
     let grants = launch::grants(&shape);
+    let guarded = (rung == Rung::Native).then_some(Guarded { mounts: shown, guards });
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
@@ -383,7 +398,7 @@ pub fn prepare_with(
     };
     let unwritable = idmap.err();
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, moved_in })
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, guarded, moved_in })
 }
 
 /// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.

@@ -6,6 +6,7 @@
 
 mod deeds;
 mod outsiders;
+mod rooted;
 mod tree;
 mod wire;
 
@@ -15,24 +16,27 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::net::UnixListener;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringfence_plan::verify::{Came, Deed, Said, Shape};
-use ringfence_plan::{Lines, Plan, Receipt, Rung, compile};
+use ringfence_plan::{LandlockRule, Lines, Plan, Receipt, Rights, Rung, compile};
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, HostFacts, Surface};
+use ringfence_sys::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::container::{InContainer, NoEngine};
 use crate::given;
 use crate::launch::{self, StartError};
 use crate::look::{Live, facts_of};
+use crate::roots::RootError;
 use crate::start::{BrokerChoice, Last, Occasion, Order, PrepareError, prepare_with};
 use crate::store::Session;
 use crate::walk::os_path;
 
 pub use deeds::{COMMAND, run};
 pub use outsiders::Outsiders;
+pub use rooted::Rooted;
 pub use tree::differences;
 
 /// What every canary holds.
@@ -55,6 +59,9 @@ pub enum NotTried {
         /// Why.
         source: io::Error,
     },
+    /// No root could be made for it.
+    #[error("cannot make a root to try it in")]
+    Root(#[from] RootError),
     /// The container engine is not there.
     #[error("there is no such container engine")]
     Engine(#[from] NoEngine),
@@ -77,9 +84,10 @@ impl NotTried {
     pub fn is_the_hosts(&self) -> bool {
         match self {
             Self::Prepare(cause) => cause.is_the_hosts(),
+            Self::Start(StartError::NoRight) => true,
             Self::Start(cause) => cause.is_the_hosts(),
             Self::Engine(_) => true,
-            Self::Tree { .. } | Self::Talk { .. } => false,
+            Self::Tree { .. } | Self::Talk { .. } | Self::Root(_) => false,
         }
     }
 }
@@ -102,6 +110,11 @@ pub struct Trying<'a> {
     pub outsiders: Option<&'a Outsiders>,
     /// The container engine, where the fence is made by one.
     pub container: Option<InContainer<'a>>,
+    /// The root that it is tried in, where the fence is built of one; the tree is in its work.
+    pub rooted: Option<&'a Rooted>,
+    /// Whether calls that change files are brokered, where that can be had. Without it the walls are tried by themselves: a
+    /// broker before them would hide whether they stand.
+    pub broker: BrokerChoice,
     /// Who runs it where root starts it.
     pub user: Option<(u32, u32)>,
     /// Who owns the tree where root makes it.
@@ -141,7 +154,10 @@ impl Trying<'_> {
         let tree = tree::Tree::make(self.shape, self.owner).map_err(|source| NotTried::Tree { place, source })?;
         let facts = facts_of(self.surface, self.facts.clone(), &mut Live::new());
         let plan = compile(self.surface, &facts, self.rung);
-        let program = given::dir(self.session.dir()).join(given::PROGRAM);
+        let program = match self.rooted {
+            Some(rooted) => rooted.program.clone(),
+            None => given::dir(self.session.dir()).join(given::PROGRAM),
+        };
         let command = [OsString::from_vec(program.as_bytes().to_vec()), OsString::from(COMMAND)];
         let order = Order {
             surface: self.surface,
@@ -158,11 +174,16 @@ impl Trying<'_> {
             occasion: Occasion::CapturedCall,
             variables: &[],
             container: self.container,
-            root: None,
-            // What is tried here are the walls; the broker would hide whether they stand.
-            broker: BrokerChoice::Off,
+            root: self.rooted.map(Rooted::root),
+            broker: self.broker,
         };
-        let ready = prepare_with(&order, &mut Live::new(), change)?;
+        settle();
+        let ready = prepare_with(&order, &mut Live::new(), &mut |mut last| {
+            if let (Last::Landlock(landlock), Some(_)) = (&mut last, self.rooted) {
+                landlock.rules.push(LandlockRule { path: program.clone(), rights: Rights::Read });
+            }
+            change(last);
+        })?;
         let said = said(&ready, &plan);
         let receipt = ready.receipt.clone();
         let talk = |source: io::Error| NotTried::Talk { source };
@@ -191,6 +212,14 @@ impl Trying<'_> {
         file.write_all(&wire::orders(self.deeds))?;
         file.rewind()?;
         Ok(file)
+    }
+}
+
+/// A way out that has ended leaves its thread to the kernel for a moment, and a process with threads has no broker.
+fn settle() {
+    let until = Instant::now() + Duration::from_secs(1);
+    while process::has_threads().unwrap_or(false) && Instant::now() < until {
+        std::thread::sleep(Duration::from_micros(200));
     }
 }
 

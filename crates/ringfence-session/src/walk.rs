@@ -157,6 +157,8 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
         return Err(WalkError::NoProc);
     }
     for root in &roots {
+        // Rules may take away the root itself: where the whole host is shown it is there although nothing gives it.
+        walk.look_at(root);
         if walk.below(root, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
             return Err(WalkError::TooMany { root: root.clone() });
         }
@@ -207,7 +209,7 @@ fn without_inner(findings: &mut Findings, mounts: &[MountOp]) {
 }
 
 /// The roots that lie in no other; the host's own root is not walked, its secrets are named outright.
-fn outermost(surface: &Surface, visible: &Visible<'_>) -> Vec<AbsPath> {
+pub(crate) fn outermost(surface: &Surface, visible: &Visible<'_>) -> Vec<AbsPath> {
     // A directory may be a root in more than one way.
     let roots: BTreeSet<&AbsPath> = surface.roots().filter(|root| !root.is_root()).collect();
     let is_outermost = |root: &&&AbsPath| !roots.iter().any(|other| *other != **root && root.is_within(other));

@@ -119,8 +119,8 @@ impl Look for &HostFacts {
 /// When the path is too long, holds a NUL, or leads through too many links.
 pub fn follow(start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
     check_bytes(raw)?;
-    let mut at = if raw.first() == Some(&b'/') { AbsPath::root() } else { start.clone() };
-    at.make_room(raw.len() + 1);
+    let from = if raw.first() == Some(&b'/') { &AbsPath::root() } else { start };
+    let mut at = from.with_room(raw.len() + 1);
     let mut fact = PathFact::Directory;
     let mut links = Vec::new();
     // What is still to be walked; a link puts what it says in front of the rest.
@@ -182,12 +182,12 @@ impl Trail {
     pub(crate) fn follow(&mut self, start: &AbsPath, raw: &[u8], look: &mut dyn Look) -> Result<Followed, Dropped> {
         check_bytes(raw)?;
         self.back_to(start, raw);
+        let room = raw.len() + 1;
         let (turned, mut at, mut fact) = match &self.turn {
-            Some((end, found)) => (*end, found.path.clone(), found.fact.clone()),
-            None if raw.first() == Some(&b'/') => (0, AbsPath::root(), PathFact::Directory),
-            None => (0, start.clone(), PathFact::Directory),
+            Some((end, found)) => (*end, found.path.with_room(room), found.fact.clone()),
+            None if raw.first() == Some(&b'/') => (0, AbsPath::root().with_room(room), PathFact::Directory),
+            None => (0, start.with_room(room), PathFact::Directory),
         };
-        at.make_room(raw.len() + 1);
         let mut next = turned;
         if let Some((end, known)) = self.steps.last() {
             (next, fact) = (*end, known.clone());

@@ -130,9 +130,11 @@ impl AbsPath {
         self.0 == b"/"
     }
 
-    /// Makes room for what will be appended.
-    pub(crate) fn make_room(&mut self, length: usize) {
-        self.0.reserve(length);
+    /// The same path, with room for what will be appended.
+    pub(crate) fn with_room(&self, length: usize) -> Self {
+        let mut bytes = Vec::with_capacity(self.0.len() + length);
+        bytes.extend_from_slice(&self.0);
+        Self(bytes)
     }
 
     /// Appends names with a slash between each; one in front does not matter.

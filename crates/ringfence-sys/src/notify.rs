@@ -194,6 +194,26 @@ pub fn unshare_fs() -> rustix::io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_FS) })
 }
 
+/// connect(2), with an address as the caller gave it.
+///
+/// # Errors
+/// What the kernel says.
+pub fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> rustix::io::Result<()> {
+    let length = u32::try_from(address.len()).map_err(|_| rustix::io::Errno::INVAL)?;
+    // SAFETY: the kernel reads `length` bytes from there, and checks what they say.
+    check(unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) })
+}
+
+/// bind(2), with an address as the caller gave it.
+///
+/// # Errors
+/// What the kernel says.
+pub fn bind(socket: BorrowedFd<'_>, address: &[u8]) -> rustix::io::Result<()> {
+    let length = u32::try_from(address.len()).map_err(|_| rustix::io::Errno::INVAL)?;
+    // SAFETY: the kernel reads `length` bytes from there, and checks what they say.
+    check(unsafe { libc::bind(socket.as_raw_fd(), address.as_ptr().cast(), length) })
+}
+
 /// truncate(2).
 ///
 /// # Errors

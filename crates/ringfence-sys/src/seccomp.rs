@@ -54,6 +54,7 @@ macro_rules! numbers {
 static NUMBERS: &[(&str, u32)] = numbers! {
     acct: libc::SYS_acct,
     add_key: libc::SYS_add_key,
+    bind: libc::SYS_bind,
     bpf: libc::SYS_bpf,
     #[cfg(target_arch = "x86_64")]
     chmod: libc::SYS_chmod,
@@ -63,6 +64,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     clock_settime: libc::SYS_clock_settime,
     clone: libc::SYS_clone,
     clone3: libc::SYS_clone3,
+    connect: libc::SYS_connect,
     #[cfg(target_arch = "x86_64")]
     creat: libc::SYS_creat,
     delete_module: libc::SYS_delete_module,

@@ -173,6 +173,9 @@ pub(crate) struct RunArgs {
     /// Leave calls that change files to the kernel: names that do not exist yet are then not guarded
     #[arg(long)]
     pub(crate) no_broker: bool,
+    /// Also tell which files the fence kept from being opened for reading; every open is then looked at, which takes its time
+    #[arg(long, conflicts_with = "no_broker")]
+    pub(crate) report_reads: bool,
     /// Let the command ask for further commands in fences of their own that are tighter: $RINGFENCE_CALLS inside is the token
     #[arg(long)]
     pub(crate) calls: bool,
@@ -216,6 +219,7 @@ impl RunArgs {
             user: None,
             allow_shortfall: Vec::new(),
             no_broker: false,
+            report_reads: false,
             calls: false,
             receipt: false,
             report: None,

@@ -35,15 +35,16 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     single(ground, bars)?;
     let repository = work::repository(ground, "checkout", &work::SIZES)?;
     let (rounds, runs) = if effort == Effort::Quick { (2, 1) } else { (8, 2) };
-    let line = "rm -rf part-* && git checkout -q -f .";
-    let mut jobs = vec![Job { name: "git checkout, 20,000 files", bar: Some(WORK_BAR), line, dir: repository, runs }];
+    let (before, line) = ("rm -rf part-*", "git checkout -q -f .");
+    let mut jobs =
+        vec![Job { name: "git checkout, 20,000 files", bar: Some(WORK_BAR), before, line, dir: repository, runs }];
     if let Some(dir) = work::crate_of_its_own(ground)? {
-        let line = "rm -rf target && cargo build --offline --quiet";
-        jobs.push(Job { name: "cargo build", bar: Some(WORK_BAR), line, dir, runs });
+        let (before, line) = ("rm -rf target", "cargo build --offline --quiet");
+        jobs.push(Job { name: "cargo build", bar: Some(WORK_BAR), before, line, dir, runs });
     }
     if let Some(dir) = packages(ground)? {
-        let line = "rm -rf node_modules && npm install --offline --no-audit --no-fund --silent";
-        jobs.push(Job { name: "npm install, 40 local packages", bar: Some(NPM_BAR), line, dir, runs });
+        let (before, line) = ("rm -rf node_modules", "npm install --offline --no-audit --no-fund --silent");
+        jobs.push(Job { name: "npm install, 40 local packages", bar: Some(NPM_BAR), before, line, dir, runs });
     }
     compare(ground, "Work that makes files", &jobs, rounds, bars)
 }

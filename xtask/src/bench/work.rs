@@ -32,6 +32,8 @@ pub(super) struct Job {
     pub(super) name: &'static str,
     /// What it is held to; nothing where it shows the worst that can happen.
     pub(super) bar: Option<f64>,
+    /// What comes before it, each time, and is not timed.
+    pub(super) before: &'static str,
     /// As the shell takes it.
     pub(super) line: &'static str,
     pub(super) dir: PathBuf,
@@ -45,8 +47,8 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     let tiny = self::repository(ground, "tiny", &TINY)?;
     let (rounds, runs) = if effort == Effort::Quick { (4, 3) } else { (12, 5) };
     let (grep, tar) = ("grep -r 'no such line' . || true", "tar cf - . | wc -c");
-    let job = |name, line| Job { name, bar: Some(WORK_BAR), line, dir: repository.clone(), runs };
-    let worst = |name, line| Job { name, bar: None, line, dir: tiny.clone(), runs };
+    let job = |name, line| Job { name, bar: Some(WORK_BAR), before: "true", line, dir: repository.clone(), runs };
+    let worst = |name, line| Job { name, bar: None, before: "true", line, dir: tiny.clone(), runs };
     let mut jobs = vec![
         job("git status, 20,000 files", "git status --porcelain"),
         job("grep -r, 20,000 files", grep),
@@ -56,8 +58,8 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     ];
     match crate_of_its_own(ground)? {
         Some(dir) if effort == Effort::Full => {
-            let line = "rm -rf target && cargo build --offline --quiet";
-            jobs.push(Job { name: "cargo build", bar: Some(WORK_BAR), line, dir, runs: 2 });
+            let (before, line) = ("rm -rf target", "cargo build --offline --quiet");
+            jobs.push(Job { name: "cargo build", bar: Some(WORK_BAR), before, line, dir, runs: 2 });
         }
         Some(_) => {}
         None if effort == Effort::Full => say::progress("no compiler here: `cargo build` is not measured"),
@@ -121,7 +123,7 @@ fn times(ground: &Ground, job: &Job, is_inside: bool) -> Command {
     let bin = ground.dir.join("bin");
     let helper = bin.join("xtask");
     let runs = job.runs.to_string();
-    let words = [helper.as_os_str(), "bench-times".as_ref(), runs.as_ref(), job.line.as_ref()];
+    let words = [helper.as_os_str(), "bench-times".as_ref(), runs.as_ref(), job.before.as_ref(), job.line.as_ref()];
     let mut command = if is_inside {
         let mut options = vec!["--ref".as_ref(), bin.as_os_str()];
         let toolchain = ground.toolchain();
@@ -157,20 +159,25 @@ fn read(mut command: Command, name: &str) -> Result<Vec<f64>, Failure> {
 }
 
 /// The helper: runs a line of shell some times, and says what each run but the first took, in seconds.
-pub(crate) fn helper(runs: &str, line: &str) -> Result<(), Failure> {
+pub(crate) fn helper(runs: &str, before: &str, line: &str) -> Result<(), Failure> {
     let runs: usize = runs.parse().map_err(|_| Failure::Found(format!("`{runs}` is no number")))?;
     for run in 0..=runs {
+        quietly(before)?;
         let start = Instant::now();
-        let status = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).status();
-        let time = start.elapsed().as_secs_f64();
-        match status {
-            Ok(status) if status.success() && run > 0 => say::result(time.to_string()),
-            Ok(status) if status.success() => {}
-            Ok(status) => return Err(Failure::Status { command: line.to_owned(), status }),
-            Err(cause) => return Err(Failure::Start { command: line.to_owned(), cause }),
+        quietly(line)?;
+        if run > 0 {
+            say::result(start.elapsed().as_secs_f64().to_string());
         }
     }
     Ok(())
+}
+
+fn quietly(line: &str) -> Result<(), Failure> {
+    match Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::Status { command: line.to_owned(), status }),
+        Err(cause) => Err(Failure::Start { command: line.to_owned(), cause }),
+    }
 }
 
 /// A repository of 20,000 committed files of about these sizes.

@@ -12,7 +12,7 @@ use ringfence_surface::{AbsPath, Access, Because, Effect, PathFact, Role, Rule, 
 
 use super::shape::{Node, Shape};
 use super::{Deed, One, Two};
-use crate::claim::Claim;
+use crate::claim::{Claim, HOST_SOCKETS};
 use crate::landlock::UNIX_SOCKETS;
 
 /// What must come of a deed.
@@ -65,6 +65,8 @@ impl<'a> Oracle<'a> {
         let patterns = patterns.map(|rule| rule.pattern.to_string()).collect();
         let exceptions = surface.rules().iter().filter(is_exception).filter_map(|rule| rule.pattern.as_path());
         let reads: Vec<&AbsPath> = surface.allowed_reads().filter_map(|rule| rule.pattern.as_path()).collect();
+        // A socket that is given stands by itself.
+        let sockets = surface.reach().sockets.iter().map(|entry| &entry.value);
         let is_private =
             |rule: &&Rule| matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private));
         let names = |path: &AbsPath, node: &Node| match node {
@@ -79,7 +81,7 @@ impl<'a> Oracle<'a> {
             private: surface.allowed_reads().filter(is_private).filter_map(|rule| rule.pattern.as_path()).collect(),
             reads_by_pattern: surface.allowed_reads().any(is_pattern),
             writes_by_pattern: surface.allowed_writes().any(is_pattern),
-            mounts: reads.iter().copied().chain(exceptions).collect(),
+            mounts: reads.iter().copied().chain(exceptions).chain(sockets).collect(),
             reads,
             exceptions: patterns,
             linked: shape.nodes().filter_map(|(path, node)| names(path, node)).flatten().collect(),
@@ -113,6 +115,7 @@ fn expected(oracle: &Oracle<'_>, deed: &Deed) -> Expected {
     match deed {
         Deed::One(one, path) => asked.one(*one, path),
         Deed::Two(two, from, to) => asked.two(*two, from, to),
+        Deed::Around { dir, to, file } => asked.around(dir, to, file),
         Deed::Resolve(name) => return resolve(surface, name),
         Deed::Dial(port) => match surface.decide_host_port(*port) {
             Some(_) => asked.by.push(format!("localhost:{port}")),
@@ -190,6 +193,8 @@ impl Asked<'_, '_> {
             One::Remove => matches!(node, Some(Node::File | Node::Link(_))),
             _ => true,
         };
+        // A socket of the host's is hidden or another stands in its place; either is no file that somebody asked for.
+        let fits = fits && (one != One::Mode || node != Some(&Node::Socket));
         let is_empty = one != One::RemoveDirectory || self.shape.below(&found.path).next().is_none();
         if !fits || !is_empty || *self.shape.place() == found.path {
             self.is_open = true;
@@ -206,7 +211,14 @@ impl Asked<'_, '_> {
             One::Mode => self.need(&found.path, Access::Write, What::Metadata),
             One::Connect => match self.surface.decide_socket(&found.path) {
                 Some(_) => self.by.push(found.path.to_string()),
-                None => self.claims.push(Claim::NoHostSockets),
+                None => {
+                    self.claims.push(Claim::NoHostSockets);
+                    // Where the whole host is shown, not every one is found, which is said.
+                    let is_searched = self.surface.roots().any(|root| !root.is_root() && found.path.is_within(root));
+                    if self.surface.view() == View::Host && !is_searched {
+                        self.unless.push(Claim::Denied { pattern: HOST_SOCKETS.to_owned() });
+                    }
+                }
             },
             _ => self.need(&found.path, Access::Write, What::Content),
         }
@@ -264,6 +276,20 @@ impl Asked<'_, '_> {
         self.through(&to.links);
     }
 
+    /// What a directory above something is renamed for: whoever holds that it keeps its name must refuse, and whoever holds
+    /// that the file is not read must too, whatever the file is called by then.
+    fn around(&mut self, dir: &AbsPath, to: &AbsPath, file: &[u8]) {
+        let below = |base: &AbsPath| file.split(|byte| *byte == b'/').fold(base.clone(), |at, name| at.child(name));
+        let is_file = matches!(self.shape.get(&below(dir)), Some(Node::File | Node::Name(_)));
+        if !is_file || self.shape.get(dir) != Some(&Node::Directory) {
+            self.is_open = true;
+            return;
+        }
+        self.two(Two::Rename, dir, to);
+        self.need(&below(dir), Access::Read, What::Content);
+        self.need(&below(to), Access::Read, What::Content);
+    }
+
     /// Something, with everything below it, gets another name.
     fn moved(&mut self, from: &AbsPath, to: &AbsPath) {
         let below: Vec<AbsPath> = self.shape.below(from).map(|(path, _)| path.clone()).collect();
@@ -284,7 +310,7 @@ impl Asked<'_, '_> {
         if verdict.is_allowed() {
             match verdict.because {
                 Because::Rule(rule) | Because::OnlyReadable(rule) => self.by.push(rule.pattern.to_string()),
-                Because::View(_) => {}
+                Because::View(_) => self.by.push("/".to_owned()),
             }
             if path.ancestors().skip(1).any(|above| self.is_closed(&above, access)) {
                 self.by.extend(self.oracle.exceptions.iter().cloned());
@@ -332,11 +358,12 @@ impl Asked<'_, '_> {
         let (first, rule) = closed.last().unwrap_or((path.clone(), rule));
         let pattern = rule.pattern.to_string();
         let is_there = self.shape.get(&first).is_some() || self.shape.place().is_within(&first);
-        let mut claims = vec![match (rule.effect, is_there) {
-            (Effect::Protect, true) => Claim::Protected { pattern },
-            (Effect::Protect, false) => Claim::ProtectedLater,
-            (_, true) => Claim::Denied { pattern },
-            (_, false) => Claim::DeniedLater,
+        let mut claims = vec![match (rule.effect, is_there, access) {
+            (Effect::Protect, true, _) => Claim::Protected { pattern },
+            (_, true, _) => Claim::Denied { pattern },
+            // Whoever guards names that do not exist has them not made, whether others could read them or not.
+            (_, false, Access::Write) => Claim::ProtectedLater,
+            (_, false, Access::Read) => Claim::DeniedLater,
         }];
         if !self.is_given(path, access) {
             claims.push(everything_else(access));

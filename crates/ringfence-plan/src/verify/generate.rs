@@ -81,6 +81,15 @@ pub fn generate(
     Trials { shape, trials }
 }
 
+/// How much is tried at one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// Everything, at every edge.
+    Full,
+    /// What the rule says, and no more: for the further places of the many rules that every policy has.
+    Brief,
+}
+
 /// A tree and its deeds in the making.
 struct Making<'a> {
     surface: &'a Surface,
@@ -179,15 +188,18 @@ impl Making<'_> {
                     _ => at % 2 == 1,
                 };
                 let node = if is_directory || contains(path) { Node::Directory } else { Node::File };
-                match standing {
-                    Standing::There => self.canary(Subject::Rule(*number), path, node),
-                    Standing::NotYet => self.absent(Subject::Rule(*number), path),
+                let effort = if at == 0 || rule.source.is_written() { Effort::Full } else { Effort::Brief };
+                match (standing, effort) {
+                    (Standing::There, Effort::Full) => self.canary(Subject::Rule(*number), path, node),
+                    (Standing::There, Effort::Brief) => self.briefly(Subject::Rule(*number), path, node),
+                    (Standing::NotYet, _) => self.absent(Subject::Rule(*number), path, effort),
                 }
             }
             if rule.sense == Sense::Rule
                 && let Some(later) = another(&rule.pattern, surface.workdir())
             {
-                self.absent(Subject::Rule(*number), &later);
+                let effort = if rule.source.is_written() { Effort::Full } else { Effort::Brief };
+                self.absent(Subject::Rule(*number), &later, effort);
             }
         }
     }
@@ -217,17 +229,40 @@ impl Making<'_> {
             self.push(subject, Edge::Itself, Deed::Two(Two::Link, path.clone(), gone));
         }
         self.through_a_link(subject, path, is_directory);
-        self.above(subject, path);
+        self.above(subject, path, is_directory);
+    }
+
+    /// The same, with what the rule itself says alone.
+    fn briefly(&mut self, subject: Subject, path: &AbsPath, node: Node) {
+        let is_directory = node == Node::Directory;
+        if !self.shape.add(path, node) {
+            return;
+        }
+        let file = if is_directory { path.child(INSIDE) } else { path.clone() };
+        self.shape.add(&file, Node::File);
+        let edge = if is_directory { Edge::Inside } else { Edge::Itself };
+        for one in [One::Read, One::Write] {
+            self.push(subject, edge, Deed::One(one, file.clone()));
+        }
+        let gone = with_suffix(path, b".verify-gone");
+        self.push(subject, Edge::Itself, Deed::Two(Two::Rename, path.clone(), gone));
     }
 
     /// A name that a rule takes away and that does not exist.
-    fn absent(&mut self, subject: Subject, path: &AbsPath) {
+    fn absent(&mut self, subject: Subject, path: &AbsPath, effort: Effort) {
         let Some(parent) = path.parent().filter(|parent| parent.is_within(self.shape.place())) else { return };
         if !self.shape.add(&parent, Node::Directory) {
             return;
         }
-        for one in [One::Create, One::MakeDirectory, One::MakeLink] {
-            self.push(subject, Edge::NotYet, Deed::One(one, path.clone()));
+        let ways: &[One] = match effort {
+            Effort::Full => &[One::Create, One::MakeDirectory, One::MakeLink],
+            Effort::Brief => &[One::Create],
+        };
+        for one in ways {
+            self.push(subject, Edge::NotYet, Deed::One(*one, path.clone()));
+        }
+        if effort == Effort::Brief {
+            return;
         }
         let beside = with_suffix(path, b".verify-beside");
         if self.shape.add(&beside, Node::File) {
@@ -271,17 +306,19 @@ impl Making<'_> {
         }
     }
 
-    /// The directory above gets another name, and so does everything in it.
-    fn above(&mut self, subject: Subject, path: &AbsPath) {
-        let Some(parent) = path.parent() else { return };
-        let is_given = |rule: &Rule| rule.pattern.as_path() == Some(&parent);
-        if parent != *self.shape.place()
-            && parent.is_within(self.shape.place())
+    /// The directory above gets another name, and so does everything in it; and what the rule takes away is read under that.
+    fn above(&mut self, subject: Subject, path: &AbsPath, is_directory: bool) {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let is_given = |rule: &Rule| rule.pattern.as_path() == Some(&dir);
+        if dir != *self.shape.place()
+            && dir.is_within(self.shape.place())
             && !self.surface.allowed_reads().any(is_given)
-            && self.moved.insert(parent.clone())
+            && self.moved.insert(dir.clone())
         {
-            let gone = with_suffix(&parent, b".verify-gone");
-            self.push(subject, Edge::Above, Deed::Two(Two::Rename, parent, gone));
+            let (gone, to) = (with_suffix(&dir, b".verify-gone"), with_suffix(&dir, b".verify-around"));
+            let file = if is_directory { [name, b"/", INSIDE].concat() } else { name.to_vec() };
+            self.push(subject, Edge::Above, Deed::Two(Two::Rename, dir.clone(), gone));
+            self.push(subject, Edge::Above, Deed::Around { dir, to, file });
         }
     }
 

@@ -4,23 +4,27 @@ use ringfence_plan::{LandlockRule, MountAccess, MountOp, Rights, Rung};
 use ringfence_session::start::Last;
 use ringfence_surface::Role;
 
+use super::trial::Layer;
+
 /// One way to break a fence.
 pub(crate) struct Bug {
-    pub(crate) rung: Rung,
+    pub(crate) layer: Layer,
     pub(crate) change: fn(Last<'_>),
 }
 
 /// Which, by name.
 pub(crate) fn named(name: &str) -> Option<Bug> {
-    let (rung, change): (Rung, fn(Last<'_>)) = match name {
-        "dropped-pin" => (Rung::Native, dropped_pin),
-        "shallow-read-only" => (Rung::Native, shallow_read_only),
-        "missing-deny" => (Rung::LandlockOnly, missing_deny),
-        "missing-mask" => (Rung::Native, missing_mask),
-        "missing-mask-bwrap" => (Rung::Bwrap, missing_mask),
+    // A broker before the walls would hide what is wrong with them.
+    let (layer, change): (Layer, fn(Last<'_>)) = match name {
+        "dropped-pin" => (Layer::Walls, dropped_pin),
+        "shallow-read-only" => (Layer::Walls, shallow_read_only),
+        "missing-deny" => (Layer::Fence(Rung::LandlockOnly), missing_deny),
+        "missing-deny-chroot" => (Layer::Fence(Rung::Chroot), missing_deny),
+        "missing-mask" => (Layer::Walls, missing_mask),
+        "missing-mask-bwrap" => (Layer::Fence(Rung::Bwrap), missing_mask),
         _ => return None,
     };
-    Some(Bug { rung, change })
+    Some(Bug { layer, change })
 }
 
 /// A directory above something guarded can be renamed.

@@ -1,9 +1,10 @@
 //! A policy, a tree and deeds in it, as text that people can read and change.
 //!
 //! One thing to a line: `deny PATTERN`, `file PATH`, `rename PATH PATH`. Bytes that are no plain text, and blanks, stand as
-//! `%41`. Paths begin with `project`, where the policy holds, `outside` or `home`.
+//! `%41`. Paths begin with `project`, where the policy holds, `outside` or `home`. `port` lets a port of the host be reached.
 
 use ringfence_plan::verify::{Deed, Node, One, Shape, Two};
+use ringfence_session::verify::Outsiders;
 use ringfence_surface::AbsPath;
 
 /// A list of the policy.
@@ -13,10 +14,13 @@ pub(crate) enum List {
     Read,
     Deny,
     Protect,
+    Allow,
+    Sockets,
 }
 
 impl List {
-    pub(crate) const ALL: [Self; 4] = [Self::Write, Self::Read, Self::Deny, Self::Protect];
+    pub(crate) const FILES: [Self; 4] = [Self::Write, Self::Read, Self::Deny, Self::Protect];
+    pub(crate) const NETWORK: [Self; 2] = [Self::Allow, Self::Sockets];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -24,6 +28,8 @@ impl List {
             Self::Read => "read",
             Self::Deny => "deny",
             Self::Protect => "protect",
+            Self::Allow => "allow",
+            Self::Sockets => "sockets",
         }
     }
 }
@@ -36,35 +42,69 @@ pub(crate) enum Made {
     /// What the link says; after an `@`, a path of the tree.
     Link(Vec<u8>),
     Name(Vec<u8>),
+    Socket,
 }
 
 /// What is tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Act {
     One(One, Vec<u8>),
     Two(Two, Vec<u8>, Vec<u8>),
+    /// A directory, its other name, and a file in it.
+    Around(Vec<u8>, Vec<u8>, Vec<u8>),
+    Resolve(String),
+    Whom(Whom),
+}
+
+/// Somebody of the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Whom {
+    ListedPort,
+    UnlistedPort,
+    Abstract,
+    Process,
+}
+
+impl Whom {
+    pub(crate) const ALL: [Self; 4] = [Self::ListedPort, Self::UnlistedPort, Self::Abstract, Self::Process];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::ListedPort => "listed-port",
+            Self::UnlistedPort => "unlisted-port",
+            Self::Abstract => "abstract-socket",
+            Self::Process => "process",
+        }
+    }
 }
 
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) is_host_view: bool,
+    /// Whether the policy names a port of the host's.
+    pub(crate) has_port: bool,
     pub(crate) rules: Vec<(List, String)>,
     pub(crate) nodes: Vec<(Vec<u8>, Made)>,
     pub(crate) acts: Vec<Act>,
 }
 
 impl Case {
-    /// The policy, as somebody would write it.
-    pub(crate) fn policy(&self) -> String {
+    /// The policy, as somebody would write it; `port` is the one that stands for those of the host's that are named.
+    pub(crate) fn policy(&self, port: Option<u16>) -> String {
         let mut text = "version = 1\n[files]\n".to_owned();
         if self.is_host_view {
             text += "view = \"host\"\n";
         }
-        for list in List::ALL {
+        let list = |list: List| {
             let entries: Vec<String> =
                 self.rules.iter().filter(|(of, _)| *of == list).map(|(_, entry)| quoted(entry)).collect();
-            text += &format!("{} = [{}]\n", list.word(), entries.join(", "));
+            format!("{} = [{}]\n", list.word(), entries.join(", "))
+        };
+        text += &List::FILES.map(list).concat();
+        text += &format!("[network]\n{}", List::NETWORK.map(list).concat());
+        if let Some(port) = port.filter(|_| self.has_port) {
+            text += &format!("host_ports = [{port}]\n");
         }
         text
     }
@@ -76,6 +116,7 @@ impl Case {
             let node = match made {
                 Made::Directory => Node::Directory,
                 Made::File => Node::File,
+                Made::Socket => Node::Socket,
                 Made::Link(target) => match target.strip_prefix(b"@") {
                     Some(path) => Node::Link(at(place, path).as_bytes().to_vec()),
                     None => Node::Link(target.clone()),
@@ -91,19 +132,32 @@ impl Case {
         shape
     }
 
-    /// The deeds, in a tree at a place.
-    pub(crate) fn deeds(&self, place: &AbsPath) -> Vec<Deed> {
-        let deed = |act: &Act| match act {
-            Act::One(one, path) => Deed::One(*one, at(place, path)),
-            Act::Two(two, from, to) => Deed::Two(*two, at(place, from), at(place, to)),
+    /// The deeds, in a tree at a place. Who stands outside is left out where nobody does.
+    pub(crate) fn deeds(&self, place: &AbsPath, outsiders: Option<&Outsiders>) -> Vec<Deed> {
+        let deed = |act: &Act| {
+            Some(match act {
+                Act::One(one, path) => Deed::One(*one, at(place, path)),
+                Act::Two(two, from, to) => Deed::Two(*two, at(place, from), at(place, to)),
+                Act::Around(dir, to, file) => {
+                    Deed::Around { dir: at(place, dir), to: at(place, to), file: file.clone() }
+                }
+                Act::Resolve(name) => Deed::Resolve(name.clone()),
+                Act::Whom(Whom::ListedPort) => Deed::Dial(*outsiders?.listed.first()?),
+                Act::Whom(Whom::UnlistedPort) => Deed::Dial(outsiders?.unlisted),
+                Act::Whom(Whom::Abstract) => Deed::Abstract(outsiders?.name.clone()),
+                Act::Whom(Whom::Process) => Deed::Signal(outsiders?.process()),
+            })
         };
-        self.acts.iter().map(deed).collect()
+        self.acts.iter().filter_map(deed).collect()
     }
 
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         if self.is_host_view {
             text += "view host\n";
+        }
+        if self.has_port {
+            text += "port\n";
         }
         for (list, entry) in &self.rules {
             text += &format!("{} {}\n", list.word(), coded(entry.as_bytes()));
@@ -114,12 +168,16 @@ impl Case {
                 Made::File => format!("file {}\n", coded(path)),
                 Made::Link(target) => format!("symbolic {} {}\n", coded(path), coded(target)),
                 Made::Name(of) => format!("name {} {}\n", coded(path), coded(of)),
+                Made::Socket => format!("socket {}\n", coded(path)),
             };
         }
         for act in &self.acts {
             text += &match act {
                 Act::One(one, path) => format!("try {} {}\n", one.word(), coded(path)),
                 Act::Two(two, from, to) => format!("try {} {} {}\n", two.word(), coded(from), coded(to)),
+                Act::Around(dir, to, file) => format!("around {} {} {}\n", coded(dir), coded(to), coded(file)),
+                Act::Resolve(name) => format!("resolve {}\n", coded(name.as_bytes())),
+                Act::Whom(whom) => format!("reach {}\n", whom.word()),
             };
         }
         text
@@ -127,7 +185,8 @@ impl Case {
 
     /// What a text says; `None` with the first line that says nothing.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let mut case = Self { is_host_view: false, rules: Vec::new(), nodes: Vec::new(), acts: Vec::new() };
+        let mut case =
+            Self { is_host_view: false, has_port: false, rules: Vec::new(), nodes: Vec::new(), acts: Vec::new() };
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             case.line(line).ok_or_else(|| line.to_owned())?;
         }
@@ -138,6 +197,11 @@ impl Case {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
             ["view", "host"] => self.is_host_view = true,
+            ["port"] => self.has_port = true,
+            ["socket", path] => self.nodes.push((plain(path)?, Made::Socket)),
+            ["around", dir, to, file] => self.acts.push(Act::Around(plain(dir)?, plain(to)?, plain(file)?)),
+            ["resolve", name] => self.acts.push(Act::Resolve(String::from_utf8(plain(name)?).ok()?)),
+            ["reach", word] => self.acts.push(Act::Whom(Whom::ALL.into_iter().find(|whom| whom.word() == *word)?)),
             ["dir", path] => self.nodes.push((plain(path)?, Made::Directory)),
             ["file", path] => self.nodes.push((plain(path)?, Made::File)),
             ["symbolic", path, target] => self.nodes.push((plain(path)?, Made::Link(plain(target)?))),
@@ -151,7 +215,8 @@ impl Case {
                 self.acts.push(Act::Two(two, plain(from)?, plain(to)?));
             }
             [word, entry] => {
-                let list = List::ALL.into_iter().find(|list| list.word() == *word)?;
+                let mut lists = List::FILES.into_iter().chain(List::NETWORK);
+                let list = lists.find(|list| list.word() == *word)?;
                 self.rules.push((list, String::from_utf8(plain(entry)?).ok()?));
             }
             _ => return None,

@@ -1,7 +1,8 @@
 //! Shows that every layer does what `decide` says, for policies, trees and deeds by chance.
 //!
-//! `agree run STATE SAVE SEED CASES DEEDS LAYER...` tries so many cases, from a seed on; what comes out otherwise than it must is
-//! made smaller, shown, and saved in SAVE (`-`: nowhere). `agree replay STATE LAYER... -- FILE...` tries saved cases.
+//! `agree run STATE SAVE SEED CASES DEEDS LAYER...` tries so many cases, from a seed on, or with `CASES` as `1000-pairs` until so
+//! many deeds were judged in each fence; what comes out otherwise than it must is made smaller, shown, and saved in SAVE (`-`:
+//! nowhere). `agree replay STATE LAYER... -- FILE...` tries saved cases.
 //! `agree show SEED DEEDS` prints a case. `agree broken STATE BUG FILE...` breaks the fence first, and succeeds if that shows;
 //! `agree chance STATE BUG SEED CASES DEEDS` does so in cases by chance.
 
@@ -17,7 +18,6 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_plan::Rung;
 use ringfence_surface::AbsPath;
 
 use case::Case;
@@ -52,25 +52,31 @@ fn say(text: &str) {
 }
 
 fn layers(words: &[&str]) -> io::Result<Vec<Layer>> {
-    let layer = |word: &&str| match *word {
-        "hook" => Ok(Layer::Hook),
-        word => Rung::LADDER
-            .into_iter()
-            .find(|rung| rung.word() == word)
-            .map(Layer::Fence)
-            .ok_or(io::Error::from(io::ErrorKind::InvalidInput)),
-    };
+    let layer = |word: &&str| Layer::named(word).ok_or(io::Error::from(io::ErrorKind::InvalidInput));
     words.iter().map(layer).collect()
 }
 
 fn run(state: &str, save: &str, numbers: [&str; 3], words: &[&str]) -> io::Result<bool> {
     let number = |text: &str| text.parse::<u64>().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
     let [seed, cases, deeds] = numbers;
-    let (seed, cases, deeds) = (number(seed)?, number(cases)?, number(deeds)?);
-    let world = World::new(state)?;
+    let (seed, deeds) = (number(seed)?, number(deeds)?);
+    let (cases, pairs) = match cases.strip_suffix("-pairs") {
+        Some(pairs) => (u64::MAX - seed, number(pairs)?),
+        None => (number(cases)?, u64::MAX),
+    };
     let layers = layers(words)?;
-    let (mut tried, mut left_out, mut wrong) = (vec![0; layers.len()], 0, 0);
+    let world = World::new(state, &layers)?;
+    let (mut tried, mut left_out, mut wrong, mut policies) = (vec![0; layers.len()], 0, 0, 0);
+    // The hook has no deed for most, and the fences the same number but for policies that start nothing.
+    let is_enough = |tried: &[usize]| {
+        let fences = layers.iter().zip(tried).filter(|(layer, _)| **layer != Layer::Hook);
+        fences.map(|(_, count)| *count as u64).min().is_some_and(|least| least >= pairs)
+    };
     for seed in seed..seed + cases {
+        if is_enough(&tried) {
+            break;
+        }
+        policies += 1;
         let case = random::case(seed, usize::try_from(deeds).unwrap_or(usize::MAX));
         for (at, layer) in layers.iter().enumerate() {
             match world.try_case(&case, *layer, &mut |_| ())? {
@@ -89,7 +95,7 @@ fn run(state: &str, save: &str, numbers: [&str; 3], words: &[&str]) -> io::Resul
     }
     let counts: Vec<String> =
         layers.iter().zip(&tried).map(|(layer, count)| format!("{} {count}", layer.word())).collect();
-    say(&format!("agree: {cases} policies; tried: {}; left out: {left_out}; wrong: {wrong}", counts.join(", ")));
+    say(&format!("agree: {policies} policies; tried: {}; left out: {left_out}; wrong: {wrong}", counts.join(", ")));
     Ok(wrong == 0)
 }
 
@@ -118,7 +124,8 @@ fn read(file: &str) -> io::Result<Case> {
 
 fn replay(state: &str, rest: &[&str]) -> io::Result<bool> {
     let at = rest.iter().position(|word| *word == "--").ok_or(io::ErrorKind::InvalidInput)?;
-    let (layers, world) = (layers(&rest[..at])?, World::new(state)?);
+    let layers = layers(&rest[..at])?;
+    let world = World::new(state, &layers)?;
     let mut is_well = true;
     for file in &rest[at + 1..] {
         let case = read(file)?;
@@ -135,12 +142,13 @@ fn replay(state: &str, rest: &[&str]) -> io::Result<bool> {
 
 /// A case in which nothing shows is no case of that bug.
 fn broken(state: &str, bug: &str, files: &[&str]) -> io::Result<bool> {
-    let (bug, world) = (bugs::named(bug).ok_or(io::ErrorKind::InvalidInput)?, World::new(state)?);
+    let bug = bugs::named(bug).ok_or(io::ErrorKind::InvalidInput)?;
+    let world = World::new(state, &[bug.layer])?;
     let mut shows = true;
     for file in files {
         let case = read(file)?;
-        let well = world.try_case(&case, Layer::Fence(bug.rung), &mut |_| ())?;
-        let found = world.try_case(&case, Layer::Fence(bug.rung), &mut |last| (bug.change)(last))?;
+        let well = world.try_case(&case, bug.layer, &mut |_| ())?;
+        let found = world.try_case(&case, bug.layer, &mut |last| (bug.change)(last))?;
         let count = |found: &Option<Found>| found.as_ref().map_or(0, |found| found.wrong.len());
         say(&format!("{file}: {} without the bug, {} with it", count(&well), count(&found)));
         found.iter().flat_map(|found| &found.wrong).for_each(|wrong| say(&format!("    {wrong}")));
@@ -152,10 +160,11 @@ fn broken(state: &str, bug: &str, files: &[&str]) -> io::Result<bool> {
 /// Does a bug show among cases by chance?
 fn chance(state: &str, bug: &str, numbers: [&str; 3]) -> io::Result<bool> {
     let [seed, cases, deeds] = numbers.map(|text| text.parse::<u64>().unwrap_or(0));
-    let (bug, world) = (bugs::named(bug).ok_or(io::ErrorKind::InvalidInput)?, World::new(state)?);
+    let bug = bugs::named(bug).ok_or(io::ErrorKind::InvalidInput)?;
+    let world = World::new(state, &[bug.layer])?;
     for seed in seed..seed + cases {
         let case = random::case(seed, usize::try_from(deeds).unwrap_or(usize::MAX));
-        let found = world.try_case(&case, Layer::Fence(bug.rung), &mut |last| (bug.change)(last))?;
+        let found = world.try_case(&case, bug.layer, &mut |last| (bug.change)(last))?;
         if let Some(wrong) = found.and_then(|found| found.wrong.into_iter().next()) {
             say(&format!("seed {seed}: {wrong}"));
             return Ok(true);

@@ -1,8 +1,10 @@
 //! Policies, trees and deeds by chance, the same for the same seed on every machine and in every year.
 
+use std::collections::HashSet;
+
 use ringfence_plan::verify::{One, Two};
 
-use super::case::{Act, Case, List, Made};
+use super::case::{Act, Case, List, Made, Whom};
 
 /// A generator of one's own.
 pub(crate) struct Random(u64);
@@ -73,16 +75,27 @@ const NAMES: &[&[u8]] = &[
 /// One case.
 pub(crate) fn case(seed: u64, deeds: usize) -> Case {
     let random = &mut Random::new(seed);
-    let mut case = Case { is_host_view: random.one_in(12), rules: Vec::new(), nodes: Vec::new(), acts: Vec::new() };
+    let mut case = Case {
+        is_host_view: random.one_in(12),
+        has_port: false,
+        rules: Vec::new(),
+        nodes: Vec::new(),
+        acts: Vec::new(),
+    };
     case.nodes.push((b"project".to_vec(), Made::Directory));
     for (top, most) in [(&b"project"[..], 26), (b"outside", 10), (b"home", 6)] {
         tree(random, &mut case, top, most);
     }
     links(random, &mut case);
     rules(random, &mut case);
-    for _ in 0..deeds {
+    network(random, &mut case);
+    // What was tried once shows nothing more when it is tried again; small trees have no more to try.
+    let mut known = HashSet::new();
+    for _ in 0..deeds * 3 {
         let act = act(random, &case);
-        case.acts.push(act);
+        if case.acts.len() < deeds && known.insert(act.clone()) {
+            case.acts.push(act);
+        }
     }
     case
 }
@@ -117,6 +130,54 @@ fn links(random: &mut Random, case: &mut Case) {
         };
         case.nodes.push((path, made));
     }
+}
+
+/// Hosts as policies name them, and hosts as programs do.
+const HOSTS: &[&str] =
+    &["example.com", "*.example.com", "api.example.org:443", "*.docs.example.org", "one.example.net:22"];
+const NAMES_OF_HOSTS: &[&str] = &[
+    "example.com",
+    "EXAMPLE.com",
+    "a.example.com",
+    "a.b.example.com",
+    "notexample.com",
+    "example.com.evil.org",
+    "api.example.org",
+    "docs.example.org",
+    "x.docs.example.org",
+    "one.example.net",
+    "localhost.example.invalid",
+];
+
+/// Who may be reached, in every third case: a way out takes longer to make than all the rest.
+fn network(random: &mut Random, case: &mut Case) {
+    for number in 0..random.below(3) {
+        let dir = directory(random, case);
+        let path = [&dir[..], b"/", format!("socket{number}").as_bytes()].concat();
+        let named = random.one_in(3);
+        if let (true, Some(text)) = (named, spelled(&path)) {
+            case.rules.push((List::Sockets, text));
+        }
+        case.nodes.push((path, Made::Socket));
+    }
+    if random.one_in(3) {
+        case.has_port = random.one_in(2);
+        for _ in 0..random.below(3) {
+            case.rules.push((List::Allow, (*random.pick(HOSTS)).to_owned()));
+        }
+    }
+}
+
+/// A path of the tree as a policy names it, where it is text.
+fn spelled(path: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(path).ok()?;
+    let (top, rest) = text.split_once('/')?;
+    let rest = escaped(rest.as_bytes());
+    Some(match top {
+        "project" => format!("./{rest}"),
+        "outside" => format!("../outside/{rest}"),
+        _ => format!("~/{rest}"),
+    })
 }
 
 fn top(path: &[u8]) -> &[u8] {
@@ -205,6 +266,18 @@ fn escaped(name: &[u8]) -> String {
 }
 
 fn act(random: &mut Random, case: &Case) -> Act {
+    // Whom a process reaches takes longer than what it does to files.
+    if random.one_in(60) {
+        return match random.below(8) {
+            at @ 0..=3 => Act::Whom(Whom::ALL[at]),
+            _ => Act::Resolve((*random.pick(NAMES_OF_HOSTS)).to_owned()),
+        };
+    }
+    if random.one_in(14)
+        && let Some(act) = around(random, case)
+    {
+        return act;
+    }
     if random.one_in(3) {
         let two = *random.pick(&Two::ALL);
         let from = any(random, case);
@@ -212,12 +285,32 @@ fn act(random: &mut Random, case: &Case) -> Act {
         return Act::Two(two, from, to);
     }
     let one = *random.pick(&One::ALL);
+    let of_kind = |made: &dyn Fn(&Made) -> bool, random: &mut Random| {
+        let those: Vec<&Vec<u8>> = case.nodes.iter().filter(|(_, node)| made(node)).map(|(path, _)| path).collect();
+        (!those.is_empty()).then(|| (*random.pick(&those)).clone())
+    };
+    let fitting = match one {
+        One::Connect => of_kind(&|made| *made == Made::Socket, random),
+        One::List | One::RemoveDirectory => of_kind(&|made| *made == Made::Directory, random),
+        One::Read | One::Write | One::Truncate | One::Remove => of_kind(&|made| *made == Made::File, random),
+        _ => None,
+    };
     let path = match one {
+        // Most of what does not fit is open, and shows nothing.
+        _ if fitting.is_some() && !random.one_in(4) => fitting.unwrap_or_default(),
         One::Create | One::MakeDirectory | One::MakeLink | One::MakeSocket => new(random, case),
         _ if random.one_in(6) => through(random, case),
         _ => any(random, case),
     };
     Act::One(one, path)
+}
+
+/// A directory above a file gets another name.
+fn around(random: &mut Random, case: &Case) -> Option<Act> {
+    let path = file(random, case)?;
+    let cuts: Vec<usize> = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).collect();
+    let at = *cuts.get(random.below(cuts.len()))?;
+    Some(Act::Around(path[..at].to_vec(), new(random, case), path[at + 1..].to_vec()))
 }
 
 /// A name that may be there or not.

@@ -7,9 +7,10 @@ use std::io;
 use ringfence_plan::Rung;
 use ringfence_plan::verify::{Came, Deed, Expected, Judged, Oracle, Said, Shape, hook, judge};
 use ringfence_session::look::Live;
-use ringfence_session::start::{Last, PrepareError};
+use ringfence_session::roots::Roots;
+use ringfence_session::start::{BrokerChoice, Last, PrepareError};
 use ringfence_session::store::Session;
-use ringfence_session::verify::{NotTried, Trying, differences};
+use ringfence_session::verify::{NotTried, Outsiders, Rooted, Trying, differences};
 use ringfence_session::walk::os_path;
 use ringfence_surface::policy::PolicyFile;
 use ringfence_surface::text::PolicyText;
@@ -24,6 +25,8 @@ use super::case::{Case, Made};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layer {
     Fence(Rung),
+    /// The native fence without its broker: what the walls hold by themselves.
+    Walls,
     Hook,
 }
 
@@ -31,7 +34,20 @@ impl Layer {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Fence(rung) => rung.word(),
+            Self::Walls => "no-broker",
             Self::Hook => "hook",
+        }
+    }
+
+    /// Which one this word means.
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        match word {
+            "hook" => Some(Self::Hook),
+            "no-broker" => Some(Self::Walls),
+            word => {
+                let mut rungs = Rung::LADDER.into_iter().chain([Rung::Chroot]);
+                rungs.find(|rung| rung.word() == word).map(Self::Fence)
+            }
         }
     }
 }
@@ -48,16 +64,36 @@ pub(crate) struct Found {
 pub(crate) struct World {
     state: AbsPath,
     place: AbsPath,
+    /// The root that the chroot backend is tried in, and where the tree is in it.
+    rooted: Option<(Rooted, AbsPath)>,
+    outsiders: Outsiders,
 }
 
 /// Who owns the tree, and works in it, where root tries.
 const NOBODY: u32 = 65534;
 
 impl World {
-    /// In a directory that is there, and empty.
-    pub(crate) fn new(dir: &str) -> io::Result<Self> {
+    /// In a directory that is there, and empty, for these layers.
+    pub(crate) fn new(dir: &str, layers: &[Layer]) -> io::Result<Self> {
         let dir = super::absolute(dir)?;
-        Ok(Self { state: dir.join("state"), place: dir.join("tree") })
+        let state = dir.join("state");
+        let rooted = if layers.contains(&Layer::Fence(Rung::Chroot)) {
+            let roots = Roots::of(&dir.join("data"), &state)?;
+            let rooted = Rooted::make(&roots, owner()).map_err(io::Error::other)?;
+            let room = rooted.room("room")?;
+            Some((rooted, room.join("tree")))
+        } else {
+            None
+        };
+        Ok(Self { state, place: dir.join("tree"), rooted, outsiders: Outsiders::start(1)? })
+    }
+
+    /// Where the tree is made for a layer.
+    fn place(&self, layer: Layer) -> &AbsPath {
+        match (&self.rooted, layer) {
+            (Some((_, place)), Layer::Fence(Rung::Chroot)) => place,
+            _ => &self.place,
+        }
     }
 
     /// Tries a case; `None` where nothing can be started with its policy.
@@ -67,11 +103,12 @@ impl World {
         layer: Layer,
         change: &mut dyn FnMut(Last<'_>),
     ) -> io::Result<Option<Found>> {
-        let shape = case.shape(&self.place);
+        let place = self.place(layer);
+        let shape = case.shape(place);
         let session = Session::create_call(&self.state)?;
-        let facts = self.facts(session.dir());
+        let facts = facts(place, session.dir());
         let Some(surface) = self.surface(case, &shape, &facts) else { return Ok(None) };
-        let deeds = case.deeds(&self.place);
+        let deeds = case.deeds(place, Some(&self.outsiders));
         let oracle = Oracle::new(&surface, &shape);
         let trials: Vec<(Deed, Expected)> =
             deeds.into_iter().map(|deed| (deed.clone(), oracle.expected(&deed))).collect();
@@ -83,9 +120,9 @@ impl World {
                 let came: Vec<Came> = trials.iter().map(|(deed, _)| hook(&surface, &shape, &home, deed)).collect();
                 (came, Said { short: Vec::new(), less: Vec::new(), hidden: Vec::new(), unwritable: None }, Vec::new())
             }
-            Layer::Fence(rung) => {
+            Layer::Fence(_) | Layer::Walls => {
+                let rung = if let Layer::Fence(rung) = layer { rung } else { Rung::Native };
                 let deeds: Vec<&Deed> = trials.iter().map(|(deed, _)| deed).collect();
-                let owner = rustix::process::geteuid().is_root().then_some((NOBODY, NOBODY));
                 let trying = Trying {
                     surface: &surface,
                     facts: &facts,
@@ -93,14 +130,16 @@ impl World {
                     session: &session,
                     shape: &shape,
                     deeds: &deeds,
-                    outsiders: None,
+                    outsiders: Some(&self.outsiders),
                     container: None,
+                    rooted: self.rooted.as_ref().map(|(rooted, _)| rooted).filter(|_| rung == Rung::Chroot),
+                    broker: if layer == Layer::Walls { BrokerChoice::Off } else { BrokerChoice::On },
                     user: None,
-                    owner,
+                    owner: owner(),
                 };
                 let tried = trying.run_with(change, &mut |_| ());
                 let left = if tried.is_ok() { differences(&shape) } else { Vec::new() };
-                fs::remove_dir_all(os_path(&self.place))?;
+                fs::remove_dir_all(os_path(place))?;
                 match tried {
                     Ok(tried) => (tried.came, tried.said, left),
                     Err(NotTried::Prepare(PrepareError::Workdir { .. })) => return Ok(None),
@@ -115,33 +154,19 @@ impl World {
         for ((deed, expected), came) in trials.iter().zip(&came) {
             tried += usize::from(*came != Came::NotTried);
             if judge(expected, *came, &said) == Judged::DoesNot {
-                let deed = deed.to_string().replace(&format!("{}/", self.place), "");
-                let expected = format!("{expected:?}").replace(&format!("{}/", self.place), "");
+                let deed = deed.to_string().replace(&format!("{place}/"), "");
+                let expected = format!("{expected:?}").replace(&format!("{place}/"), "");
                 wrong.push(format!("{deed}: {came}, expected {expected}"));
             }
         }
         Ok(Some(Found { tried, wrong }))
     }
 
-    fn facts(&self, session: &AbsPath) -> HostFacts {
-        let home = self.place.join("home");
-        HostFacts {
-            environment: [(b"HOME".to_vec(), home.as_bytes().to_vec())].into(),
-            cwd: self.place.join("project"),
-            homes: Vec::new(),
-            paths: BTreeMap::new(),
-            git: BTreeMap::new(),
-            git_runs: BTreeMap::new(),
-            mounts: Vec::new(),
-            kernel: "unknown".into(),
-            session: Some(session.clone()),
-        }
-    }
-
     /// What the case's policy says, trusted; nothing where it is none.
     fn surface(&self, case: &Case, shape: &Shape, facts: &HostFacts) -> Option<Surface> {
-        let path = self.place.join("project/ringfence.toml");
-        let text = PolicyText::new(path.as_bytes(), case.policy().into_bytes()).ok()?;
+        let path = shape.place().join("project/ringfence.toml");
+        let policy = case.policy(self.outsiders.listed.first().copied());
+        let text = PolicyText::new(path.as_bytes(), policy.into_bytes()).ok()?;
         let file = PolicyFile::parse(&text).ok()?;
         let request = Request {
             persona: None,
@@ -155,6 +180,25 @@ impl World {
         let layer = PolicyLayer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
         let mut look = Both { shape, host: Live::new() };
         Some(resolve(&Inputs { layers: vec![layer], request }, facts, &mut look).ok()?.surface)
+    }
+}
+
+/// Who owns the tree where root tries.
+fn owner() -> Option<(u32, u32)> {
+    rustix::process::geteuid().is_root().then_some((NOBODY, NOBODY))
+}
+
+fn facts(place: &AbsPath, session: &AbsPath) -> HostFacts {
+    HostFacts {
+        environment: [(b"HOME".to_vec(), place.join("home").as_bytes().to_vec())].into(),
+        cwd: place.join("project"),
+        homes: Vec::new(),
+        paths: BTreeMap::new(),
+        git: BTreeMap::new(),
+        git_runs: BTreeMap::new(),
+        mounts: Vec::new(),
+        kernel: "unknown".into(),
+        session: Some(session.clone()),
     }
 }
 

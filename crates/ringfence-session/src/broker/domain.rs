@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ringfence_sys::landlock;
@@ -38,6 +39,8 @@ pub(super) struct Domain {
 pub(super) struct Domains {
     /// The limit of whoever is in none.
     unmarked: u64,
+    /// Has anybody entered one? It is written before the first is let in, and never taken back.
+    any: AtomicBool,
     known: Mutex<Known>,
 }
 
@@ -51,7 +54,7 @@ impl Domains {
     pub(super) fn new() -> Self {
         let unmarked = notify::most_locks(rustix::process::getpid()).unwrap_or(u64::MAX);
         let known = Known { lowest: HIGHEST.min(unmarked), domains: HashMap::new() };
-        Self { unmarked, known: Mutex::new(known) }
+        Self { unmarked, any: AtomicBool::new(false), known: Mutex::new(known) }
     }
 
     /// The domain of a caller.
@@ -59,6 +62,9 @@ impl Domains {
     /// # Errors
     /// EACCES where it is one that nobody knows.
     pub(super) fn of(&self, caller: &Caller<'_>) -> rustix::io::Result<Option<Domain>> {
+        if !self.any.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
         let mark = notify::most_locks(caller.thread)?;
         if mark == self.unmarked {
             return Ok(None);
@@ -86,6 +92,7 @@ impl Domains {
         let domain = Domain::after(inside, held, flags)?;
         // What the kernel says to us it would say to the caller.
         domain.within(|| Ok(()))?;
+        self.any.store(true, Ordering::SeqCst);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.domains.len() >= MOST {
             known.forget_the_dead();

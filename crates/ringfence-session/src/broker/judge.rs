@@ -92,8 +92,12 @@ impl<'s> Judge<'s> {
     fn is_given(&self, path: &AbsPath, access: Access, verdict: &Verdict<'_>) -> bool {
         let is_allowed =
             |(given, with): &(AbsPath, Surface)| path.is_within(given) && with.decide(path, access).is_allowed();
-        matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_))
-            && self.state().given.iter().any(is_allowed)
+        if !matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_)) {
+            return false;
+        }
+        // Whoever was told of a grant may use it at once, and what was taken away counts no longer.
+        self.catch_up();
+        self.state().given.iter().any(is_allowed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,6 +118,28 @@ impl<'s> Judge<'s> {
         }
         let report = self.report(caller, call, path, (access, verdict), Some(errno));
         self.say(&Said::Refused(report));
+    }
+
+    /// Tells that a socket was not reached, since nobody inside made it.
+    pub(super) fn unreached(&self, caller: &Caller<'_>, call: &str, path: Option<&AbsPath>) {
+        if self.supervisor.is_none() {
+            return;
+        }
+        let (program, command) = caller.names();
+        let path = path.cloned().unwrap_or_else(AbsPath::root);
+        let remedy = format!("name it in the policy: [network] sockets = [\"{path}\"]");
+        self.say(&Said::Refused(Report {
+            pid: caller.process().unwrap_or_default(),
+            program,
+            command,
+            call: call.to_owned(),
+            path,
+            access: Access::Write,
+            rule: "a unix socket that was not made inside".to_owned(),
+            source: String::new(),
+            remedy,
+            errno: u16::try_from(Errno::ACCESS.raw_os_error()).ok(),
+        }));
     }
 
     /// Is there somebody to ask?

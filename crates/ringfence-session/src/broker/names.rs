@@ -30,10 +30,13 @@ impl Work<'_, '_> {
     }
 
     /// May this name be made? What is there already is said first.
-    fn may_make(&mut self, place: &Place) -> Result<(), Stop> {
+    pub(super) fn may_make(&mut self, place: &Place) -> Result<(), Stop> {
         let path = place.path();
-        if !place.is_entry() || self.judge(&path, Access::Write).is_allowed() {
+        if !place.is_entry() {
             return Ok(());
+        }
+        if self.judge(&path, Access::Write).is_allowed() {
+            return self.may_plant(place);
         }
         match place.look() {
             Ok(_) => Err(Errno::EXIST.into()),
@@ -188,8 +191,11 @@ impl Work<'_, '_> {
         }
         // Directories bring along what is in them.
         self.may_bring(old, old_path, new_path)?;
+        self.may_bare(old, new_path)?;
+        self.may_plant(new)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             self.may_bring(new, new_path, old_path)?;
+            self.may_bare(new, old_path)?;
         }
         Ok(())
     }

@@ -174,6 +174,7 @@ impl Work<'_, '_> {
             flags |= OFlags::NONBLOCK;
         }
         if creates {
+            self.may_plant(place)?;
             self.take_mask()?;
         }
         let opened = self.perform(|| rustix::fs::openat(&place.dir, name.as_c_str(), flags, opening.mode));

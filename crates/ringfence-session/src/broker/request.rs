@@ -104,6 +104,16 @@ pub(super) enum Request {
         name: u64,
         at_flags: u32,
     },
+    Connect {
+        socket: i32,
+        address: u64,
+        length: u32,
+    },
+    Bind {
+        socket: i32,
+        address: u64,
+        length: u32,
+    },
     /// Not about files: the mask for new ones changes.
     Umask,
     /// Nor this: the caller gives up rights.
@@ -161,8 +171,10 @@ fn at(dir: u64, path: u64) -> Named {
 }
 
 static READINGS: &[(&str, Reading)] = &[
+    ("bind", |a| Request::Bind { socket: fd(a[0]), address: a[1], length: low(a[2]) }),
     ("chmod", |a| Request::Chmod { file: here(a[0]), mode: low(a[1]), flags: 0 }),
     ("chown", |a| Request::Chown { file: here(a[0]), uid: low(a[1]), gid: low(a[2]), flags: 0 }),
+    ("connect", |a| Request::Connect { socket: fd(a[0]), address: a[1], length: low(a[2]) }),
     ("creat", |a| Request::Open { file: here(a[0]), flags: O_CREAT | O_TRUNC | 1, mode: low(a[1]) }),
     ("fchmodat", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: 0 }),
     ("fchmodat2", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: low(a[3]) }),
@@ -235,5 +247,10 @@ mod tests {
         let read = READINGS.iter().map(|(name, _)| *name);
         assert_eq!(brokered.collect::<BTreeSet<_>>(), read.collect::<BTreeSet<_>>());
         assert!(READINGS.is_sorted_by_key(|(name, _)| *name));
+        // One without a number waits for nobody: the kernel would carry it out.
+        #[cfg(target_arch = "x86_64")]
+        for (name, _) in READINGS {
+            assert!(seccomp::number(name).is_some(), "{name}");
+        }
     }
 }

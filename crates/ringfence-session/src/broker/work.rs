@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
-use ringfence_surface::{AbsPath, Access, Surface};
+use ringfence_surface::{AbsPath, Access, Surface, Verdict};
 use ringfence_sys::notify::{self, OnExec};
 use rustix::fs::{FileType, StatVfsMountFlags};
 use rustix::io::Errno;
@@ -12,8 +12,10 @@ use super::Broker;
 use super::caller::Caller;
 use super::domain::Domain;
 use super::judge::Ruling;
+use super::reads::only_reads;
 use super::request::{Named, Request};
 use super::resolve::Resolver;
+use super::sockets::Sockets;
 
 /// How a call is answered.
 #[derive(Debug)]
@@ -98,6 +100,7 @@ impl<'w, 's> Work<'w, 's> {
 
     fn dispatch(&mut self, request: Request) -> Result<Reply, Stop> {
         match request {
+            Request::Open { file, flags, .. } if only_reads(flags) => Ok(self.observe(file)),
             Request::Open { file, flags, mode } => self.open(file, flags, mode),
             Request::Open2 { file, how, size } => self.open2(file, how, size),
             Request::Mkdir { file, mode } => self.mkdir(file, mode),
@@ -117,6 +120,8 @@ impl<'w, 's> Work<'w, 's> {
                 self.set_xattr_at(file, at_flags, name, (arguments, size))
             }
             Request::RemoveXattr { file, name, at_flags } => self.remove_xattr(file, name, at_flags),
+            Request::Connect { socket, address, length } => self.connect(socket, address, length),
+            Request::Bind { socket, address, length } => self.bind(socket, address, length),
             Request::Umask => {
                 self.broker.masks.change();
                 Ok(Reply::Continue)
@@ -132,6 +137,20 @@ impl<'w, 's> Work<'w, 's> {
 
     pub(super) fn surface(&self) -> &'s Surface {
         self.broker.judge.surface()
+    }
+
+    pub(super) fn broker_sockets(&self) -> &'w Sockets {
+        &self.broker.sockets
+    }
+
+    /// Tells that a socket is not reached.
+    pub(super) fn refuse_socket(&self, path: Option<&AbsPath>) {
+        self.broker.judge.unreached(&self.caller, self.call, path);
+    }
+
+    /// Tells of a call that was not carried out, or will not be.
+    pub(super) fn tell_refused(&self, path: &AbsPath, because: (Access, &Verdict<'_>), errno: Errno) {
+        self.broker.judge.refused(&self.caller, self.call, path, because, errno);
     }
 
     /// A path of the caller's.

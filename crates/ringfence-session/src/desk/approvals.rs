@@ -121,6 +121,14 @@ impl Desk {
         self.flush(Patience::Running);
     }
 
+    /// Whoever asked by the broker waits no longer.
+    pub(super) fn withdrawn(&mut self, number: u64) {
+        if let Some((question, how)) = self.queue.withdrawn(number) {
+            let (id, asked, how) = (question.id, question.subject.words(), how.to_owned());
+            self.note(What::Answered { id, asked, allowed: false, how });
+        }
+    }
+
     pub(super) fn expire_questions(&mut self) {
         for waiting in self.queue.expired() {
             self.settle(&waiting, false, "nobody answered in time".to_owned());

@@ -50,9 +50,10 @@ impl Desk {
                 Err(_) => return,
             };
             match Said::decode(&packet[..length]) {
+                Some(Said::Refused(report)) if is_nowhere(&report) => {}
                 Some(Said::Refused(report)) => self.denied(of_report(report), 1),
                 Some(Said::Ask { id, report }) => self.broker_asks(id, report),
-                Some(Said::Withdrawn { id }) => self.queue.withdrawn(id),
+                Some(Said::Withdrawn { id }) => self.withdrawn(id),
                 Some(Said::Lost { count }) => {
                     self.stream.note_unknown(count);
                     self.watch(Counted::Denied, count);
@@ -81,9 +82,19 @@ impl Desk {
     }
 }
 
+/// What is not there outside either is not missing because of the fence. Inside nobody can tell.
+fn is_nowhere(report: &Report) -> bool {
+    let is_missing = report.errno.map(i32::from) == Some(rustix::io::Errno::NOENT.raw_os_error());
+    report.access == Access::Read && is_missing && rustix::fs::lstat(report.path.as_bytes()).is_err()
+}
+
 /// What the broker refused.
 fn of_report(report: Report) -> Violation {
-    let access = if report.access == Access::Write { Deed::Write } else { Deed::Read };
+    let access = match report.call.as_str() {
+        "connect" => Deed::Connect,
+        _ if report.access == Access::Write => Deed::Write,
+        _ => Deed::Read,
+    };
     let text = |text: String| Some(text).filter(|text| !text.is_empty());
     Violation {
         tried: format!("{} {} ({})", access.word(), report.path, Shown(report.call.as_bytes())),

@@ -34,7 +34,8 @@ pub(super) const CALLS: u64 = 4;
 /// The listener for those inside.
 const INSIDE: u64 = 5;
 pub(super) const BROKER: u64 = 6;
-const FIRST: u64 = 7;
+pub(super) const KEPT: u64 = 7;
+const FIRST: u64 = 8;
 
 /// By which door somebody came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -304,6 +304,9 @@ impl Desk {
                 if let Thing::Place(path, Gives::Write) = &grant.what {
                     self.tell_broker(&Told::Grant { path: path.clone() });
                 }
+                if let Thing::Place(path, gives) = &grant.what {
+                    self.keep_given(path, *gives);
+                }
                 self.note(grant.event());
                 self.watch(Counted::Granted, 1);
                 self.grants.push(grant);
@@ -316,6 +319,7 @@ impl Desk {
                 let why = why.to_owned();
                 match what {
                     Thing::Place(path, _) => {
+                        self.keep_taken(&path);
                         self.note(What::Revoke { path: Bytes::new(path.as_bytes()), why });
                         self.say_grants(Answer::Done)
                     }

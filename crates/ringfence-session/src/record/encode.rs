@@ -1,7 +1,7 @@
 //! A record becomes bytes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ringfence_plan::Rung;
@@ -35,7 +35,7 @@ pub(super) fn encode(record: &Record<&Surface>) -> Vec<u8> {
     });
     body.out.bytes(record.home.as_bytes());
     body.parts(parts);
-    let mut head = Writer::new();
+    let mut head = Writer::after(MAGIC);
     head.number(SCHEMA);
     head.bytes(body.words.all.as_bytes());
     head.number(body.texts.list.len() as u64);
@@ -44,7 +44,7 @@ pub(super) fn encode(record: &Record<&Surface>) -> Vec<u8> {
         head.bytes(text.kept.as_bytes());
     }
     head.bytes(&body.out.finish());
-    [MAGIC, &head.finish()].concat()
+    head.finish()
 }
 
 /// Words that are part of the program: each once, one after the other. Whoever reads them keeps them for good.
@@ -52,7 +52,36 @@ pub(super) fn encode(record: &Record<&Surface>) -> Vec<u8> {
 struct Words {
     all: String,
     /// By where each begins and how long it is: comparing them is not worth it.
-    at: BTreeMap<(usize, usize), u64>,
+    at: HashMap<(usize, usize), u64>,
+    /// The last two that were asked for. Rules of one table follow each other, and have its name and often its reason.
+    last: [(usize, usize, u64); 2],
+}
+
+impl Words {
+    /// Where a word is that others say too.
+    fn shared(&mut self, word: &'static str) -> u64 {
+        let (start, length) = (word.as_ptr().addr(), word.len());
+        if let Some((.., at)) = self.last.iter().find(|last| (last.0, last.1) == (start, length)) {
+            return *at;
+        }
+        let at = match self.at.get(&(start, length)) {
+            Some(at) => *at,
+            None => {
+                let at = self.once(word);
+                self.at.insert((start, length), at);
+                at
+            }
+        };
+        self.last = [self.last[1], (start, length, at)];
+        at
+    }
+
+    /// Where a word is that nobody else says.
+    fn once(&mut self, word: &'static str) -> u64 {
+        let at = self.all.len() as u64;
+        self.all.push_str(word);
+        at
+    }
 }
 
 /// The policy files that places are in, blanked.
@@ -136,11 +165,7 @@ impl Encoder {
     }
 
     fn word(&mut self, word: &'static str) {
-        let all = &mut self.words.all;
-        let at = *self.words.at.entry((word.as_ptr().addr(), word.len())).or_insert_with(|| {
-            all.push_str(word);
-            (all.len() - word.len()) as u64
-        });
+        let at = self.words.shared(word);
         self.out.number(at);
         self.out.number(word.len() as u64);
     }
@@ -233,7 +258,9 @@ impl Encoder {
         match &rule.text {
             Cow::Borrowed(word) => {
                 self.out.number(0);
-                self.word(word);
+                let at = self.words.once(word);
+                self.out.number(at);
+                self.out.number(word.len() as u64);
             }
             Cow::Owned(text) => {
                 self.out.number(1);

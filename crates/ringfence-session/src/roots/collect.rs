@@ -112,6 +112,12 @@ impl Collector {
         self.file_with(path, Scripts::Run)
     }
 
+    /// What a program needs that is not part of the root itself.
+    pub(crate) fn needs_of(&mut self, program: &AbsPath) -> Result<(), String> {
+        let real = real_path(program).ok_or_else(|| "it is not there".to_owned())?;
+        self.requirements(&real, Scripts::Run)
+    }
+
     fn file_with(&mut self, path: &AbsPath, scripts: Scripts) -> Option<AbsPath> {
         let real = real_path(path)?;
         if !self.done.contains(&real) {

@@ -39,6 +39,14 @@ pub enum RootError {
         /// Why it is not to be had.
         why: String,
     },
+    /// A program that is to run in it, and cannot.
+    #[error("{program}: {why}")]
+    Carried {
+        /// Which.
+        program: AbsPath,
+        /// Why not.
+        why: String,
+    },
     /// Sessions run in it.
     #[error("root `{name}` is in use")]
     InUse {

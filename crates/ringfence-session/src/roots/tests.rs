@@ -16,7 +16,7 @@ fn ground() -> Ground {
 }
 
 fn wanted(name: &str, with: impl IntoIterator<Item = Class>) -> Wanted<'_> {
-    Wanted { name, with: with.into_iter().collect(), owner: None, workspace: None, path: OsStr::new("") }
+    Wanted { name, with: with.into_iter().collect(), owner: None, workspace: None, path: OsStr::new(""), carries: None }
 }
 
 fn write(path: &AbsPath, text: &str) {

@@ -48,6 +48,7 @@ pub(super) fn attempt(deed: &Deed) -> Came {
     let done = match deed {
         Deed::One(one, path) => do_one(*one, path),
         Deed::Two(two, from, to) => do_two(*two, from, to),
+        Deed::Around { dir, to, file } => around(dir, to, file),
         Deed::Resolve(name) => resolve(name),
         Deed::Dial(port) => dial(*port),
         Deed::Abstract(name) => abstract_socket(name),
@@ -158,6 +159,19 @@ fn do_two(two: Two, from: &AbsPath, to: &AbsPath) -> Done {
             undone(rustix::fs::unlink(to.as_bytes()))
         }
     }
+}
+
+/// What could be read under the other name is what counts: that a directory has one harms nobody.
+fn around(dir: &AbsPath, to: &AbsPath, file: &[u8]) -> Done {
+    let rename = |from: &AbsPath, to: &AbsPath| {
+        rustix::fs::renameat_with(CWD, from.as_bytes(), CWD, to.as_bytes(), RenameFlags::NOREPLACE)
+    };
+    rename(dir, to)?;
+    let found = do_one(One::Read, &file.split(|byte| *byte == b'/').fold(to.clone(), |at, name| at.child(name)));
+    if rename(to, dir).is_err() {
+        return Ok(Came::Stuck);
+    }
+    found
 }
 
 fn resolve(name: &str) -> Done {

@@ -38,6 +38,12 @@ pub(super) fn orders(deeds: &[&Deed]) -> Vec<u8> {
                 out.number(5);
                 out.number(u64::from(*pid));
             }
+            Deed::Around { dir, to, file } => {
+                out.number(6);
+                out.bytes(dir.as_bytes());
+                out.bytes(to.as_bytes());
+                out.bytes(file);
+            }
         }
     }
     out.finish()
@@ -71,6 +77,7 @@ fn deed(input: &mut Reader<'_>) -> Option<Deed> {
         3 => Deed::Dial(u16::try_from(input.number()?).ok()?),
         4 => Deed::Abstract(input.bytes()?.to_vec()),
         5 => Deed::Signal(u32::try_from(input.number()?).ok()?),
+        6 => Deed::Around { dir: path(input.bytes()?)?, to: path(input.bytes()?)?, file: input.bytes()?.to_vec() },
         _ => return None,
     })
 }
@@ -86,6 +93,7 @@ mod tests {
         all.extend(Two::ALL.into_iter().map(|two| Deed::Two(two, abs(b"/a"), abs(b"/b c"))));
         all.extend([Deed::Resolve("x.example".to_owned()), Deed::Dial(8080), Deed::Signal(77)]);
         all.push(Deed::Abstract(b"\xffname".to_vec()));
+        all.push(Deed::Around { dir: abs(b"/a"), to: abs(b"/b"), file: b"c/\xff".to_vec() });
         let bytes = orders(&all.iter().collect::<Vec<_>>());
         assert_eq!(deeds(&bytes), Some(all));
         assert_eq!(deeds(&bytes[..bytes.len() - 1]), None);

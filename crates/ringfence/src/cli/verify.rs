@@ -30,12 +30,16 @@ pub(crate) struct VerifyArgs {
 /// What can be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum VerifyLayer {
-    /// Namespaces and mounts of our own, with Landlock and seccomp
+    /// Namespaces and mounts of our own, with Landlock, seccomp and the broker
     Native,
+    /// The same without the broker: what the walls hold by themselves
+    NoBroker,
     /// The same mounts, made by bubblewrap
     Bwrap,
     /// Landlock and seccomp on the host's own files
     Landlock,
+    /// A root of its own, made for this, with Landlock and seccomp (needs CAP_SYS_CHROOT)
+    Chroot,
     /// The same mounts, made by Docker
     Docker,
     /// The same mounts, made by Podman

@@ -37,6 +37,24 @@ pub(super) fn grouped<'r>(shortfalls: impl IntoIterator<Item = &'r Shortfall>) -
     groups.into_iter().map(line).collect()
 }
 
+/// What is said at a start: what no mount can hold against whoever works outside meanwhile is one line, since every start has
+/// it and nobody can change it. Everything else has its own.
+pub(super) fn at_a_start(receipt: &Receipt) -> Vec<String> {
+    let is_brokered = !receipt.shortfalls().any(|short| short.claim == Claim::ProtectedLater);
+    let is_usual = |short: &&Shortfall| match short.claim {
+        Claim::HeldWhenReplaced | Claim::NoLaterSockets => true,
+        Claim::DeniedLater => is_brokered,
+        _ => false,
+    };
+    let (usual, own): (Vec<&Shortfall>, Vec<&Shortfall>) = receipt.shortfalls().partition(is_usual);
+    let keys: Vec<&str> = usual.iter().map(|short| short.claim.key()).collect();
+    let usual = format!(
+        "against what somebody outside makes or replaces meanwhile [{}]; `--receipt` says more",
+        keys.join(", ")
+    );
+    (!keys.is_empty()).then_some(usual).into_iter().chain(grouped(own)).collect()
+}
+
 /// What the policy gives and this fence does not, as far as anybody reads on.
 pub(super) fn few_withheld(receipt: &Receipt) -> Vec<String> {
     const FEW: usize = 3;
@@ -116,4 +134,34 @@ pub(super) fn save(state: &AbsPath, session: &str, receipt: &Receipt) -> Result<
     };
     write().map_err(|source| Failure::Write { path: os_path(&path).into(), source })?;
     Ok(os_path(&path).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_plan::ReceiptLine;
+
+    use super::*;
+
+    fn receipt(claims: Vec<Claim>) -> Receipt {
+        let line = |claim: Claim| {
+            let short = Shortfall { claim: claim.clone(), layer: LayerName::Mounts, reason: "why".to_owned() };
+            ReceiptLine { claim, kept: Kept::Not(short) }
+        };
+        Receipt { rung: Some(Rung::Native), lines: claims.into_iter().map(line).collect(), withheld: Vec::new() }
+    }
+
+    #[test]
+    fn what_every_start_lacks_is_one_line() {
+        let usual = vec![Claim::DeniedLater, Claim::HeldWhenReplaced, Claim::NoLaterSockets];
+        let said = at_a_start(&receipt(usual.clone()));
+        assert_eq!(said.len(), 1);
+        assert!(said[0].contains("[denied-later, replaced, sockets-later]"), "{said:?}");
+        // What somebody asked for and does not get is said in full.
+        let said = at_a_start(&receipt([usual.clone(), vec![Claim::SecondWall]].concat()));
+        assert!(said.len() == 2 && said[1] == "a second wall behind the first [second-wall]: why", "{said:?}");
+        // Without a broker what is denied can be made inside, which is no matter of others.
+        let said = at_a_start(&receipt([usual, vec![Claim::ProtectedLater]].concat()));
+        assert!(said.len() == 3 && said[1].contains("[denied-later]: why"), "{said:?}");
+        assert!(at_a_start(&receipt(Vec::new())).is_empty());
+    }
 }

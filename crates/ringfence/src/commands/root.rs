@@ -86,7 +86,7 @@ fn create(
     let workspace = workspace.map(directory).transpose()?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let with = with.iter().map(|class| class_of(*class)).collect();
-    let wanted = Wanted { name, with, owner, workspace: workspace.as_ref(), path: &path };
+    let wanted = Wanted { name, with, owner, workspace: workspace.as_ref(), path: &path, carries: None };
     let root = roots.create(&wanted).map_err(failed)?;
     notes(&root).iter().for_each(|line| say(line));
     if json {
@@ -98,7 +98,7 @@ fn create(
 }
 
 /// Who works in a root that root makes and says nothing about: whoever stands behind `sudo`, or nobody.
-fn by_default() -> Option<(u32, u32)> {
+pub(super) fn by_default() -> Option<(u32, u32)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok().filter(|id| *id != 0);
     let behind = number("SUDO_UID").zip(number("SUDO_GID")).unwrap_or((65_534, 65_534));
     rustix::process::geteuid().is_root().then_some(behind)

@@ -246,7 +246,7 @@ impl Ladder<'_> {
             given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
         }
         let receipt = receipt::event(&ready.receipt);
-        let (prepared, found) = (ready.prepared, (ready.walked, ready.receipt));
+        let (prepared, found, guarded) = (ready.prepared, (ready.walked, ready.receipt), ready.guarded);
         let record = start::record(&order);
         let ground = (here, plan, found);
         let (ended, desk) = prepared.run_attended(
@@ -254,9 +254,12 @@ impl Ladder<'_> {
             |(here, ..)| &here.resolved.surface,
             |(here, plan, found)| {
                 record(&here.resolved.surface).map_err(io::Error::other)?;
-                drop((here, plan, found));
+                let surface = here.resolved.surface;
+                drop((plan, found));
                 let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
-                Desk::open(session, about, receipt, control, ways)
+                let mut desk = Desk::open(session, about, receipt, control, ways)?;
+                desk.guard(surface, guarded);
+                Ok(desk)
             },
         );
         let ended = ended.map_err(|source| Failure::Start { source });
@@ -341,7 +344,11 @@ impl Ladder<'_> {
             variables: &self.variables,
             root: self.root.as_ref(),
             container: None,
-            broker: if self.args.no_broker { BrokerChoice::Off } else { BrokerChoice::On },
+            broker: match (self.args.no_broker, self.args.report_reads) {
+                (true, _) => BrokerChoice::Off,
+                (false, true) => BrokerChoice::OnWithReads,
+                (false, false) => BrokerChoice::On,
+            },
         }
     }
 
@@ -358,7 +365,7 @@ impl Ladder<'_> {
             say(&format!("ringfence: receipt kept as {}", Shown(path.as_os_str().as_encoded_bytes())));
             return Ok(());
         }
-        receipt::grouped(receipt.shortfalls()).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
+        receipt::at_a_start(receipt).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
         receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
         Ok(())
     }

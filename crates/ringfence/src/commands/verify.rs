@@ -11,8 +11,10 @@ use std::process::ExitCode;
 use ringfence_plan::Rung;
 use ringfence_plan::verify::{Came, Deed, Edge, Moved, Oracle, Said, Standing, Subject, Trial, Trials, generate, hook};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
+use ringfence_session::roots::Roots;
+use ringfence_session::start::BrokerChoice;
 use ringfence_session::store::Session;
-use ringfence_session::verify::{NotTried, Outsiders, Tried, Trying};
+use ringfence_session::verify::{NotTried, Outsiders, Rooted, Tried, Trying};
 use ringfence_surface::{AbsPath, Governance, HostFacts, Look as _, Surface};
 
 use crate::cli::{VerifyArgs, VerifyLayer};
@@ -28,14 +30,18 @@ use table::{Column, Table};
 enum Layer {
     /// A fence, around a process of ours that tries.
     Fence(Rung),
+    /// The native one without its broker, which would hide whether the walls behind it stand.
+    Walls,
     /// The hook, asked directly.
     Hook,
 }
 
-const LAYERS: [(VerifyLayer, Layer); 6] = [
+const LAYERS: [(VerifyLayer, Layer); 8] = [
     (VerifyLayer::Native, Layer::Fence(Rung::Native)),
+    (VerifyLayer::NoBroker, Layer::Walls),
     (VerifyLayer::Bwrap, Layer::Fence(Rung::Bwrap)),
     (VerifyLayer::Landlock, Layer::Fence(Rung::LandlockOnly)),
+    (VerifyLayer::Chroot, Layer::Fence(Rung::Chroot)),
     (VerifyLayer::Docker, Layer::Fence(Rung::Docker)),
     (VerifyLayer::Podman, Layer::Fence(Rung::Podman)),
     (VerifyLayer::Hook, Layer::Hook),
@@ -45,12 +51,22 @@ impl Layer {
     fn word(self) -> &'static str {
         match self {
             Self::Fence(rung) => rung.word(),
+            Self::Walls => "no-broker",
             Self::Hook => "hook",
         }
     }
 
+    /// How it is built, where it is a fence.
+    fn rung(self) -> Option<Rung> {
+        match self {
+            Self::Fence(rung) => Some(rung),
+            Self::Walls => Some(Rung::Native),
+            Self::Hook => None,
+        }
+    }
+
     fn is_an_engines(self) -> bool {
-        matches!(self, Self::Fence(rung) if rung.engine().is_some())
+        self.rung().is_some_and(|rung| rung.engine().is_some())
     }
 }
 
@@ -67,9 +83,9 @@ pub(crate) fn run(args: &VerifyArgs, managed: &Path) -> Result<ExitCode, Failure
     let mut columns = Vec::new();
     for (_, layer) in LAYERS.iter().filter(is_asked).filter(|(_, layer)| is_fenced || *layer == Layer::Hook) {
         let progress = Progress::new(layer.word());
-        let tried = match layer {
-            Layer::Fence(rung) => verifying.fence(*rung, &progress),
-            Layer::Hook => verifying.hook(),
+        let tried = match layer.rung() {
+            Some(rung) => verifying.fence(*layer, rung, &progress),
+            None => verifying.hook(),
         };
         progress.clear();
         columns.push(match tried {
@@ -108,14 +124,19 @@ struct Ground {
 
 impl Verifying<'_> {
     /// Tries a fence twice: with everything there that rules take away, and with nothing of it.
-    fn fence(&self, rung: Rung, progress: &Progress) -> Result<Column, NotTried> {
+    fn fence(&self, layer: Layer, rung: Rung, progress: &Progress) -> Result<Column, NotTried> {
         let ports = self.here.resolved.surface.reach().host_ports.len();
-        let mut column = Column::new(rung.word());
+        let mut column = Column::new(layer.word());
+        let root = std::fs::metadata(os_path(self.here.resolved.surface.root()));
+        let owner = root.ok().map(|root| (root.uid(), root.gid()));
+        let owner = owner.filter(|_| rustix::process::geteuid().is_root());
+        let rooted = (rung == Rung::Chroot).then(|| self.rooted(owner)).transpose()?;
         let engine = rung.engine().map(EngineHere::find).transpose()?;
         let choice = self.here.resolved.agent.as_ref().map(|choice| &choice.container);
         for standing in [Standing::There, Standing::NotYet] {
             let outsiders = Outsiders::start(ports).map_err(|source| NotTried::Talk { source })?;
-            let state = if rung.has_view() { self.state.clone() } else { super::run::reachable(self.state.clone()) };
+            let is_own = rung.has_view() || rooted.is_some();
+            let state = if is_own { self.state.clone() } else { super::run::reachable(self.state.clone()) };
             // Two of them: what lies in a session's own directory is not as the host's files are.
             let make =
                 || Session::create_call(&state).map_err(|source| NotTried::Tree { place: state.clone(), source });
@@ -125,13 +146,17 @@ impl Verifying<'_> {
                 let noted = note_use(session.state(), engine.facts.engine);
                 noted.map_err(|source| NotTried::Tree { place: state.clone(), source })?;
             }
-            let mut ground = self.ground((session.dir(), tree.dir()), standing, Some(&outsiders));
+            let place = match (&rooted, standing) {
+                (None, _) => Ok(tree.dir().clone()),
+                (Some(rooted), Standing::There) => rooted.room("there"),
+                (Some(rooted), Standing::NotYet) => rooted.room("not-yet"),
+            };
+            let place = place.map_err(|source| NotTried::Tree { place: state.clone(), source })?;
+            let mut ground = self.ground((session.dir(), &place), standing, Some(&outsiders));
             if engine.is_some() {
                 ground.facts.mounts = mounts();
             }
             let deeds: Vec<&Deed> = ground.trials.trials.iter().map(|trial| &trial.deed).collect();
-            let root = std::fs::metadata(os_path(self.here.resolved.surface.root()));
-            let owner = root.ok().map(|root| (root.uid(), root.gid()));
             let trying = Trying {
                 surface: &ground.surface,
                 facts: &ground.facts,
@@ -141,13 +166,22 @@ impl Verifying<'_> {
                 deeds: &deeds,
                 outsiders: Some(&outsiders),
                 container: engine.as_ref().map(|here| InContainer { here, choice, program: None }),
+                rooted: rooted.as_ref(),
+                broker: if layer == Layer::Walls { BrokerChoice::Off } else { BrokerChoice::On },
                 user: self.account,
-                owner: owner.filter(|_| rustix::process::geteuid().is_root()),
+                owner,
             };
             let Tried { said, came, .. } = trying.run(&mut |done| progress.show(done, deeds.len()))?;
             column.add(&ground.trials.trials, &came, &said, &ground.moved);
         }
         Ok(column)
+    }
+
+    /// A root to try the chroot backend in.
+    fn rooted(&self, owner: Option<(u32, u32)>) -> Result<Rooted, NotTried> {
+        let failed = |source| NotTried::Tree { place: self.state.clone(), source };
+        let data = self.here.facts.own_directories().data.unwrap_or_else(|| self.state.clone());
+        Rooted::make(&Roots::of(&data, &self.state).map_err(failed)?, owner)
     }
 
     /// Asks the hook. It looks at paths alone, so nothing has to be made.

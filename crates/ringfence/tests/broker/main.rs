@@ -7,5 +7,9 @@
 #[expect(dead_code, reason = "what the tables of ordinary work need besides")]
 #[path = "../work/desk.rs"]
 mod desk;
+mod globs;
+mod kept;
 mod names;
 mod same;
+mod sockets;
+mod without;

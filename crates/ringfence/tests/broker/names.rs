@@ -39,6 +39,25 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
     ("hooks are made in what was moved", "mkdir empty && mv empty r3.git && mkdir r3.git/hooks"),
     (
+        "a directory becomes a repository under another name",
+        "mkdir -p evil/objects evil/refs && echo 'ref: refs/heads/main' > evil/HEAD",
+    ),
+    ("a repository without work tree is made under another name", "git init -q --bare evil"),
+    ("what repositories share is made under another name", "mkdir -p evil/refs evil/objects && echo x > evil/config"),
+    ("a work tree is tied to another place", "mkdir evil && echo ../x > evil/commondir && echo x > evil/HEAD"),
+    ("hooks come last", "mkdir -p evil/refs evil/objects evil/h && mv evil/h evil/hooks"),
+    (
+        "one name becomes another beside it",
+        "mkdir -p evil/objects evil/hooks && echo x > evil/HEAD && mv evil/hooks evil/refs",
+    ),
+    ("a link takes the last name", "mkdir -p evil/refs evil/objects && ln -s x evil/HEAD"),
+    ("a second name takes the last one", "mkdir -p evil/refs evil/objects && echo x > y && ln y evil/HEAD"),
+    ("a repository is moved to another name", "git init -q --bare made6.git && mv made6.git evil"),
+    (
+        "a repository is moved with what it lies in",
+        "mkdir x.git && git init -q --bare x.git/in.git && mv x.git/in.git evil",
+    ),
+    (
         "two directories are exchanged",
         "mkdir -p e1/hooks e2.git && python3 -c 'import ctypes; \
          raise SystemExit(ctypes.CDLL(None).renameat2(-100, b\"e1\", -100, b\"e2.git\", 2) != 0)'",
@@ -120,6 +139,9 @@ fn k8_what_is_nobodys_project_is_open() {
                 "exec 57< . && echo x > /proc/self/fd/57/of57 && echo y > /dev/fd/57/of58 && mv /proc/self/fd/57/of57 of59 && \
                  test \"$(cat of59 of58)\" = \"$(printf 'x\\ny')\" && rm /proc/self/fd/57/of58 of59",
             ),
+            ("some of the names of a repository", "mkdir -p r/hooks r/config r/objects && echo x > r/HEAD && rm -r r && mkdir -p s/refs/x s/objects"),
+            ("a repository without work tree among temporary files", "git init -q --bare /tmp/bare && git --git-dir=/tmp/bare config core.pager x"),
+            ("and in the session's home", "git init -q --bare ~/db && mv ~/db ~/db2"),
             ("names that are only alike", "echo x > .envrc2 && echo x > xenvrc && mkdir .vscode2"),
             (
                 "a directory keeps its name below another",

@@ -12,6 +12,8 @@ mod init;
 mod jail_exec;
 #[cfg(target_os = "linux")]
 mod library;
+#[cfg(target_os = "linux")]
+mod picture;
 mod plan;
 mod policy_files;
 mod run;

@@ -56,7 +56,7 @@ fn are_like(lines: &[&str], found: &[&str]) -> bool {
     }
 }
 
-fn hello() -> World {
+pub(crate) fn hello() -> World {
     let world = crate::world();
     world.write("project/Cargo.toml", "[package]\nname = \"hello\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
     world.write("project/src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n");

@@ -76,7 +76,7 @@ fn snapshot(dir: &Path) -> Vec<(String, Vec<u8>)> {
 fn g2_every_rule_is_tried() {
     let world = ground();
     let before = snapshot(&world.path("project"));
-    let layers = ["--backend", "native", "--backend", "landlock", "--backend", "hook"];
+    let layers = ["native", "no-broker", "landlock", "hook"].map(|layer| ["--backend", layer]).concat();
     let output = verify(&world, &[&layers[..], &["--json"]].concat());
     let said = text(&output.stderr);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
@@ -86,7 +86,7 @@ fn g2_every_rule_is_tried() {
     let layers = json["layers"].as_array().unwrap();
     assert_eq!(
         layers.iter().map(|layer| layer["name"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["native", "landlock", "hook"]
+        ["native", "no-broker", "landlock", "hook"]
     );
     for layer in layers {
         assert!(layer["available"] == true && layer["tried"].as_u64().unwrap() > 1_000, "{layer}");
@@ -100,6 +100,14 @@ fn g2_every_rule_is_tried() {
         assert_eq!(result("deny \"**/.env\"", layer)["result"], "holds", "{layer}");
     }
     assert_eq!(result("protect \"infra\"", "native")["result"], "holds");
+    // The broker guards names that do not exist yet, and where there is none that is said.
+    for rule in ["deny \"**/.env\"", "protect \"infra\""] {
+        assert_eq!(result(rule, "native")["not_carried"], serde_json::json!([]), "{rule}");
+    }
+    let walls = result("deny \"**/.env\"", "no-broker");
+    assert_eq!(walls["result"], "holds");
+    let said = walls["not_carried"][0].as_str().unwrap();
+    assert!(said.contains("names that do not exist yet are not guarded: the broker is switched off"), "{said}");
     // Landlock takes nothing away below what it gave, and says so.
     let landlock = result("protect \"infra\"", "landlock");
     assert_eq!(landlock["result"], "not carried");
@@ -112,6 +120,37 @@ fn g2_every_rule_is_tried() {
     assert_eq!(snapshot(&world.path("project")), before);
     let left = fs::read_dir(world.path("home/.local/state/ringfence/calls")).unwrap().count();
     assert_eq!(left, 0);
+}
+
+/// g2: the same in a root, which is made for it and goes afterwards; without the right to another root directory it cannot be
+/// had, and that is said.
+#[test]
+fn g2_every_rule_is_tried_in_a_root() {
+    let world = ground();
+    let words = ["verify", "--policy", "ringfence.toml", "--backend", "chroot", "--json"];
+    let mut command = Command::new(world.binary());
+    command.args(words).current_dir(world.path("project")).env_clear();
+    command.env("PATH", "/usr/bin:/bin").env("HOME", world.path("roots-home"));
+    world.mkdir("roots-home");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = text(&output.stderr);
+    if !is_root() {
+        assert_eq!(output.status.code(), Some(125), "{said}");
+        assert!(said.contains("CAP_SYS_CHROOT"), "{said}");
+        return;
+    }
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!(output.status.code(), Some(0), "{}\n{said}", json["mismatches"]);
+    assert!(json["layers"][0]["tried"].as_u64().unwrap() > 1_000, "{}", json["layers"]);
+    let rules = json["rules"].as_array().unwrap();
+    let row = rules.iter().find(|row| row["rule"].as_str().unwrap().starts_with("deny \"**/.env\"")).unwrap();
+    assert_eq!(row["layers"][0]["result"], "holds", "{row}");
+    let roots = fs::read_dir(world.path("roots-home/.local/share/ringfence/roots")).unwrap();
+    assert_eq!(roots.count(), 0);
+    // Whoever has no such right is told.
+    let output = verify(&world, &["--backend", "chroot"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("CAP_SYS_CHROOT"), "{}", text(&output.stderr));
 }
 
 /// A table for people; without a terminal there is no bar.

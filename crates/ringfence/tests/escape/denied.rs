@@ -244,9 +244,11 @@ pub(super) static TOPIC: Topic = Topic {
         // What the host does later.
         python(DENIED_LATER, "a denied name that appears later is denied", "outside(); show('.env')", Sign::Secret)
             .files(&[File("here/plain", "")])
+            .luck("our own supervisor hides it, some milliseconds later")
             .meanwhile(|ground, number, _| save(ground, number, "here/.env")),
         python(REPLACED, "a denied file that an editor saves anew is denied", "outside(); show('.env')", Sign::Secret)
             .files(&[File("here/.env", "old\n")])
+            .luck("our own supervisor hides it again, some milliseconds later")
             .meanwhile(|ground, number, _| save(ground, number, "here/.env")),
         python(
             Line::Words("no other name of $here/.env"),

@@ -85,6 +85,7 @@ pub(super) static TOPIC: Topic = Topic {
             "outside(); s = socket.socket(socket.AF_UNIX); s.connect('late.sock'); print(s.recv(999))",
             Sign::Secret,
         )
+        .luck("where calls are brokered nobody connects; what the receipt says of is a datagram")
         .meanwhile(|ground, number, _| {
             ground.listen(&ground.place(number, "here/late.sock"));
             String::new()

@@ -72,15 +72,23 @@ impl Screen {
 
     /// Waits for the end, and gives the exit code.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(self) -> Option<i32> {
+        self.all().0
+    }
+
+    /// Waits for the end, and gives the exit code and everything that appeared.
+    #[track_caller]
+    pub(crate) fn all(mut self) -> (Option<i32>, Vec<u8>) {
         let deadline = Instant::now() + PATIENCE;
-        loop {
+        let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
+                break status;
             }
             self.read();
             assert!(Instant::now() < deadline, "it did not end; {}", self.transcript());
-        }
+        };
+        while self.read() {}
+        (status.code(), std::mem::take(&mut self.seen))
     }
 
     /// Whether anything came within a moment.

@@ -146,6 +146,9 @@ fn list(session: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
         print_json(&Listed { schema: SCHEMA, sessions })?;
         return Ok(ExitCode::SUCCESS);
     }
+    if session.is_none() {
+        nothing(&sessions).iter().for_each(|line| say(line));
+    }
     for Waiting { id, asks, waiting, approved } in &sessions {
         for question in waiting {
             let left = question.until_ms.saturating_sub(now_ms()) / 1_000;
@@ -161,14 +164,37 @@ fn list(session: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
         }
         if session.is_some() && !asks {
             say(&format!("ringfence: session {id} asks nobody: it was started without `--ask`"));
+        } else if session.is_some() && waiting.is_empty() {
+            say(&format!("ringfence: nothing waits for an answer in session {id}"));
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is said where nothing waits: an empty answer could also mean that something is wrong.
+fn nothing(sessions: &[Waiting]) -> Option<&'static str> {
+    if sessions.iter().any(|one| !one.waiting.is_empty()) {
+        None
+    } else if sessions.is_empty() {
+        Some("ringfence: nothing waits for an answer: no session runs")
+    } else if sessions.iter().any(|one| one.asks) {
+        Some("ringfence: nothing waits for an answer")
+    } else {
+        Some("ringfence: nothing waits for an answer: no session was started with `--ask`")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_to_answer_is_said() {
+        let waiting = |asks| Waiting { id: "x".to_owned(), asks, waiting: Vec::new(), approved: Vec::new() };
+        assert!(nothing(&[]).is_some_and(|line| line.ends_with("no session runs")));
+        assert!(nothing(&[waiting(false)]).is_some_and(|line| line.ends_with("`--ask`")));
+        assert!(nothing(&[waiting(false), waiting(true)]).is_some_and(|line| line.ends_with("an answer")));
+    }
 
     #[test]
     fn k12_sessions_and_numbers() {

@@ -67,6 +67,16 @@ fn what(what: &What) -> String {
         What::RevokeHost { host, why } => format!("revoke host {}: {}", shown(host), shown(why)),
         What::Mode { mode } => format!("mode {}", shown(mode)),
         What::GrantRefused { asked, why } => format!("not granted {}: {}", shown(asked), shown(why)),
+        What::Gap { path, guard, ms: Some(ms), .. } => {
+            format!("{} was replaced outside and had no guard for {ms} ms ({})", path.shown(), shown(guard))
+        }
+        What::Gap { path, guard, ms: None, why } => {
+            let why = why.as_deref().unwrap_or_default();
+            format!("{} was replaced outside and HAS NO GUARD ({}): {}", path.shown(), shown(guard), shown(why))
+        }
+        What::Unwatched { path, count, why } => {
+            format!("{count} directories below {} are not watched: {}", path.shown(), shown(why))
+        }
         What::Watch { watch, source, count, done } => {
             format!("watch {} ({}): {count}; {}", shown(watch), shown(source), shown(done))
         }

@@ -87,6 +87,31 @@ fn k13_a_race_with_links_gives_no_secret() {
     });
 }
 
+/// What is denied in a place that was given stays hidden when somebody outside replaces it, and what appears there later is.
+#[test]
+fn k13_guards_stay_in_what_is_given() {
+    each(|fence| {
+        fence.write(&[("other/.env", "SECRET\n"), ("other/in/file", "plain\n"), ("save", "SECRET\n")]);
+        fence.policy("[files]\ndeny = [\"**/.env\"]\n");
+        let mut shell = Shell::start(fence, &[]);
+        shell.is_granted("$W/other");
+        // Whoever reads all the time is refused in the end; a guard that stays away makes this a failure.
+        let until_refused = |place: &str| {
+            let refused = format!("cat $W/{place} 2>&1 | grep -q 'Permission denied'");
+            format!("for i in $(seq 20000); do {refused} && break; done; cat $W/{place} 2>&1 | tail -c 18")
+        };
+        assert_eq!(shell.does(&until_refused("other/.env")), "Permission denied");
+        fs::rename(fence.path("save"), fence.path("other/.env")).unwrap();
+        assert_eq!(shell.does(&until_refused("other/.env")), "Permission denied");
+        fs::write(fence.path("other/in/.env"), "SECRET\n").unwrap();
+        assert_eq!(shell.does(&until_refused("other/in/.env")), "Permission denied");
+        assert!(shell.revoke("$W/other").status.success());
+        fs::write(fence.path("other/in/.env"), "SECRET\n").unwrap();
+        assert!(shell.does("cat $W/other/in/file").contains("No such file"));
+        shell.ends();
+    });
+}
+
 /// A parent of secrets is given without them, whatever it is called; what is replaced later is not seen.
 #[test]
 fn k13_secrets_below_what_is_given_stay_hidden() {

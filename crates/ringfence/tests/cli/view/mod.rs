@@ -5,6 +5,7 @@
 mod api;
 mod api_fuzz;
 mod approvals;
+mod asked;
 mod attacks;
 mod doors;
 mod given;

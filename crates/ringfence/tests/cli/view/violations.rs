@@ -77,6 +77,37 @@ fn k14_a_flood_hides_nothing() {
     assert!(ringfence(&fence, &["audit", "verify"]).status.success());
 }
 
+/// K14: with `--report-reads` files are told of that the fence keeps from being read, and none that are nowhere.
+#[test]
+fn k14_reads_are_told_where_they_are_asked_for() {
+    each(|fence| {
+        fence.write(&[("other/secret", "SECRET\n"), ("project/.env", "SECRET\n"), ("project/plain", "plain\n")]);
+        fence.policy("[files]\ndeny = [\"**/.env\"]\n");
+        let attack =
+            "cat $W/other/secret; cat ./.env; ln -s .env l; cat l; cat $W/other/nowhere; cat nothing; cat plain";
+        let tried_with = |options: &[&str]| {
+            let mut shell = Shell::start(fence, &[&["--policy", "ringfence.toml"], options].concat());
+            let said = shell.does(attack);
+            assert!(said.contains("plain") && !said.contains("SECRET"), "as {:?}: {said}", fence.who);
+            shell.does("rm l");
+            let id = shell.id.clone();
+            shell.ends();
+            lines(fence, &["violations", &id, "--json"])
+        };
+        let rows = tried_with(&["--report-reads"]);
+        let mut paths: Vec<&str> = rows.iter().map(|row| row["path"].as_str().unwrap()).collect();
+        paths.sort_unstable();
+        let mut expected =
+            [fence.path("other/secret"), fence.path("project/.env")].map(|path| path.display().to_string());
+        expected.sort();
+        assert_eq!(paths, expected, "as {:?}: {rows:?}", fence.who);
+        let secret = rows.iter().find(|row| row["path"].as_str().unwrap().ends_with("secret")).unwrap();
+        assert_eq!((secret["access"].as_str(), secret["program"].as_str()), (Some("read"), Some("cat")));
+        assert!(secret["remedy"].as_str().unwrap().contains("--ref"), "{secret}");
+        assert_eq!(tried_with(&[]), [Value::Null; 0], "nothing is looked at where nobody asked");
+    });
+}
+
 /// K14: the report is written at the end, whole, where it was asked for and nowhere else.
 #[test]
 fn k14_a_report_where_it_was_asked_for() {

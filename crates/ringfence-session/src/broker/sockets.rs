@@ -1,0 +1,239 @@
+//! Unix sockets by their path: whoever listens behind one was started inside, or is named in the policy.
+//!
+//! A socket in a directory of the host's may be anybody's: a session bus, a container engine, an agent that holds keys. Which it
+//! is cannot be told from where it lies. So the sockets that are made inside are remembered as what they are, by device and
+//! inode, and held so that nothing else gets their numbers; others are refused. The supervisor's own lie where nobody inside
+//! can make anything.
+//!
+//! The address is behind a pointer, so every `connect` and `bind` comes here; those that are about no path are carried out as they are.
+//! The descriptor is taken from the caller once: what it puts under that number meanwhile is not connected.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ringfence_surface::{AbsPath, Access, Because, Effect, Role};
+use ringfence_sys::notify;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use rustix::net::AddressFamily;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+
+use super::caller::{AT_FDCWD, c_string};
+use super::resolve::{Last, mount_of};
+use super::work::{Reply, Stop, Work};
+
+/// More that are still there are not remembered, and so not made.
+const MOST: usize = 512;
+/// The kernel's longest address.
+const LONGEST: usize = 128;
+/// How long one attempt of a call that waits may take, before it is looked whether the caller still does.
+const ATTEMPT: Duration = Duration::from_millis(50);
+/// The kernel begins the call anew once the signal is handled, or says EINTR, as the caller asked for.
+const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
+/// `PIDFD_THREAD`, since Linux 6.9.
+const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+
+/// The sockets that were made inside.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    made: Mutex<HashMap<(u64, u64), OwnedFd>>,
+}
+
+impl Sockets {
+    pub(super) fn new() -> Self {
+        Self { made: Mutex::new(HashMap::new()) }
+    }
+
+    fn has(&self, status: &Stat) -> bool {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.contains_key(&(status.st_dev, status.st_ino))
+    }
+
+    /// Is there room for one more? Those that have no name any more are forgotten.
+    fn has_room(&self) -> bool {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.len() >= MOST {
+            made.retain(|_, held| rustix::fs::fstat(held).is_ok_and(|status| status.st_nlink > 0));
+        }
+        made.len() < MOST
+    }
+
+    fn remember(&self, held: OwnedFd) -> rustix::io::Result<()> {
+        let status = rustix::fs::fstat(&held)?;
+        if FileType::from_raw_mode(status.st_mode) == FileType::Socket {
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.insert((status.st_dev, status.st_ino), held);
+        }
+        Ok(())
+    }
+}
+
+impl Work<'_, '_> {
+    pub(super) fn connect(&mut self, socket: i32, address: u64, length: u32) -> Result<Reply, Stop> {
+        let socket = self.socket(socket)?;
+        let mut bytes = self.address(address, length)?;
+        let mut held = None;
+        if let Some(path) = path_of(&socket, &bytes)? {
+            let from = self.resolver.from(AT_FDCWD, path)?;
+            let place = self.resolver.place(&from, path)?;
+            let target = self.resolver.target(&from, place, Last::Followed)?;
+            // What is no socket the kernel refuses.
+            if target.kind() == FileType::Socket && !self.is_reachable(&target.status, target.path.as_ref()) {
+                self.refuse_socket(target.path.as_ref());
+                return Err(Errno::ACCESS.into());
+            }
+            bytes = [&bytes[..2], target.by_descriptor().as_bytes_with_nul()].concat();
+            held = Some(target);
+        }
+        // It may wait for whoever listens, who may wait for a call of its own.
+        self.release();
+        let connected = self.connect_in_turns(&socket, &bytes);
+        drop(held);
+        connected.map(|()| Reply::Done)
+    }
+
+    pub(super) fn bind(&mut self, socket: i32, address: u64, length: u32) -> Result<Reply, Stop> {
+        let socket = self.socket(socket)?;
+        let bytes = self.address(address, length)?;
+        let Some(path) = path_of(&socket, &bytes)? else {
+            self.perform(|| notify::bind(socket.as_fd(), &bytes))?;
+            return Ok(Reply::Done);
+        };
+        // The socket keeps the address as it is spelled, so the kernel must walk there itself. Nobody inside moves anything meanwhile.
+        self.alone()?;
+        let from = self.resolver.from(AT_FDCWD, path)?;
+        let place = self.resolver.place(&from, path)?;
+        if !self.broker_sockets().has_room() {
+            return Err(Errno::NOBUFS.into());
+        }
+        self.may_make(&place).map_err(|stop| match stop {
+            Stop::Told(Errno::EXIST) => Stop::Told(Errno::ADDRINUSE),
+            other => other,
+        })?;
+        self.take_mask()?;
+        let cwd = self.caller.directory(AT_FDCWD)?;
+        rustix::process::fchdir(&cwd)?;
+        let bound = self.bind_there(&socket, &bytes, path, &place);
+        // Nobody's directory is kept.
+        let _ = rustix::process::chdir(c"/");
+        bound.map(|()| Reply::Done)
+    }
+
+    fn bind_there(
+        &self,
+        socket: &OwnedFd,
+        bytes: &[u8],
+        path: &[u8],
+        place: &super::resolve::Place,
+    ) -> Result<(), Stop> {
+        let prefix = path.iter().rposition(|byte| *byte == b'/').map_or(b".".as_slice(), |slash| &path[..=slash]);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let none = ResolveFlags::NO_MAGICLINKS;
+        let there = match rustix::fs::openat2(rustix::fs::CWD, prefix, flags, Mode::empty(), none) {
+            // The usual way to name a socket in a directory whose path is too long for an address leads through `/proc`.
+            Err(Errno::LOOP) => None,
+            other => Some(other?),
+        };
+        let same = |one: &OwnedFd, other: &OwnedFd| -> rustix::io::Result<bool> {
+            let (a, b) = (rustix::fs::fstat(one)?, rustix::fs::fstat(other)?);
+            let is_one = (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+            Ok(is_one && mount_of(one.as_fd())? == mount_of(other.as_fd())?)
+        };
+        // A way through `/proc/self` would be ours: it is spelled by what is held then, and the name means as little to others.
+        let is_same = there.map(|there| same(&there, &place.dir)).transpose()?.unwrap_or(false);
+        let name = c_string(&place.name)?;
+        let held = format!("/proc/self/fd/{}/", place.dir.as_raw_fd());
+        let bytes =
+            if is_same { bytes.to_vec() } else { [&bytes[..2], held.as_bytes(), name.as_bytes_with_nul()].concat() };
+        self.perform(|| notify::bind(socket.as_fd(), &bytes))?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Whoever removed it already has nothing to connect to.
+        if let Ok(made) = rustix::fs::openat(&place.dir, name.as_c_str(), flags, Mode::empty()) {
+            self.broker_sockets().remember(made)?;
+        }
+        Ok(())
+    }
+
+    /// Was it made inside, or is it the supervisor's?
+    fn is_reachable(&self, status: &Stat, path: Option<&AbsPath>) -> bool {
+        let is_given = |path: &AbsPath| {
+            let because = self.surface().decide(path, Access::Read).because;
+            // Nobody inside can make anything there.
+            let is_own = matches!(because, Because::Rule(rule) if rule.effect == Effect::Read(Role::Scratch));
+            is_own || self.surface().reach().sockets.iter().any(|named| named.value == *path)
+        };
+        self.broker_sockets().has(status) || path.is_some_and(is_given)
+    }
+
+    /// The caller's own socket.
+    fn socket(&self, number: i32) -> Result<OwnedFd, Stop> {
+        let pidfd = match rustix::process::pidfd_open(self.caller.thread, THREAD) {
+            Err(Errno::INVAL) => {
+                let process = i32::try_from(self.caller.process()?).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+                rustix::process::pidfd_open(process, PidfdFlags::empty())
+            }
+            other => other,
+        };
+        let held = rustix::process::pidfd_getfd(pidfd?.as_fd(), number, PidfdGetfdFlags::empty())?;
+        if rustix::fs::fcntl_getfl(&held)?.contains(OFlags::PATH) {
+            return Err(Errno::BADF.into());
+        }
+        match FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode) {
+            FileType::Socket => Ok(held),
+            _ => Err(Errno::NOTSOCK.into()),
+        }
+    }
+
+    fn address(&self, address: u64, length: u32) -> Result<Vec<u8>, Stop> {
+        let length = usize::try_from(length.cast_signed()).ok().filter(|length| *length <= LONGEST);
+        let mut bytes = vec![0; length.ok_or(Errno::INVAL)?];
+        self.caller.bytes(address, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A call that waits does so a little at a time: its caller may end, or have a signal to handle.
+    fn connect_in_turns(&self, socket: &OwnedFd, bytes: &[u8]) -> Result<(), Stop> {
+        let once = || self.perform(|| notify::connect(socket.as_fd(), bytes));
+        if rustix::fs::fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
+            return Ok(once()?);
+        }
+        let own = sockopt::socket_timeout(socket, Timeout::Send)?;
+        let began = Instant::now();
+        sockopt::set_socket_timeout(socket, Timeout::Send, Some(own.map_or(ATTEMPT, |own| own.min(ATTEMPT))))?;
+        let result = loop {
+            match once() {
+                Err(Errno::AGAIN | Errno::INPROGRESS | Errno::ALREADY)
+                    if own.is_none_or(|own| began.elapsed() < own) =>
+                {
+                    if self.caller.has_signal() {
+                        break Err(ERESTARTSYS);
+                    }
+                }
+                other => break other,
+            }
+        };
+        sockopt::set_socket_timeout(socket, Timeout::Send, own)?;
+        Ok(result?)
+    }
+}
+
+/// The path that an address names, if it does.
+fn path_of<'a>(socket: &OwnedFd, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Stop> {
+    let Some((family, path)) = bytes.split_first_chunk::<2>() else { return Ok(None) };
+    let is_unix = u16::from_ne_bytes(*family) == AddressFamily::UNIX.as_raw();
+    // Without a name, or with one that is no path: those of another network namespace are not seen.
+    if !is_unix || path.first().is_none_or(|first| *first == 0) || path.len() > LONGEST_PATH {
+        return Ok(None);
+    }
+    if sockopt::socket_domain(socket)? != AddressFamily::UNIX {
+        return Ok(None);
+    }
+    let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
+    Ok(Some(&path[..end]))
+}
+
+/// Of an address that is a path. The kernel refuses a longer one.
+const LONGEST_PATH: usize = 108;

@@ -1,0 +1,86 @@
+//! The guards of the session, and whoever keeps them.
+
+use ringfence_surface::{AbsPath, Shown, Surface};
+use rustix::process::Pid;
+
+use crate::audit::What;
+use crate::keeper::{Found, Guarded, Keeper};
+use crate::live::Cover;
+use crate::text::Bytes;
+
+use super::clients::KEPT;
+use super::{Desk, Gives};
+
+impl Desk {
+    /// What is to be kept as it is while the session runs, where that can be done.
+    pub fn guard(&mut self, surface: Surface, guarded: Option<Guarded>) {
+        self.guarded = guarded.map(|guarded| (surface, guarded));
+    }
+
+    /// Begins to keep it. `first` is the first process inside.
+    pub(crate) fn keep_guards(&mut self, first: Pid) {
+        let Some((surface, guarded)) = self.guarded.take() else { return };
+        let root = surface.root().clone();
+        let view = match self.view.as_ref().map(crate::live::LiveView::of_mounts) {
+            Some(Ok(view)) => view,
+            Some(Err(cause)) => return self.nobody_watches(&root, &cause.to_string()),
+            None => return self.nobody_watches(&root, "the view of this session cannot be changed"),
+        };
+        let kept = Keeper::start(view, first, surface, guarded)
+            .and_then(|keeper| self.clients.watch(keeper.bell(), KEPT).map(|()| keeper));
+        match kept {
+            Ok(keeper) => self.keeper = Some(keeper),
+            Err(cause) => self.nobody_watches(&root, &cause.to_string()),
+        }
+    }
+
+    fn nobody_watches(&mut self, below: &AbsPath, why: &str) {
+        self.is_found(Found::Unwatched { below: below.clone(), count: 1, why: why.to_owned() });
+    }
+
+    /// What the keeper found since it was last asked.
+    pub(super) fn kept(&mut self) {
+        for found in self.keeper.as_ref().map(Keeper::found).unwrap_or_default() {
+            self.is_found(found);
+        }
+    }
+
+    fn is_found(&mut self, found: Found) {
+        let guard = |cover| if cover == Cover::Mask { "deny" } else { "protect" }.to_owned();
+        let (line, what) = match found {
+            Found::Gap { path, lasted, cover } => {
+                let ms = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
+                let line = format!("{path} was replaced outside: it had no guard for {ms} ms");
+                let path = Bytes::new(path.as_bytes());
+                (line, What::Gap { path, guard: guard(cover), ms: Some(ms), why: None })
+            }
+            Found::Bare { path, cover, why } => {
+                let line = format!("{path} was replaced outside and has NO GUARD: {}", Shown(why.as_bytes()));
+                self.notices.add_urgent(format!("ringfence: {line}"));
+                let path = Bytes::new(path.as_bytes());
+                return self.note(What::Gap { path, guard: guard(cover), ms: None, why: Some(why) });
+            }
+            Found::Unwatched { below, count, why } => {
+                let line = format!(
+                    "{count} directories below {below} are not watched ({why}): what others make there is not guarded"
+                );
+                (line, What::Unwatched { path: Bytes::new(below.as_bytes()), count, why })
+            }
+        };
+        self.notices.add(format!("ringfence: {line}"));
+        self.note(what);
+    }
+
+    /// What was given is kept too.
+    pub(super) fn keep_given(&self, path: &AbsPath, gives: Gives) {
+        if let Some(keeper) = &self.keeper {
+            keeper.given(path.clone(), gives);
+        }
+    }
+
+    pub(super) fn keep_taken(&self, path: &AbsPath) {
+        if let Some(keeper) = &self.keeper {
+            keeper.taken(path.clone());
+        }
+    }
+}
