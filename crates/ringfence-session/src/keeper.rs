@@ -35,6 +35,8 @@ use self::tree::{Noticed, Tree, Unwatched};
 
 /// A session that ends before this has nobody look around in its project: what is guarded when it starts is guarded.
 const SETTLE: Duration = Duration::from_millis(25);
+/// After more happened than the kernel keeps, everything is looked at from the beginning, but not all the time.
+const LOST: Duration = Duration::from_millis(100);
 /// After a turn in which nothing was found, what else happens is gathered for this long.
 const GATHER: Duration = Duration::from_millis(2);
 /// A place whose guard is gone is looked at again after these times: what takes its place may be on its way.
@@ -155,6 +157,8 @@ struct Keeping<'k, T: Fn(Found)> {
     given: Vec<(AbsPath, Box<Surface>)>,
     tree: Option<Tree>,
     tell: &'k T,
+    /// When everything is looked at, from the beginning.
+    settle: Option<Instant>,
     /// When all guards are looked at again, and how often they were.
     again: Option<(Instant, usize)>,
     /// What could not be covered, and was told.
@@ -179,23 +183,24 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
             given: Vec::new(),
             tree: None,
             tell,
+            settle: None,
             again: None,
             told: BTreeSet::new(),
         }
     }
 
     fn run(&mut self, heard: &Receiver<Word>, wake: &OwnedFd, table: &OwnedFd) {
-        let mut settle = Some(Instant::now() + SETTLE);
+        self.settle = Some(Instant::now() + SETTLE);
         let mut rest: Option<Instant> = None;
         loop {
-            let next = [settle, rest, self.again.map(|(again, _)| again)].into_iter().flatten().min();
+            let next = [self.settle, rest, self.again.map(|(again, _)| again)].into_iter().flatten().min();
             let (is_woken, is_changed, has_names) = self.wait(wake, table, rest.is_none(), next);
             let now = Instant::now();
             if is_woken && !self.hear(heard, wake) {
                 return;
             }
-            if settle.is_some_and(|settle| settle <= now) {
-                settle = None;
+            if self.settle.is_some_and(|settle| settle <= now) {
+                self.settle = None;
                 self.look_around();
             }
             if rest.is_some_and(|rest| rest <= now) {
@@ -383,6 +388,11 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
         let places = [path.clone()].into_iter().chain(self.aliases.of(path));
         let is_host = |place: &AbsPath| matches!(self.ground(place), Some(Ground::Host { .. }));
         let places: Vec<AbsPath> = places.filter(is_host).collect();
+        if self.guards.len() >= MOST_GUARDS {
+            // Without a broker those inside could make such names without end.
+            let top = &self.top;
+            self.guards.retain(|path, _| open_place(top, &relative(path)).is_ok());
+        }
         self.guards.extend(places.into_iter().map(|place| (place, Cover::Mask)));
     }
 
@@ -393,8 +403,9 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
         for one in noticed {
             match one {
                 Noticed::Lost => {
-                    self.look_around();
-                    return true;
+                    // Whoever makes names faster than they are read would have nothing else done.
+                    self.settle = Some(Instant::now() + LOST);
+                    return false;
                 }
                 Noticed::Name(path) => bare.extend(self.name_appeared(&path)),
             }
@@ -502,6 +513,9 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
         changed.and_then(|changed| SystemTime::now().duration_since(changed).ok()).unwrap_or_default()
     }
 }
+
+/// When there are more, those of what has gone are forgotten.
+const MOST_GUARDS: usize = 50_000;
 
 /// Directories that are not watched are still looked through when they appear, up to so many.
 const MOST_LISTED: u64 = 50_000;

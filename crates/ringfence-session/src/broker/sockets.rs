@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Access, Because, Effect, Role};
 use ringfence_sys::notify;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use super::caller::{AT_FDCWD, c_string};
-use super::resolve::{Last, mount_of};
+use super::resolve::{Last, Target, mount_of};
 use super::work::{Reply, Stop, Work};
 
 /// More that are still there are not remembered, and so not made.
@@ -81,7 +81,7 @@ impl Work<'_, '_> {
             let place = self.resolver.place(&from, path)?;
             let target = self.resolver.target(&from, place, Last::Followed)?;
             // What is no socket the kernel refuses.
-            if target.kind() == FileType::Socket && !self.is_reachable(&target.status, target.path.as_ref()) {
+            if target.kind() == FileType::Socket && !self.is_reachable(&target) {
                 self.refuse_socket(target.path.as_ref());
                 return Err(Errno::ACCESS.into());
             }
@@ -158,14 +158,20 @@ impl Work<'_, '_> {
     }
 
     /// Was it made inside, or is it the supervisor's?
-    fn is_reachable(&self, status: &Stat, path: Option<&AbsPath>) -> bool {
+    fn is_reachable(&self, target: &Target) -> bool {
+        // Ours is mounted in the place of the host's. When the host makes its own anew the mount goes, and theirs is another thing:
+        // it could hand over descriptors.
+        let is_mounted = || {
+            let status = rustix::fs::statx(&target.fd, c"", AtFlags::EMPTY_PATH, StatxFlags::empty());
+            status.is_ok_and(|status| status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+        };
         let is_given = |path: &AbsPath| {
             let because = self.surface().decide(path, Access::Read).because;
             // Nobody inside can make anything there.
             let is_own = matches!(because, Because::Rule(rule) if rule.effect == Effect::Read(Role::Scratch));
-            is_own || self.surface().reach().sockets.iter().any(|named| named.value == *path)
+            is_own || self.surface().reach().sockets.iter().any(|named| named.value == *path) && is_mounted()
         };
-        self.broker_sockets().has(status) || path.is_some_and(is_given)
+        self.broker_sockets().has(&target.status) || target.path.as_ref().is_some_and(is_given)
     }
 
     /// The caller's own socket.

@@ -43,7 +43,7 @@ fn k8_without_whoever_carries_them_out_no_call_passes() {
     each_user(|desk| {
         let mut command = desk.bare(&[]);
         // Whoever is still there goes on to write, and to try what may not be written.
-        let script = "echo ready; i=0; while :; do i=$((i+1)); echo $i > last; echo x 2> /dev/null > .envrc; done";
+        let script = "echo 0 > last; echo ready; i=0; while :; do i=$((i+1)); echo $i > last; echo x 2> /dev/null > .envrc; done";
         command.args(["bash", "-c", script]).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap());
@@ -57,7 +57,7 @@ fn k8_without_whoever_carries_them_out_no_call_passes() {
         assert!(killed.success());
         assert!(!child.wait().unwrap().success());
         let last = fs::read_to_string(desk.project("last")).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        desk.prepare("for i in $(seq 200); do cat last; done > /dev/null");
         assert_eq!(fs::read_to_string(desk.project("last")).unwrap(), last, "somebody still writes");
         assert!(!desk.project(".envrc").exists());
     });

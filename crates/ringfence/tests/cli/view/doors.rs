@@ -117,6 +117,30 @@ fn a_socket_whose_place_is_taken_by_a_link_leads_nowhere() {
     });
 }
 
+/// A service that is started anew makes its socket anew, and ours no longer stands in its place: nobody comes to it past the relay.
+#[test]
+fn k9_a_socket_that_is_made_anew_is_not_reached_directly() {
+    each(|fence| {
+        fence.world.mkdir("project/run");
+        let named = fence.path("project/run/named");
+        echo(&named);
+        trusted(fence, "[network]\nallow = []\nsockets = [\"run/named\"]\n");
+        let mut child = fence.ringfence();
+        child.args(["run", "--", "/bin/sh", "-c"]);
+        let (one, two) = (tell("run/named", "one"), tell("run/named", "two"));
+        child.arg(format!("{one} && echo ready && read line; {two}; echo over"));
+        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = Outside(child);
+        wait_for(&mut child.0, "ready\n");
+        fs::remove_file(&named).unwrap();
+        echo(&named);
+        child.0.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let mut said = String::new();
+        child.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains("over") && !said.contains("two"), "as {:?}: {said}", fence.who);
+    });
+}
+
 fn wait_for(child: &mut Child, word: &str) {
     let stdout = child.stdout.as_mut().unwrap();
     let mut seen = Vec::new();
