@@ -1,5 +1,6 @@
 //! What the first process of a container finds, beside what was asked for. It runs before any other program does.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -71,7 +72,8 @@ pub(crate) fn differs(checks: &[Check], user: u32) -> io::Result<Option<String>>
             return Ok(Some(format!("at {}: {why}", check.path)));
         }
     }
-    if let Some(why) = unasked_mount(&fs::read("/proc/self/mountinfo")?, checks) {
+    let table = fs::read("/proc/self/mountinfo")?;
+    if let Some(why) = unasked_mount(&table, checks).or_else(|| missing_mount(&table, checks)) {
         return Ok(Some(why));
     }
     for entry in fs::read_dir("/dev")? {
@@ -148,6 +150,17 @@ fn unasked_mount(mountinfo: &[u8], checks: &[Check]) -> Option<String> {
         }
     }
     None
+}
+
+/// A mount that was asked for and is not there by itself. Whoever works on the same tree outside can put a link in the place of a
+/// directory while the engine mounts, so that both what is mounted and where are taken from where the link leads, and take it
+/// away again: then the right directory stands there, without a mount, and what the link led to is mounted elsewhere.
+fn missing_mount(mountinfo: &[u8], checks: &[Check]) -> Option<String> {
+    let lines = mountinfo.split(|byte| *byte == b'\n');
+    let mounted: HashSet<Vec<u8>> =
+        lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(4)).map(unescaped).collect();
+    let missing = checks.iter().find(|check| !mounted.contains(check.path.as_bytes()))?;
+    Some(format!("at {}: nothing is mounted there", missing.path))
 }
 
 /// As the kernel writes paths: blanks and the like by their number.
@@ -231,6 +244,18 @@ mod tests {
             let said = unasked_mount(line.as_bytes(), &checks);
             assert_eq!(said.is_some(), expected.is_some(), "{line}: {said:?}");
             assert!(said.unwrap_or_default().starts_with(expected.unwrap_or_default()), "{line}");
+        }
+    }
+
+    /// G10: a mount that landed where a link led, and not where it was asked for, is missed.
+    #[test]
+    fn g10_mounts_that_landed_elsewhere() {
+        let checks = [host("/w", MountAccess::ReadWrite), host("/w/a b", MountAccess::ReadWrite)];
+        let table = |inner: &str| format!("1 0 0:1 / /w rw - ext4 d rw\n2 1 0:1 / {inner} rw - ext4 d rw\n");
+        assert_eq!(missing_mount(table("/w/a\\040b").as_bytes(), &checks), None);
+        for inner in ["/w/elsewhere", "/w/a\\040b//deleted", "/w/a"] {
+            let said = missing_mount(table(inner).as_bytes(), &checks);
+            assert_eq!(said.as_deref(), Some("at /w/a b: nothing is mounted there"), "{inner}");
         }
     }
 

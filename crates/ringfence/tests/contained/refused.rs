@@ -1,5 +1,10 @@
 //! What is not started: engines elsewhere, and containers that are not what was asked for.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use ringfence_testkit::Starter;
 
 use crate::ground::{text, with};
@@ -50,5 +55,39 @@ fn g10_a_container_with_more_than_was_asked_for_is_refused() {
         let mut command = ground.fence(&[]);
         let output = command.env("CONTAINERS_CONF", ground.path("more.conf")).args(["cat", "/proc/1/comm"]).output();
         assert_eq!(text(&output.unwrap().stdout), "ringfence\n");
+    });
+}
+
+/// G10: whoever works on the same tree outside puts a link in the place of a guarded directory while the engine mounts, and takes it
+/// away again. Such a start is refused, or what the link leads to is not there.
+#[test]
+fn g10_a_directory_that_is_swapped_while_the_engine_mounts() {
+    with("docker", Starter::Ordinary, |ground| {
+        ground.write("elsewhere/secret", "SECRET\n");
+        ground.write("project/sub/.env", "SECRET\n");
+        ground.write("project/ringfence.toml", "version = 1\n[files]\ndeny = [\"**/.env\"]\n");
+        let (sub, away, elsewhere) =
+            (ground.path("project/sub"), ground.path("project/away"), ground.path("elsewhere"));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
+                while !is_over.load(Ordering::Relaxed) {
+                    fs::rename(&sub, &away).unwrap();
+                    symlink(&elsewhere, &sub).unwrap();
+                    pause(4);
+                    fs::remove_file(&sub).unwrap();
+                    fs::rename(&away, &sub).unwrap();
+                    pause(12);
+                }
+            });
+            let script = "for i in 1 2 3 4 5 6; do cat sub/secret; sleep 0.01; done";
+            let all: Vec<String> = (0..12).map(|_| text(&ground.run(&[], &["sh", "-c", script]).stdout)).collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(all.iter().all(|said| !said.contains("SECRET")), "{all:?}");
+        });
+        // Without anybody who swaps, it starts.
+        let output = ground.run(&[], &["sh", "-c", "cat sub/.env; echo started"]);
+        assert_eq!(text(&output.stdout), "started\n", "{}", text(&output.stderr));
     });
 }
