@@ -103,7 +103,7 @@ fn t3_what_cannot_be_started() {
     assert!(matches!(ground.environment.exec(&Exec::new("a\0b", LONG)), Err(ExecError::Start { .. })));
 }
 
-/// T1: without a word from the caller nothing is run.
+/// T1 K4: without a word from the caller nothing is run.
 #[test]
 fn t1_commands_are_refused_unless_the_caller_says_how() {
     let ground = Ground::new();

@@ -129,7 +129,7 @@ fn t9_the_seams_are_asked_only_for_what_is_allowed() {
     assert!(!ground.inside("src/old").exists());
 }
 
-/// T1: one interface, behind which it does not matter what there is.
+/// T1: one interface, behind which it does not matter what there is. K4 K15: files need no fence of the kernel's.
 #[test]
 fn t1_an_environment_of_files() {
     let ground = Ground::new();

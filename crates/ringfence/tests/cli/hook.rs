@@ -70,7 +70,7 @@ fn passes(run: Run) {
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
 }
 
-/// G5 A6: the verdict of a session's own record, with its rule and its remedy.
+/// G5 A6 A14: the verdict of a session's own record, with its rule and its remedy.
 #[test]
 fn a6_calls_are_judged_by_the_sessions_record() {
     let given = Given::new();

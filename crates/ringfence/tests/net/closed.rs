@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use crate::internet::{Who, each, ended, shown, with};
 
+/// K9; A14: nothing of another project's on this machine is reached either.
 #[test]
 fn k9_what_is_not_listed_is_not_reached() {
     each(|internet| {
