@@ -24,8 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) from: u16,
 }
 
-/// Notes every attempt that is not expected.
-pub(crate) async fn watch(socket: OwnedFd, is_expected: impl Fn(&Attempt) -> bool, refusals: Refusals) {
+/// Notes every attempt that is not expected: then it is said who was meant.
+pub(crate) async fn watch(socket: OwnedFd, unexpected: impl Fn(&Attempt) -> Option<String>, refusals: Refusals) {
     let Ok(protocol) = rustix::net::sockopt::socket_protocol(&socket) else { return };
     let protocol = if protocol == Some(rustix::net::ipproto::TCP) { Protocol::Tcp } else { Protocol::Udp };
     // For the runtime it is a socket that gives datagrams, like others.
@@ -39,11 +39,10 @@ pub(crate) async fn watch(socket: OwnedFd, is_expected: impl Fn(&Attempt) -> boo
         let Ok(packet) = socket.try_io(Interest::READABLE, read) else { continue };
         let Some((from, port)) = ports(&buffer[..packet.length], packet.asked) else { continue };
         let attempt = Attempt { protocol, address: SocketAddr::new(packet.asked, port), from };
-        if is_expected(&attempt) {
-            continue;
+        if let Some(meant) = unexpected(&attempt) {
+            let protocol = if protocol == Protocol::Tcp { "tcp" } else { "udp" };
+            refusals.note(format!("{protocol} {meant}"), "the policy does not name it");
         }
-        let protocol = if protocol == Protocol::Tcp { "tcp" } else { "udp" };
-        refusals.note(format!("{protocol} {}", attempt.address), "the policy does not name it");
     }
 }
 

@@ -27,6 +27,7 @@ use crate::open::{Meant, Open, Ticket};
 use crate::packets;
 use crate::pool::{Addresses, Pool, Synthetic};
 use crate::proxy::Asked;
+use crate::reached::Reached;
 use crate::refusals::Refusals;
 use crate::relay::{self, Stream, relay};
 use crate::resolver::Resolver;
@@ -64,6 +65,7 @@ pub struct Egress {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     refusals: Refusals,
+    reached: Reached,
     lever: Lever,
     asks: Asks,
 }
@@ -76,7 +78,8 @@ impl Egress {
     pub fn start(inside: Inside, rules: Rules, resolver: Arc<dyn Resolver>) -> io::Result<Self> {
         let refusals = Refusals::default();
         let (stop, stopped) = oneshot::channel();
-        let noted = refusals.clone();
+        let reached = Reached::default();
+        let (noted, used) = (refusals.clone(), reached.clone());
         let (lever, orders) = lever::pair();
         let asks = Asks::default();
         let asked = asks.clone();
@@ -85,19 +88,25 @@ impl Egress {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
                 tokio::select! {
-                    () = serve(inside, rules, resolver, (noted, asked), orders) => {}
+                    () = serve(inside, rules, resolver, (noted, asked, used), orders) => {}
                     _ = stopped => {}
                 }
             });
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).stack_size(512 * 1024).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, lever, asks })
+        Ok(Self { stop: Some(stop), thread: Some(thread), refusals, reached, lever, asks })
     }
 
     /// What was stopped so far.
     #[must_use]
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    /// Who was reached so far.
+    #[must_use]
+    pub fn reached(&self) -> &Reached {
+        &self.reached
     }
 
     /// Names that wait until somebody has decided about them.
@@ -130,6 +139,7 @@ pub(crate) struct Shared {
     addresses: Addresses,
     resolver: Arc<dyn Resolver>,
     pub(crate) refusals: Refusals,
+    pub(crate) reached: Reached,
     pub(crate) asks: Asks,
     pub(crate) state: RefCell<State>,
     /// How many names may have listeners.
@@ -165,7 +175,7 @@ async fn serve(
     inside: Inside,
     rules: Rules,
     resolver: Arc<dyn Resolver>,
-    (refusals, asks): (Refusals, Asks),
+    (refusals, asks, reached): (Refusals, Asks, Reached),
     orders: mpsc::UnboundedReceiver<Order>,
 ) {
     let room = Room::take();
@@ -176,6 +186,7 @@ async fn serve(
         addresses: inside.addresses,
         resolver,
         refusals,
+        reached,
         asks,
         state: RefCell::new(state),
         most_names: room.names,
@@ -200,9 +211,9 @@ async fn serve(
     }
     for socket in inside.arrivals {
         let seen = Rc::clone(&shared);
-        let is_ours = move |to: &packets::Attempt| seen.is_expected(to);
+        let unexpected = move |to: &packets::Attempt| (!seen.is_expected(to)).then(|| seen.in_words(to.address));
         let refusals = shared.refusals.clone();
-        tokio::task::spawn_local(packets::watch(socket, is_ours, refusals));
+        tokio::task::spawn_local(packets::watch(socket, unexpected, refusals));
     }
     lever::obey(&shared, orders).await;
     std::future::pending::<()>().await;
@@ -333,6 +344,12 @@ impl Shared {
         is_tcp && self.meant(address, port).is_some_and(|target| self.admits(&target))
     }
 
+    /// The name and the port that an address of ours stands for; others as they are.
+    fn in_words(&self, address: SocketAddr) -> String {
+        let name = self.state.borrow().pool.name_of(address.ip().to_canonical()).map(str::to_owned);
+        name.map_or_else(|| address.to_string(), |name| format!("{name}:{}", address.port()))
+    }
+
     /// May this be reached, by itself or with a credential?
     pub(crate) fn admits(&self, target: &HostTarget) -> bool {
         self.rules.borrow().admits(target) || self.injects(target).is_some()
@@ -425,6 +442,7 @@ async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnect
     let stream = connected.await.inspect_err(|why: &NoConnection| {
         shared.refusals.note(format!("tcp {target}"), why.to_string());
     })?;
+    shared.reached.note(target.to_string());
     let _ = stream.set_nodelay(true);
     Ok(Stream::Tcp(stream))
 }
@@ -468,6 +486,7 @@ async fn to_host_port(shared: &Rc<Shared>, stream: TcpStream, port: u16) {
     let ticket = shared.open.enter(Meant::HostPort(port));
     match ticket.unless_cut(dial::connect(&BOTH_LOOPBACKS, port)).await {
         Some(Ok(outside)) => {
+            shared.reached.note(format!("localhost:{port}"));
             let _ = outside.set_nodelay(true);
             relay(&inside, &Stream::Tcp(outside), None, &[], ticket.cut()).await;
         }

@@ -31,6 +31,7 @@ pub(crate) async fn accept(shared: Rc<Shared>, listener: std::os::unix::net::Uni
             let _permit = permit;
             match connect_unix(&path).await {
                 Ok(outside) => {
+                    shared.reached.note(format!("socket {path}"));
                     drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[], std::future::pending()).await)
                 }
                 Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),

@@ -116,6 +116,10 @@ const fn notify(name: &'static str, reason: &'static str) -> SyscallRule {
     SyscallRule { name, when: &[], action: SyscallAction::Notify, reason }
 }
 
+const fn notify_if(name: &'static str, when: &'static [ArgTest], reason: &'static str) -> SyscallRule {
+    SyscallRule { name, when, action: SyscallAction::Notify, reason }
+}
+
 /// The flags of `clone` and `unshare` that make a namespace: mount, cgroup, uts, ipc, user, pid, net.
 const NEW_NAMESPACES: u64 = 0x2_0000 | 0x200_0000 | 0x400_0000 | 0x800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
 /// Of `unshare` alone: in `clone` the same bit belongs to the signal's number.
@@ -409,7 +413,29 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("utimes", MARKS),
 ];
 
-/// The same, and opens that only read wait as well: for whoever wants to know which of them fail.
+const LOOKS: &str = "what is looked for and is not there is learned";
+
+/// What the broker is told of besides while it is learned what a command needs: every call that reads, runs, enters or looks for
+/// something by its name. They come before those that it carries out. The kernel goes on with each of them: what may be read
+/// the view decides, and not the broker.
+pub static LOOKED_AT: &[SyscallRule] = &[
+    notify("access", LOOKS),
+    notify("chdir", LOOKS),
+    notify("execve", LOOKS),
+    notify("execveat", LOOKS),
+    notify("faccessat", LOOKS),
+    notify("faccessat2", LOOKS),
+    notify("lstat", LOOKS),
+    notify("newfstatat", LOOKS),
+    notify_if("open", &[ArgTest::has_none_of(1, O_ANY_CHANGE | O_PATH)], LOOKS),
+    notify_if("openat", &[ArgTest::has_none_of(2, O_ANY_CHANGE | O_PATH)], LOOKS),
+    notify("readlink", LOOKS),
+    notify("readlinkat", LOOKS),
+    notify("stat", LOOKS),
+    notify("statx", LOOKS),
+];
+
+/// What the broker carries out, and opens that only read wait as well: for whoever wants to know which of them fail.
 pub fn brokered_with_reads() -> Vec<SyscallRule> {
     BROKERED.iter().filter(|rule| rule.reason != ONLY_READS).copied().collect()
 }
@@ -594,7 +620,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_in_order() {
-        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST, SET_IDS, BROKERED] {
+        for table in [NAMESPACES, ALWAYS, SHARED_WITH_THE_HOST, SET_IDS, BROKERED, LOOKED_AT] {
             assert!(table.is_sorted_by_key(|rule| rule.name));
         }
         for fence in FENCES {

@@ -84,6 +84,16 @@ pub enum What {
         /// How many kinds of things were stopped on its way out.
         stopped: u64,
     },
+    /// What of its policy was made use of.
+    Used {
+        /// Who was reached: `host:port`, `localhost:port`, `socket PATH`.
+        reached: Vec<String>,
+        /// The rules by which something was written; none where nobody saw the writes.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        written: Option<Vec<String>>,
+        /// Whether more was reached than is kept.
+        is_cut: bool,
+    },
     /// Its supervisor was killed; noticed by somebody else.
     Killed,
     /// Something was denied.

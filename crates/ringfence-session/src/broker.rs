@@ -13,6 +13,7 @@ mod caller;
 mod domain;
 mod git;
 mod judge;
+mod look;
 mod marks;
 mod masks;
 mod mounts;
@@ -32,7 +33,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread::{Builder, Scope};
 
-use ringfence_plan::{BROKERED, Rung, SyscallAction, SyscallRule, brokered_with_reads};
+use ringfence_plan::{BROKERED, LOOKED_AT, Rung, SyscallAction, SyscallRule, brokered_with_reads};
 use ringfence_surface::Surface;
 use ringfence_sys::notify::{self, Answer, Notification};
 use ringfence_sys::process::{self, Namespaces};
@@ -65,14 +66,28 @@ pub enum BrokerChoice {
     OnWithReads,
     /// Not here: the mounts guard what exists, and nothing guards names that appear later.
     Off,
+    /// It must be had: it tells besides what was looked for and is not in the view. What is written to the project and to other
+    /// writable places goes into layers that vanish with the session.
+    Learn,
+}
+
+/// What a broker tells the supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// What was refused.
+    Refusals,
+    /// And what was looked for and is not there. Nothing of it gets lost.
+    AlsoMissed,
 }
 
 /// What the filter of a fence gets besides, where calls are brokered in it.
 pub(crate) fn rules(choice: BrokerChoice, listens: Result<(), &'static str>) -> (Brokered, Vec<SyscallRule>) {
+    let told = |rules| (Brokered::Yes(Telling::Refusals), rules);
     match (listens, choice) {
         (Err(_), _) | (_, BrokerChoice::Off) => (Brokered::No, Vec::new()),
-        (Ok(()), BrokerChoice::On) => (Brokered::Yes, BROKERED.to_vec()),
-        (Ok(()), BrokerChoice::OnWithReads) => (Brokered::Yes, brokered_with_reads()),
+        (Ok(()), BrokerChoice::On) => told(BROKERED.to_vec()),
+        (Ok(()), BrokerChoice::OnWithReads) => told(brokered_with_reads()),
+        (Ok(()), BrokerChoice::Learn) => (Brokered::Yes(Telling::AlsoMissed), [LOOKED_AT, BROKERED].concat()),
     }
 }
 
@@ -126,6 +141,7 @@ pub(crate) struct Broker<'s> {
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
     threads: AtomicUsize,
+    telling: Telling,
 }
 
 impl<'s> Broker<'s> {
@@ -133,7 +149,7 @@ impl<'s> Broker<'s> {
     /// further threads.
     pub(crate) fn new(
         listener: OwnedFd,
-        surface: &'s Surface,
+        (surface, telling): (&'s Surface, Telling),
         supervisor: Option<OwnedFd>,
     ) -> rustix::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -141,7 +157,7 @@ impl<'s> Broker<'s> {
         let _ = notify::wake_in_sync(listener.as_fd());
         Ok(Self {
             listener,
-            judge: Judge::new(surface, supervisor),
+            judge: Judge::new(surface, supervisor, telling),
             calls: Calls::new(),
             domains: Domains::new(),
             mounts: Mounts::new(),
@@ -151,6 +167,7 @@ impl<'s> Broker<'s> {
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
             threads: AtomicUsize::new(0),
+            telling,
         })
     }
 

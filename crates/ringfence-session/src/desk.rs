@@ -15,11 +15,12 @@ mod spawn;
 mod watchdog;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use ringfence_egress::{Asks, Egress, Lever, Refusal, Refusals};
+use ringfence_egress::{Asks, Egress, Lever, Reached, Refusal, Refusals};
 use ringfence_surface::policy::Watch;
 use ringfence_surface::{AbsPath, Surface};
 use rustix::event::EventfdFlags;
@@ -29,6 +30,7 @@ use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
 use crate::keeper::{Guarded, Keeper};
+use crate::learned::Learned;
 use crate::live::LiveView;
 use crate::store::{About, Past, Session};
 use crate::terminal::{Aside, Asked, Key, Lifeline, Prompt, Screen};
@@ -110,6 +112,13 @@ pub struct Desk {
     broker: Option<OwnedFd>,
     /// Names that wait on the way out.
     names: Option<Asks>,
+    /// Everything that was looked for, where that is to be learned.
+    learned: Option<Learned>,
+    /// Rules by which something was written, and who was reached.
+    written: BTreeSet<String>,
+    reached: Vec<Reached>,
+    is_brokered: bool,
+    is_learning: bool,
     /// What is to be kept as it is while the session runs, until somebody does.
     guarded: Option<(Surface, Guarded)>,
     /// Whoever keeps it.
@@ -123,6 +132,8 @@ pub struct Ways {
     pub watches: Vec<(Watch, String)>,
     /// How long something that is denied waits for the user's answer; nothing waits where it is none.
     pub ask: Option<Duration>,
+    /// Where it is kept what was looked for, if it is to be learned.
+    pub learned: Option<Learned>,
 }
 
 /// Is it attended to?
@@ -199,6 +210,11 @@ impl Desk {
             queue: Queue::new(ways.ask),
             broker: None,
             names: None,
+            is_learning: ways.learned.is_some(),
+            learned: ways.learned,
+            written: BTreeSet::new(),
+            reached: Vec::new(),
+            is_brokered: false,
             guarded: None,
             keeper: None,
         })
@@ -220,6 +236,7 @@ impl Desk {
         self.clients.watch(bell.as_fd(), BELL)?;
         way.refusals().ring(rustix::io::fcntl_dupfd_cloexec(&bell, 3)?);
         (self.bell, self.refusals, self.lever) = (Some(bell), Some(way.refusals().clone()), Some(way.lever().clone()));
+        self.reached.push(way.reached().clone());
         if let (Some(wait), Some(bell)) = (self.queue.wait(), &self.bell) {
             way.asks().begin(wait.min(MOST_NAME), rustix::io::fcntl_dupfd_cloexec(bell, 3)?);
             self.names = Some(way.asks().clone());
@@ -244,13 +261,16 @@ impl Desk {
     pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>) {
         self.stopped();
         self.judged();
-        self.broker_said();
+        // Nobody says anything any more.
+        while self.broker_said() == broker::Heard::Some {}
         self.kept();
         self.passed_over();
         for untold in self.stream.untold() {
             self.note(What::Violation(untold));
         }
-        let summary = Summary { ended_by: self.ended_by.take(), ..self.stream.summary() };
+        let (ended_by, learned) = (self.ended_by.take(), self.learned.take());
+        let learned = learned.map(|learned| learned.with_reached(self.reached.iter().flat_map(|way| way.all().0)));
+        let summary = Summary { ended_by, learned, ..self.stream.summary() };
         (summary, self.write_end(code))
     }
 
@@ -258,6 +278,10 @@ impl Desk {
         let stopped = self.stream.kinds();
         if let Some(work) = self.work.take() {
             work.give_up();
+        }
+        // What somebody tries to learn from is no use of the policy.
+        if !self.is_learning {
+            self.note(self.used());
         }
         self.note(What::End { code, stopped });
         self.flush(Patience::Start);
@@ -267,6 +291,16 @@ impl Desk {
             self.audit.sync()?;
         }
         if self.pending.is_empty() { Ok(()) } else { Err(io::Error::other("the audit could not be written")) }
+    }
+
+    /// What of the policy was made use of.
+    fn used(&self) -> What {
+        let ways = self.reached.iter().map(Reached::all).collect::<Vec<_>>();
+        let is_cut = ways.iter().any(|(_, is_cut)| *is_cut);
+        let reached: BTreeSet<String> = ways.into_iter().flat_map(|(all, _)| all).collect();
+        // Writes are seen where a broker carries them out.
+        let written = self.is_brokered.then(|| self.written.iter().cloned().collect());
+        What::Used { reached: reached.into_iter().collect(), written, is_cut }
     }
 
     fn answer(&mut self, client: u64, line: &[u8]) {
@@ -383,7 +417,9 @@ impl Aside for Desk {
                     self.names_ask();
                 }
                 Heard::Own(VERDICTS) => self.judged(),
-                Heard::Own(BROKER) => self.broker_said(),
+                Heard::Own(BROKER) => {
+                    self.broker_said();
+                }
                 Heard::Own(KEPT) => self.kept(),
                 Heard::Own(CALLS) => self.calls.collect(&self.clients),
                 Heard::Own(_) | Heard::Client => {}

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
-use crate::broker::Broker;
+use crate::broker::{Broker, Telling};
 use crate::descendants;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
@@ -76,7 +76,7 @@ pub(crate) struct First<'p> {
     /// The session's lock: it is held as long as anything of the session runs.
     pub(crate) lock: OwnedFd,
     /// By what calls are judged, where they are brokered. Then this process was copied from one without further threads.
-    pub(crate) brokered: Option<&'p Surface>,
+    pub(crate) brokered: Option<(&'p Surface, Telling)>,
 }
 
 impl First<'_> {
@@ -146,7 +146,9 @@ impl First<'_> {
         };
         let main = || report(&errors, program());
         // In our own memory where that is possible: copying it takes longer than all that is left to do.
-        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc;
+        // Whoever is told what is run cannot wait until it runs.
+        let is_told = matches!(self.brokered, Some((_, Telling::AlsoMissed)));
+        let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc && !is_told;
         let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
         let payload = match payload {
             Ok(pid) => pid,
@@ -160,13 +162,13 @@ impl First<'_> {
             return 125;
         }
         let watch = Watch { payload, signals: &signals, alive: &alive, ways: ways.as_ref(), stand_ins: &stand_ins };
-        if let (Some(surface), Some((handover, inside))) = (self.brokered, handover) {
+        if let (Some(judged), Some((handover, inside))) = (self.brokered, handover) {
             drop(inside);
             // Its threads do not end by themselves, so neither does what is in here.
             let broker = OnceLock::new();
             std::thread::scope(|scope| {
                 let stage = Stage::Handover(handover);
-                let desk = Brokerage { stage, broker: &broker, scope, surface, supervisor: broker_end };
+                let desk = Brokerage { stage, broker: &broker, scope, judged, supervisor: broker_end };
                 let (code, number) = watch.wait(Some(desk));
                 process::end_copy(self.ended(code, number, &signal))
             });
@@ -391,7 +393,8 @@ struct Brokerage<'scope, 'env, 's> {
     stage: Stage,
     broker: &'scope OnceLock<Broker<'s>>,
     scope: &'scope Scope<'scope, 'env>,
-    surface: &'s Surface,
+    /// By what, and what of it is told.
+    judged: (&'s Surface, Telling),
     supervisor: Option<OwnedFd>,
 }
 
@@ -406,7 +409,7 @@ impl Brokerage<'_, '_, '_> {
             // Everybody who could have called has ended: that is told too.
             Stage::Listener(_) if !ready.contains(PollFlags::IN) => Stage::Done,
             Stage::Listener(listener) => {
-                if let Ok(broker) = Broker::new(listener, self.surface, self.supervisor.take()) {
+                if let Ok(broker) = Broker::new(listener, self.judged, self.supervisor.take()) {
                     let _ = self.broker.get_or_init(|| broker).start(self.scope);
                 }
                 Stage::Done

@@ -26,6 +26,7 @@ use rustix::process::WaitOptions;
 
 use crate::alive::Watched;
 use crate::arguments::Arguments;
+use crate::broker::Telling;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
 use crate::container::{Contained, finding};
@@ -96,7 +97,7 @@ pub struct Prepared {
 /// Whether calls that change files are carried out by the first process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Brokered {
-    Yes,
+    Yes(Telling),
     No,
 }
 
@@ -247,7 +248,10 @@ impl Prepared {
             }
             None => (None, None, None),
         };
-        let brokered = (self.brokered == Brokered::Yes).then_some(surface);
+        let brokered = match self.brokered {
+            Brokered::Yes(telling) => Some((surface, telling)),
+            Brokered::No => None,
+        };
         if brokered.is_some() && process::has_threads().map_err(before("stat(/proc/self/task)"))? {
             // What the new process would allocate may be locked for ever in it.
             let threads = io::Error::other("threads were started since the fence was laid out");

@@ -39,6 +39,8 @@ pub mod jail;
 mod keeper;
 mod late;
 pub mod launch;
+mod layer;
+pub mod learned;
 mod links;
 mod live;
 pub mod look;

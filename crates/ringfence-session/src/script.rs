@@ -9,6 +9,8 @@ use ringfence_sys::mount::MountAttr;
 use rustix::fs::{AtFlags, FileType};
 use rustix::mount::MountFlags;
 
+use crate::launch::Identity;
+use crate::layer::{self, Landing, Layer};
 use crate::place::{Id, open_root, relative};
 use crate::walk::Walked;
 
@@ -33,6 +35,11 @@ pub(crate) enum Step {
         to: Target,
         attributes: MountAttr,
         idmap: bool,
+    },
+    /// What is written above what stands there stays in a layer.
+    Layer {
+        to: Target,
+        layer: Layer,
     },
     /// A directory that is bound over once more afterwards: what is mounted here only keeps its name.
     Pin {
@@ -95,6 +102,7 @@ impl Step {
             Self::Bind { source, to, .. } => {
                 format!("open_tree(/{}) and move_mount(/{})", shown(source), shown(&to.path))
             }
+            Self::Layer { to, .. } => format!("mount(overlay, /{})", shown(&to.path)),
             Self::Pin { to } => format!("pinning /{}", shown(&to.path)),
             Self::Again { to, .. } => format!("making /{} read-only", shown(&to.path)),
             Self::Mask { to, .. } => format!("masking /{}", shown(&to.path)),
@@ -143,6 +151,14 @@ pub enum ScriptError {
         /// Why.
         source: std::io::Error,
     },
+    /// A layer cannot be made.
+    #[error("cannot make the layer that keeps {path} as it is")]
+    Layer {
+        /// Over what.
+        path: AbsPath,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The whole disk cannot be a project.
     #[error("`/` itself cannot be writable")]
     WritableRoot,
@@ -164,7 +180,7 @@ pub(crate) fn script(
     session: &AbsPath,
     walked: &Walked,
     look: &mut dyn Look,
-    maps_ids: bool,
+    (maps_ids, landing): (bool, Landing),
 ) -> Result<Script, ScriptError> {
     let top = open_root().map_err(|errno| ScriptError::Look { path: AbsPath::root(), source: errno.into() })?;
     let mut layout = Layout {
@@ -178,6 +194,8 @@ pub(crate) fn script(
         session,
         look,
         maps_ids,
+        landing,
+        layered: Vec::new(),
     };
     for op in ops {
         layout.op(op)?;
@@ -220,11 +238,17 @@ struct Layout<'l> {
     session: &'l AbsPath,
     look: &'l mut dyn Look,
     maps_ids: bool,
+    landing: Landing,
+    /// What is written here goes into a layer.
+    layered: Vec<AbsPath>,
 }
 
 impl Layout<'_> {
     fn op(&mut self, op: &MountOp) -> Result<(), ScriptError> {
         match op {
+            // What is written into a layer lands nowhere, so nothing in it needs to be kept by a mount as it is: the broker refuses
+            // what is protected. Binding it over again would show the host's own.
+            MountOp::Pin { path } | MountOp::Cover { path } | MountOp::Freeze { path } if self.is_layered(path) => {}
             MountOp::Bind { path, access, .. } if path.is_root() => {
                 if *access == MountAccess::ReadWrite {
                     return Err(ScriptError::WritableRoot);
@@ -261,7 +285,13 @@ impl Layout<'_> {
 
     fn target(&self, path: &AbsPath) -> Target {
         let absent = if self.walked.sockets.contains(path) { Absent::Fine } else { Absent::Refused };
-        Target { path: relative(path), id: self.walked.seen.get(path).copied(), absent }
+        // Of what is seen through a layer the kernel says other numbers than of what is below it.
+        let id = self.walked.seen.get(path).copied().filter(|_| !self.is_layered(path));
+        Target { path: relative(path), id, absent }
+    }
+
+    fn is_layered(&self, path: &AbsPath) -> bool {
+        self.layered.iter().any(|over| path.is_within(over))
     }
 
     /// A place that is ours: nobody else can change what stands there.
@@ -297,7 +327,10 @@ impl Layout<'_> {
         self.parents(path);
         // Where the host's own files are the ground, the place and what is mounted there are one.
         let to = match self.ground(path) {
-            Ground::Host => Target { path: relative(path), id: Some(from), absent: Absent::Refused },
+            Ground::Host => {
+                let id = Some(from).filter(|_| !self.is_layered(path));
+                Target { path: relative(path), id, absent: Absent::Refused }
+            }
             Ground::Own(_) if kind == FileType::Directory => {
                 self.mkdir(path);
                 Self::own(path)
@@ -311,8 +344,44 @@ impl Layout<'_> {
             MountAccess::ReadOnly => MountAttr::READ_ONLY,
             MountAccess::ReadWrite => MountAttr::TAME,
         };
-        let idmap = self.maps_ids && access == MountAccess::ReadWrite && !matches!(role, Role::Cache | Role::Scratch);
+        let is_own = matches!(role, Role::Cache | Role::Scratch);
+        let idmap = self.maps_ids && access == MountAccess::ReadWrite && !is_own;
+        if let (Landing::Nowhere(identity), MountAccess::ReadWrite, false) = (self.landing, access, is_own) {
+            return self.bind_layered(path, (from, kind), (to, idmap), identity);
+        }
         self.steps.push(Step::Bind { source: relative(path), from, to, attributes, idmap });
+        self.grounds.insert(path.clone(), Ground::Host);
+        Ok(())
+    }
+
+    /// A writable place, so that nothing that is written there lands on the host.
+    fn bind_layered(
+        &mut self,
+        path: &AbsPath,
+        (from, kind): (Id, FileType),
+        (to, idmap): (Target, bool),
+        identity: Identity,
+    ) -> Result<(), ScriptError> {
+        let number = self.layered.len();
+        let failed = |source| ScriptError::Layer { path: path.clone(), source };
+        let source = relative(path);
+        let attributes = MountAttr::READ_ONLY;
+        match kind {
+            FileType::Directory => {
+                let layer = layer::make(self.session, number, path, identity).map_err(failed)?;
+                let over = Target { path: relative(path), id: None, absent: Absent::Refused };
+                self.steps.push(Step::Bind { source, from, to, attributes, idmap });
+                self.steps.push(Step::Layer { to: over, layer });
+            }
+            FileType::RegularFile => {
+                let copy = layer::copy(self.session, number, path, identity).map_err(failed)?;
+                let (from, _) = self.identify(&copy)?;
+                let (source, attributes) = (relative(&copy), MountAttr::TAME);
+                self.steps.push(Step::Bind { source, from, to, attributes, idmap: false });
+            }
+            _ => self.steps.push(Step::Bind { source, from, to, attributes, idmap }),
+        }
+        self.layered.push(path.clone());
         self.grounds.insert(path.clone(), Ground::Host);
         Ok(())
     }

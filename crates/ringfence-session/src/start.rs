@@ -37,6 +37,7 @@ use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::keeper::Guarded;
 use crate::launch::{self, Identity, Network, Prepared, Shape};
+use crate::layer::Landing;
 use crate::links;
 use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
@@ -288,6 +289,9 @@ pub fn prepare_with(
     let pids = pids(order, identity, group.as_ref());
     // What is made here belongs to somebody else than whoever makes it.
     let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
+    if let (Err(why), BrokerChoice::Learn) = (listens, order.broker) {
+        return Err(PrepareError::NothingLearned { why });
+    }
     let (brokered, notified) = broker::rules(order.broker, listens);
     let syscalls = [plan.syscalls.as_slice(), more, notified.as_slice()].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
@@ -353,9 +357,20 @@ pub fn prepare_with(
     if let Reached::Mounted(op) = program {
         mounts.push(op);
     }
+    let landing = match order.broker {
+        BrokerChoice::Learn => Landing::Nowhere(identity),
+        BrokerChoice::On | BrokerChoice::OnWithReads | BrokerChoice::Off => Landing::InPlace,
+    };
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(&mounts, texts, session.dir(), &walked, look, matches!(idmap, Ok(Some(_))))?,
+            script: script::script(
+                &mounts,
+                texts,
+                session.dir(),
+                &walked,
+                look,
+                (matches!(idmap, Ok(Some(_))), landing),
+            )?,
             idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
@@ -380,7 +395,9 @@ pub fn prepare_with(
         }
     };
     let grants = launch::grants(&shape);
-    let guarded = (rung == Rung::Native).then_some(Guarded { mounts: shown, guards });
+    // What is written while it is learned lands nowhere, and a run is short.
+    let is_kept = rung == Rung::Native && landing == Landing::InPlace;
+    let guarded = is_kept.then_some(Guarded { mounts: shown, guards });
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
@@ -477,7 +494,9 @@ fn words(
 fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Option<Network>> {
     let reach = order.surface.reach();
     let is_empty = reach.hosts.is_empty() && reach.host_ports.is_empty() && doors.listeners.is_empty();
-    if !order.rung.has_way_out() || is_empty {
+    // Whoever is to learn which hosts are asked for must be asked.
+    let is_needed = !is_empty || order.broker == BrokerChoice::Learn;
+    if !order.rung.has_way_out() || !is_needed {
         return Ok(None);
     }
     let rules = Rules {

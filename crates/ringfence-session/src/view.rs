@@ -16,6 +16,7 @@ use rustix::mount::{
     fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount, mount_change, move_mount, open_tree, unmount,
 };
 
+use crate::layer::Layer;
 use crate::place::{Id, open_place, open_root};
 use crate::script::{Absent, Base, Script, Step, Target};
 
@@ -165,6 +166,12 @@ impl View {
                     target => ends.attach(tree, target?),
                 }
             }
+            Step::Layer { to, layer } => {
+                // What is below is named by where we stand: nobody can put another in its place.
+                let below = open_target(to, ends)?;
+                rustix::process::fchdir(&below)?;
+                ends.attach(overlay(layer)?, below)
+            }
             Step::Pin { to } => mask(Found::Directory, to, ends),
             Step::Put { to, name } => attach_of_masks(name, to, ends),
             Step::Mask { to, kind } => match mask(*kind, to, ends) {
@@ -256,6 +263,19 @@ fn tmpfs(mode: &CStr, attributes: MountAttrFlags) -> rustix::io::Result<OwnedFd>
     fsconfig_create(context.as_fd())?;
     let tame = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, tame | attributes)
+}
+
+/// What stands in the working directory, with everything that is written to it in a layer.
+fn overlay(layer: &Layer) -> rustix::io::Result<OwnedFd> {
+    let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(context.as_fd(), c"lowerdir", c".")?;
+    fsconfig_set_string(context.as_fd(), c"upperdir", layer.upper.as_c_str())?;
+    fsconfig_set_string(context.as_fd(), c"workdir", layer.work.as_c_str())?;
+    // Attributes of the overlay's own are those that any user may set.
+    rustix::mount::fsconfig_set_flag(context.as_fd(), c"userxattr")?;
+    fsconfig_create(context.as_fd())?;
+    let tame = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, tame)
 }
 
 /// Opens a place below the new root, if it is what was seen there.

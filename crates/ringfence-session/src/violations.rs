@@ -11,6 +11,7 @@ use ringfence_surface::Shown;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::What;
+use crate::learned::Learned;
 use crate::text::Bytes;
 use crate::verdicts::Said;
 
@@ -141,13 +142,15 @@ pub struct Summary {
     pub more: u64,
     /// Which watch ended the session, where one did.
     pub ended_by: Option<String>,
+    /// What was looked for and done in it, where that was to be learned.
+    pub learned: Option<Learned>,
 }
 
 impl Summary {
     /// Of a session in which nothing was denied.
     #[must_use]
     pub fn nothing() -> Self {
-        Self { denied: 0, kinds: Vec::new(), more: 0, ended_by: None }
+        Self { denied: 0, kinds: Vec::new(), more: 0, ended_by: None, learned: None }
     }
 }
 

@@ -19,6 +19,7 @@ mod facts;
 mod given;
 mod glob;
 mod host;
+pub mod learn;
 mod matcher;
 mod path;
 mod pattern;

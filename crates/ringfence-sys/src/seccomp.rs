@@ -52,10 +52,13 @@ macro_rules! numbers {
 /// reach hardware by ports, and the oldest ways to name a file, exist on one architecture only.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static NUMBERS: &[(&str, u32)] = numbers! {
+    #[cfg(target_arch = "x86_64")]
+    access: libc::SYS_access,
     acct: libc::SYS_acct,
     add_key: libc::SYS_add_key,
     bind: libc::SYS_bind,
     bpf: libc::SYS_bpf,
+    chdir: libc::SYS_chdir,
     #[cfg(target_arch = "x86_64")]
     chmod: libc::SYS_chmod,
     #[cfg(target_arch = "x86_64")]
@@ -68,6 +71,10 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     #[cfg(target_arch = "x86_64")]
     creat: libc::SYS_creat,
     delete_module: libc::SYS_delete_module,
+    execve: libc::SYS_execve,
+    execveat: libc::SYS_execveat,
+    faccessat: libc::SYS_faccessat,
+    faccessat2: 439,
     fchmod: libc::SYS_fchmod,
     fchmodat: libc::SYS_fchmodat,
     fchmodat2: 452,
@@ -108,6 +115,8 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     lookup_dcookie: libc::SYS_lookup_dcookie,
     lremovexattr: libc::SYS_lremovexattr,
     lsetxattr: libc::SYS_lsetxattr,
+    #[cfg(target_arch = "x86_64")]
+    lstat: libc::SYS_lstat,
     migrate_pages: libc::SYS_migrate_pages,
     #[cfg(target_arch = "x86_64")]
     mkdir: libc::SYS_mkdir,
@@ -125,6 +134,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     msgget: libc::SYS_msgget,
     msgrcv: libc::SYS_msgrcv,
     msgsnd: libc::SYS_msgsnd,
+    newfstatat: libc::SYS_newfstatat,
     #[cfg(target_arch = "x86_64")]
     open: libc::SYS_open,
     open_by_handle_at: libc::SYS_open_by_handle_at,
@@ -138,6 +148,9 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     prlimit64: libc::SYS_prlimit64,
     quotactl: libc::SYS_quotactl,
     quotactl_fd: libc::SYS_quotactl_fd,
+    #[cfg(target_arch = "x86_64")]
+    readlink: libc::SYS_readlink,
+    readlinkat: libc::SYS_readlinkat,
     reboot: libc::SYS_reboot,
     removexattr: libc::SYS_removexattr,
     removexattrat: 466,
@@ -169,6 +182,9 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     shmget: libc::SYS_shmget,
     socket: libc::SYS_socket,
     socketpair: libc::SYS_socketpair,
+    #[cfg(target_arch = "x86_64")]
+    stat: libc::SYS_stat,
+    statx: libc::SYS_statx,
     swapoff: libc::SYS_swapoff,
     swapon: libc::SYS_swapon,
     #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,7 @@
 //! The command line as typed.
 
 mod kubernetes;
+mod learn;
 mod roots;
 mod sessions;
 mod verify;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 pub(crate) use kubernetes::KubernetesArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use kubernetes::PodKindArg;
+pub(crate) use learn::{LearnArgs, TrialArgs};
 pub(crate) use roots::RootArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use roots::{ClassArg, RootCommand};
@@ -63,6 +65,7 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     Doctor(DoctorArgs),
     Verify(VerifyArgs),
+    Learn(LearnArgs),
     Render(RenderArgs),
     Statusline(StatuslineArgs),
     Ps(PsArgs),
@@ -102,6 +105,9 @@ pub(crate) enum Command {
     /// What `verify` starts inside a layer: does what its input says and answers what came of it
     #[command(hide = true)]
     TryDeeds,
+    /// What `learn` starts for each of its runs
+    #[command(hide = true)]
+    Trial(TrialArgs),
     /// What runs first in a container
     #[command(hide = true)]
     Arrive(ArriveArgs),

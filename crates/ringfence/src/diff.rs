@@ -26,6 +26,72 @@ pub(crate) fn changes(old: &str, new: &str) -> Vec<String> {
     shown
 }
 
+/// A change as `patch` takes it: three lines around each difference, and the names. Nothing of it moves a cursor but its own line
+/// ends.
+#[cfg(target_os = "linux")]
+pub(crate) fn unified(old: Option<&str>, new: &str, name: &str) -> String {
+    const AROUND: usize = 3;
+    let (before, after) = (lines(old.unwrap_or_default()), lines(new));
+    let all = merged(&before, &after);
+    let is_change = |at: usize| all.get(at).is_some_and(|(mark, _)| *mark != ' ');
+    let near = |at: usize| (at.saturating_sub(AROUND)..=at + AROUND).any(is_change);
+    let mut text = format!("--- {}\n+++ {name}\n", if old.is_some() { name } else { "/dev/null" });
+    let (mut at, mut old_line, mut new_line) = (0, 1, 1);
+    while at < all.len() {
+        let end = (at..all.len()).find(|at| !near(*at)).unwrap_or(all.len());
+        let hunk = &all[at..end];
+        let count = |mark: char| hunk.iter().filter(|(m, _)| *m == mark || *m == ' ').count();
+        let (removed, added) = (count('-'), count('+'));
+        if !hunk.is_empty() {
+            let start = |line: usize, count: usize| if count == 0 { line - 1 } else { line };
+            text += &format!("@@ -{},{removed} +{},{added} @@\n", start(old_line, removed), start(new_line, added));
+            for (mark, line) in hunk {
+                // Tabs stay, so that it can be applied.
+                let parts = line.trim_end_matches('\n').split('\t').map(|part| Shown(part.as_bytes()).to_string());
+                text += &format!("{mark}{}\n", parts.collect::<Vec<_>>().join("\t"));
+                if !line.ends_with('\n') {
+                    text += "\\ No newline at end of file\n";
+                }
+            }
+        }
+        (old_line, new_line, at) = (old_line + removed, new_line + added, end);
+        while at < all.len() && !near(at) {
+            (old_line, new_line, at) = (old_line + 1, new_line + 1, at + 1);
+        }
+    }
+    text
+}
+
+/// All lines of both, each with what became of it.
+#[cfg(target_os = "linux")]
+fn merged<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(char, &'t str)> {
+    let mut all = Vec::with_capacity(old.len() + new.len());
+    let (mut a, mut b) = (0, 0);
+    for change in compare(old, new) {
+        // What stands before a change stands in both.
+        let is_next = |a: usize, b: usize| match change {
+            Change::Removed(line) => old.get(a).is_some_and(|next| std::ptr::eq(*next, line)),
+            Change::Added(line) => new.get(b).is_some_and(|next| std::ptr::eq(*next, line)),
+        };
+        while !is_next(a, b) && a < old.len() && b < new.len() {
+            all.push((' ', old[a]));
+            (a, b) = (a + 1, b + 1);
+        }
+        match change {
+            Change::Removed(line) => {
+                all.push(('-', line));
+                a += 1;
+            }
+            Change::Added(line) => {
+                all.push(('+', line));
+                b += 1;
+            }
+        }
+    }
+    all.extend(old[a..].iter().map(|line| (' ', *line)));
+    all
+}
+
 /// Split at line ends only: a carriage return that was added is a change.
 fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
@@ -106,6 +172,20 @@ mod tests {
         check("a\na\n", "a\n", &["- a"]);
         check("a", "a\n", &["- a", "+ a"]);
         check("a\n", "a\r\n", &["- a", "+ a\\r"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_change_as_patch_takes_it() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n";
+        let new = old.replace("2\n3", "2\nx\n3").replace("11\n", "");
+        let expected =
+            "--- p\n+++ p\n@@ -1,5 +1,6 @@\n 1\n 2\n+x\n 3\n 4\n 5\n@@ -8,5 +9,4 @@\n 8\n 9\n 10\n-11\n 12\n";
+        assert_eq!(unified(Some(old), &new, "p"), expected);
+        assert_eq!(unified(None, "a\nb\n", "p"), "--- /dev/null\n+++ p\n@@ -0,0 +1,2 @@\n+a\n+b\n");
+        let end = "--- p\n+++ p\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n";
+        assert_eq!(unified(Some("a"), "a\n", "p"), end);
+        assert_eq!(unified(Some("a\n"), "\ta\u{1b}\n", "p"), "--- p\n+++ p\n@@ -1,1 +1,1 @@\n-a\n+\ta\\u{1b}\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What can go wrong, which exit code it has, and what the user can do about it: all in one place.
 
+mod learn;
 mod render;
 mod root;
 
@@ -8,25 +9,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
-use ringfence_session::alive::NotWithin;
-#[cfg(target_os = "linux")]
-use ringfence_session::container::{NoContainer, NoEngine};
-#[cfg(target_os = "linux")]
-use ringfence_session::doctor::FixError;
-#[cfg(target_os = "linux")]
-use ringfence_session::give::GiveError;
-#[cfg(target_os = "linux")]
-use ringfence_session::launch::StartError;
-#[cfg(target_os = "linux")]
-use ringfence_session::record::RecordError;
-#[cfg(target_os = "linux")]
-use ringfence_session::start::PrepareError;
-#[cfg(target_os = "linux")]
-use ringfence_session::store::FindError;
-#[cfg(target_os = "linux")]
-use ringfence_session::walk::WalkError;
-#[cfg(target_os = "linux")]
-use ringfence_session::worktree::WorktreeError;
+use ringfence_session::{
+    alive::NotWithin,
+    container::{NoContainer, NoEngine},
+    doctor::FixError,
+    give::GiveError,
+    launch::StartError,
+    record::RecordError,
+    start::PrepareError,
+    store::FindError,
+    walk::WalkError,
+    worktree::WorktreeError,
+};
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
 #[cfg(target_os = "linux")]
@@ -35,6 +29,7 @@ use ringfence_surface::{NotGiven, Widens};
 use crate::out::say;
 use crate::tell;
 
+pub(crate) use learn::LearnFailure;
 pub(crate) use render::RenderFailure;
 pub(crate) use root::RootFailure;
 
@@ -346,6 +341,9 @@ pub(crate) enum Failure {
         /// As typed.
         text: String,
     },
+    /// Nothing is learned.
+    #[error(transparent)]
+    Learn { source: LearnFailure },
     /// Something about roots.
     #[error(transparent)]
     Root { source: RootFailure },
@@ -483,6 +481,7 @@ impl Failure {
             Self::WithoutHooks { .. } => "leave it out; with `ringfence run -- env CLIENT` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
+            Self::Learn { source } => return source.hint(),
             Self::Root { source } => return source.hint(),
             Self::Render { source } => return source.hint(),
             #[cfg(target_os = "linux")]

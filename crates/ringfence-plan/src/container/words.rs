@@ -22,6 +22,8 @@ pub(super) fn words(order: &ContainerOrder<'_>, bound: &[Bound]) -> Result<Vec<V
     let facts = &order.facts;
     // What is not there is not fetched: that would be a way out.
     words.all(&["run", "--rm", "--pull", "never"]);
+    // What an image names for it would be started by the engine again and again, beside our first process and outside its walls.
+    words.all(&["--no-healthcheck"]);
     if let Some(label) = order.label {
         words.all(&["--label", &format!("{LABEL}={label}")]);
     }
@@ -76,7 +78,8 @@ pub(super) fn words(order: &ContainerOrder<'_>, bound: &[Bound]) -> Result<Vec<V
     match order.first {
         First::Ourselves(own) => {
             let (program, rest) = own.split_first().map_or((&[][..], &[][..]), |(one, rest)| (one.as_slice(), rest));
-            words.all(&["--entrypoint"]);
+            // Settings of the engine's may put one of theirs before it.
+            words.all(&["--init=false", "--entrypoint"]);
             words.0.push(program.to_vec());
             words.all(&[order.image]);
             words.0.extend_from_slice(rest);

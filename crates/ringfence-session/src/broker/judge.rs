@@ -3,22 +3,26 @@
 //! The Surface decides; what was given while the session runs comes beside it. What is refused is told to the supervisor, and
 //! where somebody is there to be asked the call waits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use ringfence_surface::{AbsPath, Access, Because, Effect, Source, Surface, Verdict};
+use ringfence_surface::{AbsPath, Access, Because, Effect, Role, Rule, Source, Surface, Verdict};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
+use super::Telling;
 use super::caller::Caller;
 use super::wire::{Report, Said, Told};
 
 /// What the supervisor says is a number or a path at most.
 const LONGEST_TOLD: usize = 8 << 10;
+/// So many different things that were looked for are told, and each so often.
+const MOST_MISSED: usize = 50_000;
+const OFTEN: u32 = 1_000;
 
 /// Decides, and tells.
 #[derive(Debug)]
@@ -32,6 +36,11 @@ pub(super) struct Judge<'s> {
     answered: Condvar,
     /// Held by whoever hears what the supervisor says.
     hearing: Mutex<()>,
+    telling: Telling,
+    /// How often something that was looked for was told.
+    missed: Mutex<HashMap<AbsPath, u32>>,
+    /// The rules by which something was written, by where they are.
+    wrote: RwLock<HashSet<usize>>,
 }
 
 #[derive(Debug)]
@@ -58,7 +67,7 @@ impl Ruling<'_> {
 }
 
 impl<'s> Judge<'s> {
-    pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>) -> Self {
+    pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>, telling: Telling) -> Self {
         let state = State { given: Vec::new(), patience: None, next: 0, questions: HashMap::new() };
         Self {
             surface,
@@ -67,6 +76,9 @@ impl<'s> Judge<'s> {
             state: Mutex::new(state),
             answered: Condvar::new(),
             hearing: Mutex::new(()),
+            telling,
+            missed: Mutex::new(HashMap::new()),
+            wrote: RwLock::new(HashSet::new()),
         }
     }
 
@@ -82,9 +94,24 @@ impl<'s> Judge<'s> {
     pub(super) fn rule(&self, path: &AbsPath, access: Access) -> Ruling<'s> {
         let verdict = self.surface.decide(path, access);
         if verdict.is_allowed() || self.is_given(path, access, &verdict) {
+            if let (Because::Rule(rule), Access::Write) = (verdict.because, access) {
+                self.wrote(rule);
+            }
             Ruling::Allowed
         } else {
             Ruling::Refused(verdict)
+        }
+    }
+
+    /// Tells once that something is written by a rule that somebody may take back.
+    fn wrote(&self, rule: &Rule) {
+        let is_of_the_policy = matches!(rule.effect, Effect::Write(Role::WorkingDir | Role::Write | Role::Sibling));
+        let number = std::ptr::from_ref(rule).addr();
+        if !is_of_the_policy || self.wrote.read().unwrap_or_else(PoisonError::into_inner).contains(&number) {
+            return;
+        }
+        if rule.pattern.to_string().len() < LONGEST_TOLD && self.say(&Said::Wrote { rule: rule.pattern.to_string() }) {
+            self.wrote.write().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
     }
 
@@ -118,6 +145,30 @@ impl<'s> Judge<'s> {
         }
         let report = self.report(caller, call, path, (access, verdict), Some(errno));
         self.say(&Said::Refused(report));
+    }
+
+    /// Tells of something that was looked for: it is not there (`errno`), or is there only while it is learned. What comes again
+    /// and again is told so often that it is known to.
+    pub(super) fn looked(
+        &self,
+        caller: &Caller<'_>,
+        call: &str,
+        path: &AbsPath,
+        (access, verdict): (Access, &Verdict<'_>),
+        errno: Option<Errno>,
+    ) {
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        if missed.len() >= MOST_MISSED && !missed.contains_key(path) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let times = missed.entry(path.clone()).or_insert(0);
+        *times += 1;
+        let is_told = *times <= OFTEN;
+        drop(missed);
+        if is_told {
+            self.say(&Said::Looked(self.report(caller, call, path, (access, verdict), errno)));
+        }
     }
 
     /// Tells that a socket was not reached, since nobody inside made it.
@@ -222,7 +273,11 @@ impl<'s> Judge<'s> {
 
     fn say(&self, said: &Said) -> bool {
         let Some(supervisor) = &self.supervisor else { return false };
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        if self.telling == Telling::AlsoMissed {
+            // The supervisor hears all of it, and what would be lost could not be learned.
+            flags.remove(SendFlags::DONTWAIT);
+        }
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 && rustix::net::send(supervisor, &Said::Lost { count: lost }.encode(), flags).is_err() {
             self.lost.fetch_add(lost, Ordering::Relaxed);

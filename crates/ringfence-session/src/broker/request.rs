@@ -121,6 +121,39 @@ pub(super) enum Request {
         ruleset: i32,
         flags: u32,
     },
+    /// Something is read, run, entered or looked for.
+    Look {
+        file: Named,
+        flags: u32,
+    },
+}
+
+impl Request {
+    /// What it is about, where it names files to be changed.
+    pub(super) fn changed(&self) -> [Option<Named>; 2] {
+        match *self {
+            Self::Open { file, .. }
+            | Self::Open2 { file, .. }
+            | Self::Mkdir { file, .. }
+            | Self::Mknod { file, .. }
+            | Self::Symlink { file, .. } => [Some(file), None],
+            Self::Rename { old, new, .. } => [Some(old), Some(new)],
+            Self::Link { new, .. } => [Some(new), None],
+            Self::Unlink { .. }
+            | Self::Truncate { .. }
+            | Self::Chmod { .. }
+            | Self::Chown { .. }
+            | Self::Touch { .. }
+            | Self::SetXattr { .. }
+            | Self::SetXattrAt { .. }
+            | Self::RemoveXattr { .. }
+            | Self::Umask
+            | Self::Restrict { .. }
+            | Self::Look { .. }
+            | Self::Bind { .. }
+            | Self::Connect { .. } => [None, None],
+        }
+    }
 }
 
 pub(super) const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
@@ -170,12 +203,22 @@ fn at(dir: u64, path: u64) -> Named {
     Named { dir: fd(dir), path }
 }
 
+fn look(file: Named) -> Request {
+    Request::Look { file, flags: 0 }
+}
+
 static READINGS: &[(&str, Reading)] = &[
+    ("access", |a| look(here(a[0]))),
     ("bind", |a| Request::Bind { socket: fd(a[0]), address: a[1], length: low(a[2]) }),
+    ("chdir", |a| look(here(a[0]))),
     ("chmod", |a| Request::Chmod { file: here(a[0]), mode: low(a[1]), flags: 0 }),
     ("chown", |a| Request::Chown { file: here(a[0]), uid: low(a[1]), gid: low(a[2]), flags: 0 }),
     ("connect", |a| Request::Connect { socket: fd(a[0]), address: a[1], length: low(a[2]) }),
     ("creat", |a| Request::Open { file: here(a[0]), flags: O_CREAT | O_TRUNC | 1, mode: low(a[1]) }),
+    ("execve", |a| look(here(a[0]))),
+    ("execveat", |a| look(at(a[0], a[1]))),
+    ("faccessat", |a| look(at(a[0], a[1]))),
+    ("faccessat2", |a| look(at(a[0], a[1]))),
     ("fchmodat", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: 0 }),
     ("fchmodat2", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: low(a[3]) }),
     ("fchownat", |a| Request::Chown { file: at(a[0], a[1]), uid: low(a[2]), gid: low(a[3]), flags: low(a[4]) }),
@@ -193,13 +236,17 @@ static READINGS: &[(&str, Reading)] = &[
         flags: low(a[4]),
         at_flags: AT_SYMLINK_NOFOLLOW,
     }),
+    ("lstat", |a| Request::Look { file: here(a[0]), flags: AT_SYMLINK_NOFOLLOW }),
     ("mkdir", |a| Request::Mkdir { file: here(a[0]), mode: low(a[1]) }),
     ("mkdirat", |a| Request::Mkdir { file: at(a[0], a[1]), mode: low(a[2]) }),
     ("mknod", |a| Request::Mknod { file: here(a[0]), mode: low(a[1]), device: a[2] }),
     ("mknodat", |a| Request::Mknod { file: at(a[0], a[1]), mode: low(a[2]), device: a[3] }),
+    ("newfstatat", |a| Request::Look { file: at(a[0], a[1]), flags: low(a[3]) }),
     ("open", |a| Request::Open { file: here(a[0]), flags: low(a[1]), mode: low(a[2]) }),
     ("openat", |a| Request::Open { file: at(a[0], a[1]), flags: low(a[2]), mode: low(a[3]) }),
     ("openat2", |a| Request::Open2 { file: at(a[0], a[1]), how: a[2], size: a[3] }),
+    ("readlink", |a| Request::Look { file: here(a[0]), flags: AT_SYMLINK_NOFOLLOW }),
+    ("readlinkat", |a| Request::Look { file: at(a[0], a[1]), flags: AT_SYMLINK_NOFOLLOW }),
     ("removexattr", |a| Request::RemoveXattr { file: here(a[0]), name: a[1], at_flags: 0 }),
     ("removexattrat", |a| Request::RemoveXattr { file: at(a[0], a[1]), name: a[3], at_flags: low(a[2]) }),
     ("rename", |a| Request::Rename { old: here(a[0]), new: here(a[1]), flags: 0 }),
@@ -221,6 +268,8 @@ static READINGS: &[(&str, Reading)] = &[
         arguments: a[4],
         size: a[5],
     }),
+    ("stat", |a| look(here(a[0]))),
+    ("statx", |a| Request::Look { file: at(a[0], a[1]), flags: low(a[2]) }),
     ("symlink", |a| Request::Symlink { target: a[0], file: here(a[1]) }),
     ("symlinkat", |a| Request::Symlink { target: a[0], file: at(a[1], a[2]) }),
     ("truncate", |a| Request::Truncate { file: here(a[0]), length: a[1].cast_signed() }),
@@ -236,14 +285,15 @@ static READINGS: &[(&str, Reading)] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use ringfence_plan::{BROKERED, SyscallAction};
+    use ringfence_plan::{BROKERED, LOOKED_AT, SyscallAction};
 
     use super::*;
 
     /// A call that waits for nobody who knows it would be refused whatever it is about.
     #[test]
     fn every_call_that_is_brokered_is_read() {
-        let brokered = BROKERED.iter().filter(|rule| rule.action == SyscallAction::Notify).map(|rule| rule.name);
+        let brokered =
+            BROKERED.iter().chain(LOOKED_AT).filter(|rule| rule.action == SyscallAction::Notify).map(|rule| rule.name);
         let read = READINGS.iter().map(|(name, _)| *name);
         assert_eq!(brokered.collect::<BTreeSet<_>>(), read.collect::<BTreeSet<_>>());
         assert!(READINGS.is_sorted_by_key(|(name, _)| *name));

@@ -42,6 +42,13 @@ pub struct Report {
 pub enum Said {
     /// A call was refused.
     Refused(Report),
+    /// Something was looked for. It is not there, where it has an error number.
+    Looked(Report),
+    /// For the first time something was written by this rule.
+    Wrote {
+        /// Which: its pattern.
+        rule: String,
+    },
     /// A call waits until somebody answers, or until its time is up.
     Ask {
         /// Names the question; no other has this number.
@@ -96,6 +103,8 @@ const PATIENCE: u64 = 5;
 const ANSWER: u64 = 6;
 const GRANT: u64 = 7;
 const REVOKE: u64 = 8;
+const LOOKED: u64 = 9;
+const WROTE: u64 = 10;
 
 impl Said {
     /// As a packet.
@@ -106,6 +115,14 @@ impl Said {
             Self::Refused(report) => {
                 out.number(REFUSED);
                 put_report(&mut out, report);
+            }
+            Self::Looked(report) => {
+                out.number(LOOKED);
+                put_report(&mut out, report);
+            }
+            Self::Wrote { rule } => {
+                out.number(WROTE);
+                out.bytes(rule.as_bytes());
             }
             Self::Ask { id, report } => {
                 out.number(ASK);
@@ -130,6 +147,8 @@ impl Said {
         let mut input = Reader::new(packet);
         let said = match input.number()? {
             REFUSED => Self::Refused(take_report(&mut input)?),
+            LOOKED => Self::Looked(take_report(&mut input)?),
+            WROTE => Self::Wrote { rule: take_text(&mut input)? },
             ASK => Self::Ask { id: input.number()?, report: take_report(&mut input)? },
             WITHDRAWN => Self::Withdrawn { id: input.number()? },
             LOST => Self::Lost { count: input.number()? },
@@ -255,6 +274,8 @@ mod tests {
         let waiting = Report { errno: None, ..report() };
         for said in [
             Said::Refused(report()),
+            Said::Looked(report()),
+            Said::Wrote { rule: "/w/**".to_owned() },
             Said::Ask { id: u64::MAX, report: waiting },
             Said::Withdrawn { id: 0 },
             Said::Lost { count: 9 },

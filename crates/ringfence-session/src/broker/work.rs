@@ -8,7 +8,6 @@ use ringfence_sys::notify::{self, OnExec};
 use rustix::fs::{FileType, StatVfsMountFlags};
 use rustix::io::Errno;
 
-use super::Broker;
 use super::caller::Caller;
 use super::domain::Domain;
 use super::judge::Ruling;
@@ -16,6 +15,7 @@ use super::reads::only_reads;
 use super::request::{Named, Request};
 use super::resolve::Resolver;
 use super::sockets::Sockets;
+use super::{Broker, Telling};
 
 /// How a call is answered.
 #[derive(Debug)]
@@ -82,6 +82,13 @@ impl<'w, 's> Work<'w, 's> {
 
     /// Carries it out.
     pub(super) fn carry_out(&mut self, request: Request) -> Result<Reply, Errno> {
+        if self.broker.telling == Telling::AlsoMissed {
+            match request {
+                Request::Open { file, flags, .. } if only_reads(flags) => return Ok(self.look(file, 0)),
+                Request::Connect { address, length, .. } => self.look_for_socket(address, length),
+                _ => {}
+            }
+        }
         self.hold = Hold::Shared(self.broker.moves.read().unwrap_or_else(PoisonError::into_inner));
         let done = match self.dispatch(request) {
             Err(Stop::Alone) => {
@@ -92,6 +99,9 @@ impl<'w, 's> Work<'w, 's> {
             other => other,
         };
         self.hold = Hold::None;
+        if let (Err(Stop::Told(Errno::NOENT | Errno::NOTDIR)), Telling::AlsoMissed) = (&done, self.broker.telling) {
+            request.changed().into_iter().flatten().for_each(|file| self.missed_a_place(file));
+        }
         done.map_err(|stop| match stop {
             Stop::Told(errno) => errno,
             Stop::Alone => Errno::ACCESS,
@@ -120,6 +130,7 @@ impl<'w, 's> Work<'w, 's> {
                 self.set_xattr_at(file, at_flags, name, (arguments, size))
             }
             Request::RemoveXattr { file, name, at_flags } => self.remove_xattr(file, name, at_flags),
+            Request::Look { file, flags } => Ok(self.look(file, flags)),
             Request::Connect { socket, address, length } => self.connect(socket, address, length),
             Request::Bind { socket, address, length } => self.bind(socket, address, length),
             Request::Umask => {
@@ -133,6 +144,10 @@ impl<'w, 's> Work<'w, 's> {
                 Ok(Reply::Continue)
             }
         }
+    }
+
+    pub(super) fn teller(&self) -> (&'w super::judge::Judge<'s>, &'static str) {
+        (&self.broker.judge, self.call)
     }
 
     pub(super) fn surface(&self) -> &'s Surface {

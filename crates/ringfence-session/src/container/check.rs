@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 
 use ringfence_plan::MountAccess;
-use ringfence_surface::AbsPath;
+use ringfence_surface::{AbsPath, Shown};
 use rustix::fs::StatVfsMountFlags;
 
 use crate::place::{Id, open_place, open_root, relative};
@@ -29,6 +30,36 @@ pub(crate) enum Expected {
 const ENGINES_FILES: [&[u8]; 7] =
     [b"/", b"/etc/hosts", b"/etc/hostname", b"/etc/resolv.conf", b"/run/.containerenv", b"/etc/mtab", b"/.dockerenv"];
 
+/// What every engine puts into `/dev`. What else is there belongs to the host, and somebody's settings ask for it.
+const DEVICES: [&str; 16] = [
+    "console", "core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout",
+    "tty", "urandom", "zero",
+];
+
+/// Kinds of file systems that hold nothing of anybody's: what an engine makes, or masks with, below `/proc`, `/dev` and `/sys`.
+const KERNELS: [&[u8]; 20] = [
+    b"binfmt_misc",
+    b"bpf",
+    b"cgroup",
+    b"cgroup2",
+    b"configfs",
+    b"debugfs",
+    b"devpts",
+    b"devtmpfs",
+    b"efivarfs",
+    b"fuse.lxcfs",
+    b"fusectl",
+    b"hugetlbfs",
+    b"mqueue",
+    b"proc",
+    b"pstore",
+    b"securityfs",
+    b"selinuxfs",
+    b"sysfs",
+    b"tmpfs",
+    b"tracefs",
+];
+
 /// The number of a memory file system.
 const TMPFS: u64 = 0x0102_1994;
 
@@ -42,6 +73,17 @@ pub(crate) fn differs(checks: &[Check], user: u32) -> io::Result<Option<String>>
     }
     if let Some(why) = unasked_mount(&fs::read("/proc/self/mountinfo")?, checks) {
         return Ok(Some(why));
+    }
+    for entry in fs::read_dir("/dev")? {
+        let name = entry?.file_name();
+        if !DEVICES.iter().any(|known| name == *known) {
+            return Ok(Some(format!("there is a device, {}", Shown(name.as_bytes()))));
+        }
+    }
+    // Where others could be seen and signalled, or somebody else ends with the container in our place.
+    let number = rustix::process::getpid().as_raw_nonzero().get();
+    if number != 1 {
+        return Ok(Some(format!("the container's processes are not its own: the first one has number {number}")));
     }
     let status = fs::read_to_string("/proc/self/status")?;
     if let Some(why) = unasked_rights(&status, user) {
@@ -85,6 +127,8 @@ fn unasked_mount(mountinfo: &[u8], checks: &[Check]) -> Option<String> {
     for line in mountinfo.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let mut fields = line.split(|byte| *byte == b' ');
         let (path, options) = (fields.nth(4)?, fields.next()?);
+        // What may stand between is closed by a dash.
+        let kind = fields.skip_while(|field| *field != b"-").nth(1).unwrap_or_default();
         let Ok(path) = AbsPath::lexical(&unescaped(path)) else { return Some("a mount has no path".to_owned()) };
         let around = checks.iter().filter(|check| path.is_within(&check.path));
         let innermost = around.max_by_key(|check| check.path.as_bytes().len());
@@ -93,7 +137,7 @@ fn unasked_mount(mountinfo: &[u8], checks: &[Check]) -> Option<String> {
         });
         let can_be_written = options.split(|byte| *byte == b',').any(|option| option == b"rw");
         match innermost.map(|check| (check.path == path, check.expected)) {
-            None if is_engines || ENGINES_FILES.contains(&path.as_bytes()) => {}
+            None if is_engines && KERNELS.contains(&kind) || ENGINES_FILES.contains(&path.as_bytes()) => {}
             None => return Some(format!("{path} is mounted, which nobody asked for")),
             Some((false, Expected::Host { access: MountAccess::ReadOnly, .. }))
                 if can_be_written && !ENGINES_FILES.contains(&path.as_bytes()) =>
@@ -168,6 +212,14 @@ mod tests {
         for (line, expected) in [
             ("1 0 0:1 / / ro - overlay o rw", None),
             ("1 0 0:1 / /proc/keys rw - tmpfs t rw", None),
+            ("1 0 0:1 / /dev/pts rw shared:1 master:2 - devpts t rw", None),
+            (
+                "1 0 0:1 /secrets /dev/more rw shared:1 - ext4 d rw",
+                Some("/dev/more is mounted, which nobody asked for"),
+            ),
+            ("1 0 0:1 /secrets /proc/more rw - overlay d rw", Some("/proc/more is mounted")),
+            ("1 0 0:1 /secrets /sys/tmpfs ro - xfs tmpfs rw", Some("/sys/tmpfs is mounted")),
+            ("1 0 0:1 / /dev/more rw", Some("/dev/more is mounted")),
             ("1 0 0:1 / /usr ro,relatime - ext4 d rw", None),
             ("1 0 0:1 / /w/deep rw - ext4 d rw", None),
             ("1 0 0:1 / /usr/local rw - ext4 d rw", Some("/usr/local is mounted below something read-only")),

@@ -17,13 +17,24 @@ use super::clients::BROKER;
 
 /// So many packets in a turn: there are other things to look after.
 const MOST_PACKETS: usize = 64;
+/// More rules than anybody writes by in one session.
+const MOST_RULES: usize = 1_024;
+
+/// How much of it was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// All that was said.
+    All,
+    /// There may be more.
+    Some,
+}
 
 impl Desk {
     /// Listens to the broker, and tells it how long calls may wait for an answer.
     pub(crate) fn take_broker(&mut self, broker: OwnedFd) -> io::Result<()> {
         self.clients.watch(broker.as_fd(), BROKER)?;
         let wait = self.queue.wait().and_then(|wait| u64::try_from(wait.as_millis()).ok());
-        self.broker = Some(broker);
+        (self.broker, self.is_brokered) = (Some(broker), true);
         self.tell_broker(&Told::Patience { wait });
         Ok(())
     }
@@ -35,31 +46,58 @@ impl Desk {
         }
     }
 
-    /// What the broker has said since it was last asked.
-    pub(super) fn broker_said(&mut self) {
+    /// What the broker has said since it was last asked. Is that all?
+    pub(super) fn broker_said(&mut self) -> Heard {
         let mut packet = vec![0; LONGEST];
         for _ in 0..MOST_PACKETS {
-            let Some(broker) = &self.broker else { return };
+            let Some(broker) = &self.broker else { return Heard::All };
             let length = match rustix::net::recv(broker, packet.as_mut_slice(), RecvFlags::DONTWAIT) {
-                Ok((0, _)) | Err(rustix::io::Errno::CONNRESET) => {
+                Ok((0, _)) => {
                     self.clients.forget(broker.as_fd());
                     self.broker = None;
-                    return;
+                    return Heard::All;
                 }
                 Ok((length, _)) => length,
-                Err(_) => return,
+                // It ended before it had heard everything that it was told. The kernel says so once, before what it said itself.
+                Err(rustix::io::Errno::CONNRESET | rustix::io::Errno::INTR) => continue,
+                Err(_) => return Heard::All,
             };
             match Said::decode(&packet[..length]) {
-                Some(Said::Refused(report)) if is_nowhere(&report) => {}
-                Some(Said::Refused(report)) => self.denied(of_report(report), 1),
+                Some(Said::Refused(report)) => {
+                    if let Some(learned) = &mut self.learned {
+                        learned.add_report(&report);
+                    }
+                    if !is_nowhere(&report) {
+                        self.denied(of_report(report), 1);
+                    }
+                }
+                Some(Said::Looked(report)) => {
+                    if let Some(learned) = &mut self.learned {
+                        learned.add_report(&report);
+                    }
+                }
+                Some(Said::Wrote { rule }) => self.wrote(rule),
                 Some(Said::Ask { id, report }) => self.broker_asks(id, report),
                 Some(Said::Withdrawn { id }) => self.withdrawn(id),
                 Some(Said::Lost { count }) => {
                     self.stream.note_unknown(count);
+                    if let Some(learned) = &mut self.learned {
+                        learned.more += count;
+                    }
                     self.watch(Counted::Denied, count);
                 }
                 None => {}
             }
+        }
+        Heard::Some
+    }
+
+    /// Something was written by a rule. Where there are more than are kept, nothing is said of any.
+    fn wrote(&mut self, rule: String) {
+        self.written.insert(rule);
+        self.is_brokered &= self.written.len() <= MOST_RULES;
+        if !self.is_brokered {
+            self.written.clear();
         }
     }
 

@@ -76,7 +76,13 @@ impl Desk {
         let fresh = refusals.take();
         for (refusal, times) in fresh.refusals {
             let violation = Violation::of_refusal(refusal, &self.about.id);
+            if let Some(learned) = &mut self.learned {
+                learned.add_refusal(&violation, times);
+            }
             self.denied(violation, times);
+        }
+        if let Some(learned) = &mut self.learned {
+            learned.more += fresh.missed;
         }
         self.stream.note_unknown(fresh.missed);
         self.watch(Counted::Denied, fresh.missed);

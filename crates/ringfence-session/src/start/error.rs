@@ -24,6 +24,12 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// What is looked for inside cannot be noticed here.
+    #[error("nothing can be learned here: {why}")]
+    NothingLearned {
+        /// Why.
+        why: &'static str,
+    },
     /// No command was given.
     #[error("there is no command to run")]
     NoCommand,

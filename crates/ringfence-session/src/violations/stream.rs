@@ -133,7 +133,7 @@ impl Stream {
         kept.sort_by_key(|kept| kept.number);
         let kinds = kept.iter().map(|kept| Counted { violation: kept.violation.clone(), times: kept.times }).collect();
         let more = self.groups.values().map(|bucket| bucket.gone).sum();
-        Summary { denied: self.denied, kinds, more, ended_by: None }
+        Summary { denied: self.denied, kinds, more, ended_by: None, learned: None }
     }
 }
 

@@ -32,11 +32,13 @@ pub static PROTECTED_HOME: &[Row] = rows! {
     "$XDG_CONFIG_HOME/awesome" => "window manager: programs that it starts",
     "$XDG_CONFIG_HOME/bash" => "shell start-up file",
     "$XDG_CONFIG_HOME/bspwm" => "window manager: programs that it starts",
+    "$XDG_CONFIG_HOME/cni" => "networks of containers: programs that make them",
     "$XDG_CONFIG_HOME/composer" => "PHP: global packages",
     "$XDG_CONFIG_HOME/containers" => "where images come from",
     "$XDG_CONFIG_HOME/crush" => "Crush: language and MCP servers",
     "$XDG_CONFIG_HOME/dbus-1" => "services that D-Bus starts",
     "$XDG_CONFIG_HOME/direnv" => "direnv: libraries, and which directories are trusted",
+    "$XDG_CONFIG_HOME/docker" => "Docker's daemon: programs that start containers",
     "$XDG_CONFIG_HOME/doom" => "Emacs: start-up code",
     "$XDG_CONFIG_HOME/elvish" => "shell start-up file",
     "$XDG_CONFIG_HOME/emacs" => "Emacs: start-up code",
@@ -176,11 +178,13 @@ pub static PROTECTED_HOME: &[Row] = rows! {
     "~/.config/awesome" => "window manager: programs that it starts",
     "~/.config/bash" => "shell start-up file",
     "~/.config/bspwm" => "window manager: programs that it starts",
+    "~/.config/cni" => "networks of containers: programs that make them",
     "~/.config/composer" => "PHP: global packages",
     "~/.config/containers" => "where images come from",
     "~/.config/crush" => "Crush: language and MCP servers",
     "~/.config/dbus-1" => "services that D-Bus starts",
     "~/.config/direnv" => "direnv: libraries, and which directories are trusted",
+    "~/.config/docker" => "Docker's daemon: programs that start containers",
     "~/.config/doom" => "Emacs: start-up code",
     "~/.config/elvish" => "shell start-up file",
     "~/.config/emacs" => "Emacs: start-up code",
@@ -356,6 +360,7 @@ mod tests {
 
     #[test]
     fn what_runs_later_is_listed() {
+        check("~/.config/docker", true);
         check("~/.config/systemd", true);
         check("$XDG_CONFIG_HOME/autostart", true);
         check("~/.local/bin", true);

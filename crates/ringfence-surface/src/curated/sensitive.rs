@@ -122,8 +122,10 @@ pub static SENSITIVE: &[Row] = rows! {
     "$XDG_DATA_HOME/atuin" => "shell history and its key",
     "$XDG_DATA_HOME/caddy" => "private keys of a local certificate authority",
     "$XDG_DATA_HOME/com.vercel.cli" => "Vercel token",
+    "$XDG_DATA_HOME/containers/storage" => "file systems and variables of containers",
     "$XDG_DATA_HOME/copyq" => "clipboard history",
     "$XDG_DATA_HOME/crush" => "Crush keys",
+    "$XDG_DATA_HOME/docker" => "file systems and variables of containers",
     "$XDG_DATA_HOME/epiphany" => "GNOME Web profiles",
     "$XDG_DATA_HOME/evolution" => "mail",
     "$XDG_DATA_HOME/fish" => "shell history",
@@ -459,8 +461,10 @@ pub static SENSITIVE: &[Row] = rows! {
     "~/.local/share/atuin" => "shell history and its key",
     "~/.local/share/caddy" => "private keys of a local certificate authority",
     "~/.local/share/com.vercel.cli" => "Vercel token",
+    "~/.local/share/containers/storage" => "file systems and variables of containers",
     "~/.local/share/copyq" => "clipboard history",
     "~/.local/share/crush" => "Crush keys",
+    "~/.local/share/docker" => "file systems and variables of containers",
     "~/.local/share/epiphany" => "GNOME Web profiles",
     "~/.local/share/evolution" => "mail",
     "~/.local/share/fish" => "shell history",
@@ -603,6 +607,8 @@ mod tests {
         check("~/.config/gcloud");
         check("~/.kube");
         check("~/.docker/config.json");
+        check("~/.local/share/containers/storage");
+        check("~/.local/share/docker");
         check("~/.git-credentials");
         check("~/.config/gh/hosts.yml");
         check("$XDG_CONFIG_HOME/gh/hosts.yml");

@@ -3,6 +3,7 @@
 mod agents;
 mod host;
 mod layers;
+mod learn;
 mod rules;
 mod surface;
 mod tighten;

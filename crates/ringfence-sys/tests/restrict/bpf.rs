@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::interpret::{Call, interpret};
-use ringfence_plan::{ArgTest, BROKERED, Errno, Fence, SyscallAction, SyscallRule, syscalls};
+use ringfence_plan::{ArgTest, BROKERED, Errno, Fence, LOOKED_AT, SyscallAction, SyscallRule, syscalls};
 use ringfence_sys::bpf::{self, Arch, AssembleError, Assembler, Instruction, MAX_INSTRUCTIONS, Rule, Test};
 use ringfence_sys::seccomp::{self, NEWEST};
 use seccompiler::{
@@ -278,7 +278,8 @@ fn seccompiler_says_the_same() {
     let brokered = |fence: &Fence| *fence == Fence::Namespaces;
     let plain = FENCES.map(|fence| (fence, syscalls(fence)));
     let with_broker = FENCES.into_iter().filter(brokered).map(|fence| (fence, [&syscalls(fence), BROKERED].concat()));
-    for (fence, rules) in plain.into_iter().chain(with_broker) {
+    let learning = [(Fence::Namespaces, [&syscalls(Fence::Namespaces), LOOKED_AT, BROKERED].concat())];
+    for (fence, rules) in plain.into_iter().chain(with_broker).chain(learning) {
         let numbered: Vec<(SyscallRule, u32, Vec<Instruction>)> = rules
             .iter()
             .filter_map(|rule| Some((*rule, seccomp::number(rule.name)?)))

@@ -13,6 +13,12 @@ pub(crate) mod run {
     pub(crate) fn run(_: &RunArgs, _managed: &Path) -> Result<ExitCode, Failure> {
         Err(Failure::NotLinux)
     }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn trial(args: &crate::cli::TrialArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let crate::cli::TrialArgs { policy: _, text: _, at: _, into: _, command: _ } = args;
+        Err(Failure::NotLinux)
+    }
 }
 
 /// `ringfence render docker` and `podman`: what is denied is searched for where a fence can be built.
@@ -29,6 +35,21 @@ pub(crate) mod container {
 
     pub(crate) fn run(args: &RenderArgs, _: Here, _: Engine, _: &AbsPath) -> Result<ExitCode, Failure> {
         let RenderArgs { json: _, no_surface: _, .. } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
+/// `ringfence learn`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod learn {
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use crate::cli::LearnArgs;
+    use crate::error::Failure;
+
+    pub(crate) fn run(args: &LearnArgs, _managed: &Path) -> Result<ExitCode, Failure> {
+        let LearnArgs { policy: _, shrink: _, sessions: _, runs: _, json: _, write: _, yes: _, command: _ } = args;
         Err(Failure::NotLinux)
     }
 }

@@ -23,6 +23,7 @@ Say what it may touch
   ringfence init                       write a ringfence.toml for this directory
   ringfence explain --write PATH       may it? by which rule, written where?
   ringfence check                      find mistakes in the policy
+  ringfence learn -- make              what does this command need? proposed as lines for it
 
 Afterwards
   ringfence audit                      what was done and what was stopped

@@ -12,6 +12,8 @@ pub(crate) mod explain;
 pub(crate) mod hook;
 mod init;
 mod jail_exec;
+#[cfg(target_os = "linux")]
+mod learn;
 mod man;
 pub(crate) mod map;
 mod plan;
@@ -41,7 +43,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, root, run, serve, sessions, statusline, verify};
+use elsewhere::{doctor, exec, learn, root, run, serve, sessions, statusline, verify};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -57,6 +59,8 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Trust(args) => trust::run(&args, managed),
         Command::Doctor(args) => doctor::run(&args),
         Command::Verify(args) => verify::run(&args, managed),
+        Command::Learn(args) => learn::run(&args, managed),
+        Command::Trial(args) => run::trial(&args, managed),
         Command::Ps(args) => sessions::ps(&args),
         Command::Show(args) => sessions::show(&args),
         Command::Logs(args) => sessions::logs(&args),

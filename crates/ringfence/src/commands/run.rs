@@ -14,6 +14,7 @@ use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
 use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
+use ringfence_session::learned::Learned;
 use ringfence_session::probe;
 use ringfence_session::roots::{Depth, Root};
 use ringfence_session::start::{self, BrokerChoice, Commits, Occasion, Order, prepare};
@@ -26,12 +27,14 @@ use ringfence_surface::{AbsPath, Client, Effect, Governance, Role, Rule, Shown, 
 mod agent;
 mod report;
 mod sign_in;
+mod trial;
 pub(crate) mod worktree;
 
+use self::trial::Trial;
 use super::receipt;
 use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
-use crate::error::{Failure, RootFailure};
+use crate::error::{Failure, LearnFailure, RootFailure};
 use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out::say;
@@ -47,9 +50,11 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let account = args.user.as_deref().map(user).transpose()?;
     let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
     let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
-    let ladder = Ladder { args, managed, account, calls, variables, root };
+    let ladder = Ladder { args, managed, account, calls, variables, root, trial: None };
     ladder.climb().map(ExitCode::from)
 }
+
+pub(crate) use trial::{Outcome, trial};
 
 /// `run -- claude` means what `run --agent claude -- claude` means: without its model, its settings and its hook the client would
 /// be of no use inside. Whoever wants the bare program has `run -- env claude`.
@@ -75,6 +80,8 @@ struct Ladder<'a> {
     /// What the command knows by which it may ask for further ones, and the variable that says so.
     calls: Option<String>,
     variables: Vec<(OsString, OsString)>,
+    /// What it is tried with, where it is learned what the command needs. Then the fence says nothing of itself.
+    trial: Option<Trial>,
 }
 
 /// Opens a root, and goes to its work where the caller is elsewhere.
@@ -135,6 +142,9 @@ impl Ladder<'_> {
     /// One whole session.
     fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
         let mut loader = Loader::new(self.managed)?;
+        if let Some(Trial { at, text, .. }) = &self.trial {
+            loader = loader.saying(at.clone(), text.clone());
+        }
         let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
         if let Some(root) = &self.root {
             loader = loader.caching_in(&root.cache());
@@ -171,17 +181,23 @@ impl Ladder<'_> {
             let (project, name) = (surface.root().clone(), root.manifest().name.clone());
             return Err(Failure::Root { source: RootFailure::Outside { project, name, work: root.work() } });
         }
-        if attempt == Attempt::First {
+        if attempt == Attempt::First && self.trial.is_none() {
             tell::resolved(&here.resolved, Detail::Short);
             summary(surface).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
+            if self.trial.is_some() {
+                return Err(Failure::Learn { source: LearnFailure::Ungoverned });
+            }
             return self.start_unfenced(&here, session, state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
         let began = now_ms();
         let (ended, denied) = self.start(here, session, state, rung)?;
+        if let Some(trial) = &self.trial {
+            return trial.write(&ended, denied.learned);
+        }
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
@@ -217,6 +233,11 @@ impl Ladder<'_> {
         let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
+        let say = |line: &str| {
+            if self.trial.is_none() {
+                say(line)
+            }
+        };
         for hidden in &ready.walked.hidden {
             say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
         }
@@ -240,7 +261,7 @@ impl Ladder<'_> {
         };
         let about = About { user, grants: ready.grants, ..self.about(&here, session, &client, &ready.receipt) };
         let watches = here.resolved.watches.iter().map(|watch| (watch.value, watch.source.to_string())).collect();
-        let ways = Ways { watches, ask: self.args.ask };
+        let ways = Ways { watches, ask: self.args.ask, learned: self.trial.as_ref().map(|_| Learned::nothing()) };
         if let Some(wait) = self.args.ask {
             let path = os_path(session.dir()).into();
             given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
@@ -311,7 +332,7 @@ impl Ladder<'_> {
             about,
             receipt::event(&ready.receipt),
             Control::None,
-            Ways { watches: Vec::new(), ask: None },
+            Ways { watches: Vec::new(), ask: None, learned: None },
         );
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
@@ -344,10 +365,11 @@ impl Ladder<'_> {
             variables: &self.variables,
             root: self.root.as_ref(),
             container: None,
-            broker: match (self.args.no_broker, self.args.report_reads) {
-                (true, _) => BrokerChoice::Off,
-                (false, true) => BrokerChoice::OnWithReads,
-                (false, false) => BrokerChoice::On,
+            broker: match (&self.trial, self.args.no_broker, self.args.report_reads) {
+                (Some(_), ..) => BrokerChoice::Learn,
+                (None, true, _) => BrokerChoice::Off,
+                (None, false, true) => BrokerChoice::OnWithReads,
+                (None, false, false) => BrokerChoice::On,
             },
         }
     }
@@ -363,6 +385,9 @@ impl Ladder<'_> {
             receipt::words(receipt).iter().for_each(|line| say(line));
             let path = receipt::save(state, session.name(), receipt)?;
             say(&format!("ringfence: receipt kept as {}", Shown(path.as_os_str().as_encoded_bytes())));
+            return Ok(());
+        }
+        if self.trial.is_some() {
             return Ok(());
         }
         receipt::at_a_start(receipt).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));

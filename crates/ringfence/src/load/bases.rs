@@ -42,7 +42,12 @@ struct Walk<'w, 'm> {
 
 impl Walk<'_, '_> {
     fn read(&mut self, path: AbsPath, via: Via) -> Result<(), Failure> {
-        let text = self.shielded(&path, read_text(&path))?;
+        let text = match self.loader.is_said(&path) {
+            Some(text) => PolicyText::new(path.as_bytes(), text.as_bytes().to_vec())
+                .map_err(|said| Failure::Policy { said: vec![said] }),
+            None => read_text(&path),
+        };
+        let text = self.shielded(&path, text)?;
         let file = PolicyFile::parse(&text).map_err(|said| Failure::Policy { said });
         let file = self.shielded(&path, file)?;
         let dir = path.parent().unwrap_or_else(AbsPath::root);

@@ -2,12 +2,14 @@
 
 use std::process::{Command, Stdio};
 
-use crate::ground::{Ground, each, text};
+use ringfence_testkit::Starter;
+
+use crate::ground::{Ground, each, text, with};
 
 const NAME: &str = "localhost/ringfence-test-busybox:1";
 
 /// An image of one program.
-fn import(ground: &Ground) {
+fn import(ground: &Ground, name: &str, more: &[&str]) {
     let dir = ground.mkdir("image");
     for name in ["bin", "etc", "tmp", "proc", "sys", "dev"] {
         std::fs::create_dir(dir.join(name)).unwrap();
@@ -31,7 +33,7 @@ fn import(ground: &Ground) {
         "--change",
         "ENV OWN=image",
     ]);
-    let output = import.args(["-", NAME]).stdin(tar.stdout.take().unwrap()).output().unwrap();
+    let output = import.args(more).args(["-", name]).stdin(tar.stdout.take().unwrap()).output().unwrap();
     assert!(tar.wait().unwrap().success() && output.status.success(), "{}", text(&output.stderr));
 }
 
@@ -39,7 +41,7 @@ fn import(ground: &Ground) {
 #[test]
 fn g6_an_image_with_programs_of_its_own() {
     each(|ground| {
-        import(&ground);
+        import(&ground, NAME, &[]);
         ground.write("project/.env", "SECRET\n");
         ground.write("project/open", "open\n");
         let policy = format!(
@@ -60,6 +62,26 @@ fn g6_an_image_with_programs_of_its_own() {
         assert_eq!(std::fs::read(ground.path("project/new")).unwrap(), b"new\n");
         assert!(said.contains("holds     a second wall behind the first (landlock)"), "{said}");
         ground.ask(&["rmi", NAME]);
+    });
+}
+
+/// G10: what an image names for the engine to start by itself, and again, would run outside our walls: it does not run.
+#[test]
+fn g10_nothing_runs_in_a_container_that_we_do_not_start() {
+    with("docker", Starter::Ordinary, |ground| {
+        let name = "localhost/ringfence-test-health:1";
+        let dir = ground.path("project").to_str().unwrap().to_owned();
+        let health = format!("HEALTHCHECK --interval=1s CMD touch {dir}/outside");
+        import(&ground, name, &["--change", &health]);
+        let policy = format!("version = 1\n[agent.a]\ncommand = [\"sh\"]\n[agent.a.container]\nimage = \"{name}\"\n");
+        ground.write("policy.toml", &policy);
+        ground.hand_over();
+        let file = ground.path("policy.toml");
+        let flags = ["--policy", file.to_str().unwrap(), "--agent", "a"];
+        let output = ground.run(&flags, &["sh", "-c", "busybox sleep 3; echo slept"]);
+        assert_eq!(text(&output.stdout), "slept\n", "{}", text(&output.stderr));
+        assert!(!ground.path("project/outside").exists());
+        ground.ask(&["rmi", name]);
     });
 }
 

@@ -13,5 +13,6 @@ mod containers;
 mod grants;
 mod hostile;
 mod internet;
+mod learn;
 mod soak;
 mod ssh;

@@ -53,6 +53,10 @@ fn what(what: &What) -> String {
         }
         What::Failed { why } => format!("failed: {}", shown(why)),
         What::End { code, stopped } => format!("end with code {code}, {stopped} kinds of things stopped"),
+        What::Used { reached, written, .. } => {
+            let written = written.as_ref().map_or_else(|| "unknown".to_owned(), |written| shown(&written.join(", ")));
+            format!("used: reached {}; written by {written}", shown(&reached.join(", ")))
+        }
         What::Killed => "its supervisor was killed".to_owned(),
         What::Violation(counted) => format!("stopped {}", counted.violation.line(counted.times)),
         What::Verdict { tool, allowed, why, path, .. } => {

@@ -361,3 +361,100 @@ fn group(rule: &Rule) -> (u8, String) {
     let exception = if rule.sense == Sense::Exception { ", exceptions" } else { "" };
     (order, format!("{word}{exception}: {of}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ringfence_plan::verify::{Deed, Edge, One};
+    use ringfence_surface::policy::PolicyFile;
+    use ringfence_surface::text::PolicyText;
+    use ringfence_surface::{
+        AbsPath, GitFact, HostFacts, Inputs, Layer, Level, Look, PathFact, Request, Trust, Via, resolve,
+    };
+
+    use super::*;
+
+    /// A host that has a project and nothing else.
+    struct Project;
+
+    impl Look for Project {
+        fn path(&mut self, path: &AbsPath) -> PathFact {
+            if abs("/home/u/p").is_within(path) { PathFact::Directory } else { PathFact::Missing }
+        }
+
+        fn git(&mut self, _: &AbsPath) -> Option<GitFact> {
+            None
+        }
+
+        fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+            Vec::new()
+        }
+    }
+
+    fn abs(text: &str) -> AbsPath {
+        AbsPath::lexical(text.as_bytes()).expect("a path")
+    }
+
+    fn facts() -> HostFacts {
+        HostFacts {
+            environment: [(b"HOME".to_vec(), b"/home/u".to_vec())].into(),
+            cwd: abs("/home/u/p"),
+            homes: Vec::new(),
+            paths: BTreeMap::new(),
+            git: BTreeMap::new(),
+            git_runs: BTreeMap::new(),
+            mounts: Vec::new(),
+            kernel: "unknown".into(),
+            session: Some(abs("/s")),
+        }
+    }
+
+    fn surface() -> Surface {
+        let path = abs("/home/u/p/ringfence.toml");
+        let text = PolicyText::new(path.as_bytes(), b"version = 1\n".to_vec()).expect("text");
+        let file = PolicyFile::parse(&text).expect("a policy");
+        let request = Request {
+            persona: None,
+            task: None,
+            agent: None,
+            references: Vec::new(),
+            env: Vec::new(),
+            writes: Vec::new(),
+            worktree: None,
+        };
+        let layer = Layer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
+        resolve(&Inputs { layers: vec![layer], request }, &facts(), &mut Project).expect("a surface").surface
+    }
+
+    /// What came of one deed that must be refused, as a table.
+    fn table(surface: &Surface, came: Came) -> Table<'_> {
+        let moved = Moved::new(surface, &facts(), abs("/copy"), (abs("/s"), abs("/t")));
+        let claims = vec![Claim::NothingElseIsReadable];
+        let trial = Trial {
+            subject: Subject::Elsewhere,
+            edge: Edge::Itself,
+            deed: Deed::One(One::Read, abs("/copy/srv/x")),
+            expected: Expected::Refused { claims, unless: Vec::new() },
+        };
+        let said = Said { short: Vec::new(), less: Vec::new(), hidden: Vec::new(), unwritable: None };
+        let mut column = Column::new("native");
+        column.add(&[trial], &[came], &said, &moved);
+        Table::new(surface, vec![column])
+    }
+
+    /// The exit code is 1 exactly where something did not come out as it must.
+    #[test]
+    fn g2_a_mismatch_is_shown_and_fails() {
+        let surface = surface();
+        let well = table(&surface, Came::Refused(13));
+        assert!(well.holds() && well.to_text(false).contains("every layer does what it claims; 1 came out"));
+        let wrong = table(&surface, Came::Done);
+        let text = wrong.to_text(false);
+        assert!(!wrong.holds());
+        assert!(text.contains("DOES NOT HOLD [native] everything else, itself: read /srv/x"), "{text}");
+        assert!(text.contains("must be refused; done") && text.contains("1 trial came out otherwise"), "{text}");
+        let json = serde_json::to_value(wrong.wire()).expect("JSON");
+        assert_eq!((&json["ok"], json["mismatches"][0]["tried"].as_str()), (&false.into(), Some("read /srv/x")));
+    }
+}

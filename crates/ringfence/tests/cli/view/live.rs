@@ -235,6 +235,7 @@ fn a10_a_hundred_sessions_at_once() {
     assert!(ringfence(&fence, &["audit", "verify"]).status.success());
 }
 
+/// K7 K13: what the user points at while the command runs can be read, until it is taken away.
 #[test]
 fn k13_a_place_reaches_the_running_command_and_is_taken_away() {
     each(|fence| {

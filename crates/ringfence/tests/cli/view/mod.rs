@@ -15,6 +15,7 @@ mod inject;
 mod killed;
 mod live;
 mod nested;
+mod nothing_more;
 mod private;
 mod race;
 mod rules;

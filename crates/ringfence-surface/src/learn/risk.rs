@@ -1,0 +1,70 @@
+//! How much a line opens.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::Thing;
+use super::generalise::Ground;
+use crate::decide::Access;
+use crate::host::HostTarget;
+use crate::path::AbsPath;
+
+/// How much a line opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Risk {
+    /// Little that is anybody's own.
+    Low,
+    /// Something to look at first.
+    Medium,
+    /// A lot, or something that acts outside the fence.
+    High,
+}
+
+impl Risk {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+impl fmt::Display for Risk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Where a machine keeps what it knows of its users and itself.
+const OF_THE_MACHINE: &[&[u8]] = &[b"dev", b"proc", b"run", b"sys", b"var"];
+/// Where programs are looked for, or are started by themselves.
+const RUNS: &[&[u8]] = &[b".config", b".local", b"autostart", b"bin", b"cron.d", b"init.d", b"sbin", b"systemd"];
+
+impl Ground<'_> {
+    pub(super) fn risk_of(&self, path: &AbsPath, thing: Thing, access: Access) -> (Risk, &'static str) {
+        let home = self.homes.iter().find(|home| path.is_within(home));
+        let below_home = home.map(|home| path.components().count() - home.components().count());
+        let has = |names: &[&[u8]]| path.components().any(|name| names.contains(&name));
+        match (access, below_home) {
+            (Access::Write, _) if has(RUNS) => (Risk::High, "programs and settings that run later may be there"),
+            (Access::Write, Some(1)) => (Risk::High, "it stands directly in a home directory and stays changed"),
+            (Access::Write, _) => (Risk::Medium, "what is written there outlives the session"),
+            (Access::Read, Some(1)) if thing == Thing::Directory => (Risk::High, "a whole directory of a home"),
+            (Access::Read, Some(_)) => (Risk::Medium, "in a home directory, read-only"),
+            (Access::Read, None) if OF_THE_MACHINE.contains(&path.components().next().unwrap_or_default()) => {
+                (Risk::Medium, "what the machine keeps of its own, read-only")
+            }
+            (Access::Read, None) => (Risk::Low, "outside every home directory, read-only"),
+        }
+    }
+}
+
+pub(super) fn of_host(target: &HostTarget) -> (Risk, &'static str) {
+    match target.address() {
+        Some(IpAddr::V4(_) | IpAddr::V6(_)) => (Risk::High, "an address says nothing about who is there"),
+        None if matches!(target.port(), 80 | 443) => (Risk::Medium, "what the command can read can be sent there"),
+        None => (Risk::High, "what the command can read can be sent there, by a protocol that is not looked at"),
+    }
+}
