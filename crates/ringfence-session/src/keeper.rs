@@ -161,8 +161,8 @@ struct Keeping<'k, T: Fn(Found)> {
     settle: Option<Instant>,
     /// When all guards are looked at again, and how often they were.
     again: Option<(Instant, usize)>,
-    /// What could not be covered, and was told.
-    told: BTreeSet<AbsPath>,
+    /// What could not be covered, and how often it was tried.
+    bare: BTreeMap<AbsPath, usize>,
 }
 
 impl<'k, T: Fn(Found)> Keeping<'k, T> {
@@ -185,7 +185,7 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
             tell,
             settle: None,
             again: None,
-            told: BTreeSet::new(),
+            bare: BTreeMap::new(),
         }
     }
 
@@ -474,11 +474,16 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
             }
         };
         let was_bare = !mended.is_empty();
+        let still = |path: &AbsPath| {
+            let is_it = |one: &Mended| matches!(one, Mended::Bare(number, _) if guards.get(*number).is_some_and(|(bare, _)| bare == path));
+            mended.iter().any(is_it)
+        };
+        let is_among = |path: &AbsPath| guards.iter().any(|(guard, _)| guard == path);
+        self.bare.retain(|path, _| still(path) || !is_among(path));
         for one in mended {
             match one {
                 Mended::Covered(number) => {
                     let Some((path, cover)) = guards.get(number) else { continue };
-                    self.told.remove(path);
                     let lasted = self.age(path);
                     (self.tell)(Found::Gap { path: path.clone(), lasted, cover: *cover });
                 }
@@ -491,14 +496,20 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
         was_bare
     }
 
-    /// Something could not be covered: it is told once it was tried as often as it is.
+    /// Something could not be covered, since it was replaced once more, or for good. It is tried again, and told if that does not help.
     fn bare(&mut self, path: &AbsPath, cover: Cover, why: String) {
-        let tries = self.again.map_or(0, |(_, tries)| tries);
-        if self.again.is_none() {
-            self.again = Some((Instant::now() + AGAIN[0], 1));
-        }
-        if tries >= AGAIN.len() && self.told.insert(path.clone()) {
-            (self.tell)(Found::Bare { path: path.clone(), cover, why });
+        let tries = self.bare.entry(path.clone()).or_insert(0);
+        *tries += 1;
+        let tries = *tries;
+        match AGAIN.get(tries - 1) {
+            Some(wait) => {
+                let soon = Instant::now() + *wait;
+                if self.again.is_none_or(|(again, _)| soon < again) {
+                    self.again = Some((soon, tries));
+                }
+            }
+            None if tries == AGAIN.len() + 1 => (self.tell)(Found::Bare { path: path.clone(), cover, why }),
+            None => {}
         }
     }
 
