@@ -167,17 +167,18 @@ impl Prepared {
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
         let (wall_time, is_native) = (self.wall_time, matches!(self.shape, Shape::Native(_)));
-        let begun = self.begin(surface(&ground), screen.seat(), screen.outside(), None)?;
+        let mut begun = self.begin(surface(&ground), screen.seat(), screen.outside(), None)?;
         // The new process is ended where this fails, since nobody holds on to it any more.
         *desk = meanwhile(ground).map_err(before("writing down that the session begins"))?;
+        // Told before anything can be asked.
+        if let (Some(desk), Some(said)) = (desk.as_mut(), begun.said.take()) {
+            desk.take_broker(said).map_err(before("epoll_ctl"))?;
+        }
         begun.unreaped.lifeline.go();
         // What the new process says about itself is told first: without it there are no sockets either.
         let begun = begun.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
-        let mut running = begun.arrived()?;
-        if let (Some(desk), Some(said)) = (desk.as_mut(), running.said.take()) {
-            desk.take_broker(said).map_err(before("epoll_ctl"))?;
-        }
+        let running = begun.arrived()?;
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
             // Only the first process of a namespace can stop everything in it.
@@ -341,7 +342,8 @@ impl Begun<Control> {
 impl Begun<io::Result<Ways>> {
     /// Waits until it is the payload, and opens its way out.
     fn arrived(self) -> Result<Running, StartError> {
-        let Self { unreaped, errors, made, program, group, ways, outwards, called, said } = self;
+        // What the broker says without anybody to hear it goes nowhere.
+        let Self { unreaped, errors, made, program, group, ways, outwards, called, said: _ } = self;
         started(&errors, &made.0, program, called.as_ref())?;
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, addresses, sockets))) => {
@@ -351,7 +353,7 @@ impl Begun<io::Result<Ways>> {
             _ => None,
         };
         // What it was made of goes here: nobody needs it any more, and a supervisor may wait for days.
-        Ok(Running { unreaped, egress, said, _group: group })
+        Ok(Running { unreaped, egress, _group: group })
     }
 }
 
@@ -359,8 +361,6 @@ impl Begun<io::Result<Ways>> {
 pub struct Running {
     unreaped: Unreaped,
     egress: Option<Egress>,
-    /// What the broker says, where there is one.
-    said: Option<OwnedFd>,
     /// Goes after everything in it has ended.
     _group: Option<Group>,
 }
@@ -381,7 +381,7 @@ impl Running {
     /// # Errors
     /// When somebody else has waited for this process.
     pub fn wait(self) -> Result<Ended, StartError> {
-        let Self { mut unreaped, egress, said: _, _group } = self;
+        let Self { mut unreaped, egress, _group } = self;
         let code = unreaped.reap()?;
         let mut signal = [0];
         let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);

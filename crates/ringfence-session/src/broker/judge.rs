@@ -195,6 +195,8 @@ impl<'s> Judge<'s> {
 
     /// Is there somebody to ask?
     pub(super) fn asks(&self) -> bool {
+        // It was said before the first call could be made, and may not have been heard.
+        self.catch_up();
         self.supervisor.is_some() && self.state().patience.is_some()
     }
 
