@@ -121,6 +121,8 @@ pub struct Desk {
     is_learning: bool,
     /// What is to be kept as it is while the session runs, until somebody does.
     guarded: Option<(Surface, Guarded)>,
+    /// From when on somebody does, and the first process inside.
+    keeps_from: Option<(Instant, rustix::process::Pid)>,
     /// Whoever keeps it.
     keeper: Option<Keeper>,
 }
@@ -216,6 +218,7 @@ impl Desk {
             reached: Vec::new(),
             is_brokered: false,
             guarded: None,
+            keeps_from: None,
             keeper: None,
         })
     }
@@ -406,7 +409,11 @@ impl Aside for Desk {
         let expires = self.grants.iter().filter(|_| self.work.is_none()).filter_map(|grant| grant.until).min();
         let work = self.work.as_ref().map(|work| work.until);
         let done = (!self.done.is_empty()).then_some(now + Duration::from_millis(20));
-        [waits, expires, work, done, self.again, self.sync, self.count, self.queue.next()].into_iter().flatten().min()
+        let keeps = self.keeps_from.map(|(from, _)| from);
+        [waits, expires, work, done, keeps, self.again, self.sync, self.count, self.queue.next()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn attend(&mut self) -> Asked {
@@ -427,6 +434,9 @@ impl Aside for Desk {
         }
         self.look();
         self.collect();
+        if self.keeps_from.is_some_and(|(from, _)| from <= Instant::now()) {
+            self.begin_to_keep();
+        }
         self.expire_questions();
         if self.work.is_none() {
             self.expire();

@@ -33,8 +33,6 @@ use crate::walk::outermost;
 
 use self::tree::{Noticed, Tree, Unwatched};
 
-/// A session that ends before this has nobody look around in its project: what is guarded when it starts is guarded.
-const SETTLE: Duration = Duration::from_millis(25);
 /// After more happened than the kernel keeps, everything is looked at from the beginning, but not all the time.
 const LOST: Duration = Duration::from_millis(100);
 /// After a turn in which nothing was found, what else happens is gathered for this long.
@@ -42,8 +40,8 @@ const GATHER: Duration = Duration::from_millis(2);
 /// A place whose guard is gone is looked at again after these times: what takes its place may be on its way.
 const AGAIN: [Duration; 4] =
     [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(250)];
-/// What is kept for a supervisor that does not listen.
-const MOST_UNHEARD: usize = 10_000;
+/// What is kept for a supervisor that does not listen. Room for all of it is made at once.
+const MOST_UNHEARD: usize = 256;
 
 /// What is guarded in a view, and what the view is made of.
 #[derive(Debug)]
@@ -190,7 +188,7 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
     }
 
     fn run(&mut self, heard: &Receiver<Word>, wake: &OwnedFd, table: &OwnedFd) {
-        self.settle = Some(Instant::now() + SETTLE);
+        self.settle = Some(Instant::now());
         let mut rest: Option<Instant> = None;
         loop {
             let next = [self.settle, rest, self.again.map(|(again, _)| again)].into_iter().flatten().min();

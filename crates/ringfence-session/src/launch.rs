@@ -185,8 +185,9 @@ impl Prepared {
             let lifeline = is_native.then(|| running.lifeline());
             desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
             desk.keep_guards(running.unreaped.child.pid);
+        } else {
+            let _ = memory::let_go_of_program();
         }
-        let _ = memory::let_go_of_program();
         // Only now: a process with threads is copied with less ease.
         let watched = watched.map(|watched| watched.watch(running.lifeline()));
         let (done, to) = (running.pidfd(), Recipient::Process(running.pidfd()));

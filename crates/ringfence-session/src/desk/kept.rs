@@ -1,6 +1,9 @@
 //! The guards of the session, and whoever keeps them.
 
+use std::time::{Duration, Instant};
+
 use ringfence_surface::{AbsPath, Shown, Surface};
+use ringfence_sys::memory;
 use rustix::process::Pid;
 
 use crate::audit::What;
@@ -11,14 +14,25 @@ use crate::text::Bytes;
 use super::clients::KEPT;
 use super::{Desk, Gives};
 
+/// A session that ends before this has nobody look around in its project: what is guarded when it starts is guarded.
+const SETTLE: Duration = Duration::from_millis(25);
+
 impl Desk {
     /// What is to be kept as it is while the session runs, where that can be done.
     pub fn guard(&mut self, surface: Surface, guarded: Option<Guarded>) {
         self.guarded = guarded.map(|guarded| (surface, guarded));
     }
 
-    /// Begins to keep it. `first` is the first process inside.
+    /// From soon on it is kept. `first` is the first process inside.
     pub(crate) fn keep_guards(&mut self, first: Pid) {
+        self.keeps_from = Some((Instant::now() + SETTLE, first));
+    }
+
+    /// Begins to keep it, and to wait: what only the start needed is given back.
+    pub(super) fn begin_to_keep(&mut self) {
+        let Some((_, first)) = self.keeps_from.take() else { return };
+        let _ = memory::let_go_of_program();
+        memory::let_go_of_heap();
         let Some((surface, guarded)) = self.guarded.take() else { return };
         let root = surface.root().clone();
         let view = match self.view.as_ref().map(crate::live::LiveView::of_mounts) {
@@ -72,7 +86,8 @@ impl Desk {
     }
 
     /// What was given is kept too.
-    pub(super) fn keep_given(&self, path: &AbsPath, gives: Gives) {
+    pub(super) fn keep_given(&mut self, path: &AbsPath, gives: Gives) {
+        self.begin_to_keep();
         if let Some(keeper) = &self.keeper {
             keeper.given(path.clone(), gives);
         }
