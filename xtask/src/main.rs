@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
                    bar; the parts are decide, files, start, net, many, work, hook, calls,
                    within, grants, broker
-  agree [PAIRS [SEED]]
+  agree [PAIRS [SEED]]   (also: fuzz)
                    try policies, trees and deeds by chance in every layer, and compare with `decide`, until
                    so many pairs of a policy and a deed (100000) were judged in each
   picture          take the picture of a terminal in README.md anew
@@ -96,9 +96,9 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["test"] => Some(Chore::Test),
         ["tidy"] => Some(Chore::Tidy),
         ["bench", options @ ..] => measured(options).map(|(effort, parts)| Chore::Bench(effort, parts)),
-        ["agree"] => Some(Chore::Agree(100_000, None)),
-        ["agree", pairs] => Some(Chore::Agree(pairs.parse().ok()?, None)),
-        ["agree", pairs, seed] => Some(Chore::Agree(pairs.parse().ok()?, Some(seed.parse().ok()?))),
+        ["agree" | "fuzz"] => Some(Chore::Agree(100_000, None)),
+        ["agree" | "fuzz", pairs] => Some(Chore::Agree(pairs.parse().ok()?, None)),
+        ["agree" | "fuzz", pairs, seed] => Some(Chore::Agree(pairs.parse().ok()?, Some(seed.parse().ok()?))),
         ["dist"] => Some(Chore::Dist),
         ["package"] => Some(Chore::Package),
         ["picture"] => Some(Chore::Picture),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Shown, Surface};
 use ringfence_sys::memory;
-use rustix::process::Pid;
+use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use crate::audit::What;
 use crate::keeper::{Found, Guarded, Keeper};
@@ -16,6 +16,12 @@ use super::{Desk, Gives};
 
 /// A session that ends before this has nobody look around in its project: what is guarded when it starts is guarded.
 const SETTLE: Duration = Duration::from_millis(25);
+
+/// Has a child of ours ended? Somebody else waits for it.
+fn has_ended(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(rustix::process::waitid(WaitId::Pid(child), options), Ok(Some(_)))
+}
 
 impl Desk {
     /// What is to be kept as it is while the session runs, where that can be done.
@@ -44,6 +50,8 @@ impl Desk {
             .and_then(|keeper| self.clients.watch(keeper.bell(), KEPT).map(|()| keeper));
         match kept {
             Ok(keeper) => self.keeper = Some(keeper),
+            // Nobody is left for whom anything is to be kept.
+            Err(_) if has_ended(first) => {}
             Err(cause) => self.nobody_watches(&root, &cause.to_string()),
         }
     }
