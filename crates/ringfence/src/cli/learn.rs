@@ -20,7 +20,7 @@ pub(crate) struct LearnArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     /// Propose instead to take back what the last sessions made no use of
-    #[arg(long, conflicts_with = "command", required_unless_present = "command")]
+    #[arg(long, conflicts_with = "command")]
     pub(crate) shrink: bool,
     /// With `--shrink`: look at so many sessions
     #[arg(long, value_name = "N", default_value_t = 20, requires = "shrink")]
@@ -38,7 +38,7 @@ pub(crate) struct LearnArgs {
     #[arg(long)]
     pub(crate) yes: bool,
     /// The command and its arguments
-    #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, required_unless_present = "shrink", value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 
