@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::ExitCode;
 
 use ringfence_plan::{Files, LandlockRule, Lines, MountAccess, MountOp, Plan, Rights, Rung, compile};
-use ringfence_session::start::{BrokerChoice, Occasion, Order, prepare};
+use ringfence_session::start::{BrokerChoice, Changes, Occasion, Order, prepare};
 use ringfence_session::store::Session;
 use ringfence_session::walk::os_path;
 use ringfence_surface::policy::PolicyFile;
@@ -82,6 +82,7 @@ fn run() -> io::Result<u8> {
         variables: &[],
         // What it would refuse by name is not what these walls are about.
         broker: BrokerChoice::Off,
+        changes: Changes::Land,
     };
     let ready = prepare(&order, &mut Seen(BTreeMap::new())).map_err(io::Error::other)?;
     Ok(ready.prepared.run(&surface, None).map_err(io::Error::other)?.code)

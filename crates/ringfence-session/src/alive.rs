@@ -38,6 +38,12 @@ pub enum NotWithin {
         /// Its whole name.
         name: String,
     },
+    /// What it writes waits for a review, and what a call writes would land at once.
+    #[error("what session {name} writes waits for a review; what a call from outside writes would not")]
+    Review {
+        /// Its whole name.
+        name: String,
+    },
     /// Its directory is not one that a session of the caller's makes.
     #[error("{dir} belongs to user {owner} with mode {mode:03o}, so it is no session of yours")]
     Foreign {

@@ -20,7 +20,8 @@ use crate::given;
 use crate::launch::{Ended, Running, StartError};
 use crate::look::facts_of;
 use crate::record::Record;
-use crate::start::{BrokerChoice, Occasion, Order, PrepareError, Ready, prepare};
+use crate::review;
+use crate::start::{BrokerChoice, Changes, Occasion, Order, PrepareError, Ready, prepare};
 use crate::store::Session;
 use crate::walk::os_path;
 
@@ -115,6 +116,9 @@ impl Within {
         let shared = rustix::process::geteuid().is_root().then(|| AbsPath::root().join("var/lib/ringfence"));
         let states: Vec<AbsPath> = own.into_iter().chain(shared).collect();
         let found = alive::within(&states, name)?;
+        if review::is_on(found.dir()) {
+            return Err(NotWithin::Review { name: found.name().to_owned() });
+        }
         let Record { surface, rung: session_rung, .. } = Record::read(&given::dir(found.dir()).join(given::RECORD))?;
         let look = |source| NotWithin::Look { dir: found.dir().clone(), source };
         let user = worker(found.dir()).map_err(look)?;
@@ -173,6 +177,7 @@ impl Within {
             variables,
             root: None,
             broker: BrokerChoice::On,
+            changes: Changes::Land,
             container: self.container.as_ref().map(|container| InContainer {
                 here: &container.here,
                 choice: container.choice.as_ref(),

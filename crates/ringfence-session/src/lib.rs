@@ -50,6 +50,7 @@ mod place;
 pub mod probe;
 pub mod record;
 mod remove;
+pub mod review;
 pub mod rooted;
 pub mod roots;
 mod script;

@@ -9,8 +9,7 @@ use ringfence_sys::mount::MountAttr;
 use rustix::fs::{AtFlags, FileType};
 use rustix::mount::MountFlags;
 
-use crate::launch::Identity;
-use crate::layer::{self, Landing, Layer};
+use crate::layer::{Landing, Layer, Over};
 use crate::place::{Id, open_root, relative};
 use crate::walk::Walked;
 
@@ -248,7 +247,9 @@ impl Layout<'_> {
         match op {
             // What is written into a layer lands nowhere, so nothing in it needs to be kept by a mount as it is: the broker refuses
             // what is protected. Binding it over again would show the host's own.
-            MountOp::Pin { path } | MountOp::Cover { path } | MountOp::Freeze { path } if self.is_layered(path) => {}
+            // Nor needs a directory to keep its name: the kernel moves none that is below an overlay.
+            MountOp::Pin { path } | MountOp::Cover { path } if self.is_layered(path) => {}
+            MountOp::Freeze { path } if matches!(self.landing, Landing::Nowhere(_)) && self.is_layered(path) => {}
             MountOp::Bind { path, access, .. } if path.is_root() => {
                 if *access == MountAccess::ReadWrite {
                     return Err(ScriptError::WritableRoot);
@@ -346,8 +347,8 @@ impl Layout<'_> {
         };
         let is_own = matches!(role, Role::Cache | Role::Scratch);
         let idmap = self.maps_ids && access == MountAccess::ReadWrite && !is_own;
-        if let (Landing::Nowhere(identity), MountAccess::ReadWrite, false) = (self.landing, access, is_own) {
-            return self.bind_layered(path, (from, kind), (to, idmap), identity);
+        if self.landing != Landing::InPlace && access == MountAccess::ReadWrite && !is_own {
+            return self.bind_layered(path, (from, kind), (to, idmap));
         }
         self.steps.push(Step::Bind { source: relative(path), from, to, attributes, idmap });
         self.grounds.insert(path.clone(), Ground::Host);
@@ -360,21 +361,21 @@ impl Layout<'_> {
         path: &AbsPath,
         (from, kind): (Id, FileType),
         (to, idmap): (Target, bool),
-        identity: Identity,
     ) -> Result<(), ScriptError> {
         let number = self.layered.len();
+        let over = Over { session: self.session, number, path, landing: self.landing, idmap };
         let failed = |source| ScriptError::Layer { path: path.clone(), source };
         let source = relative(path);
         let attributes = MountAttr::READ_ONLY;
         match kind {
             FileType::Directory => {
-                let layer = layer::make(self.session, number, path, identity).map_err(failed)?;
+                let layer = over.make().map_err(failed)?;
                 let over = Target { path: relative(path), id: None, absent: Absent::Refused };
                 self.steps.push(Step::Bind { source, from, to, attributes, idmap });
                 self.steps.push(Step::Layer { to: over, layer });
             }
             FileType::RegularFile => {
-                let copy = layer::copy(self.session, number, path, identity).map_err(failed)?;
+                let copy = over.copy().map_err(failed)?;
                 let (from, _) = self.identify(&copy)?;
                 let (source, attributes) = (relative(&copy), MountAttr::TAME);
                 self.steps.push(Step::Bind { source, from, to, attributes, idmap: false });

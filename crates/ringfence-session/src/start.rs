@@ -3,6 +3,7 @@
 mod denied;
 mod error;
 mod limits;
+mod loose;
 mod own;
 
 use std::ffi::{CString, OsString};
@@ -94,6 +95,17 @@ pub struct Order<'a> {
     pub container: Option<InContainer<'a>>,
     /// Whether calls that change files are to be brokered, where that can be had.
     pub broker: BrokerChoice,
+    /// Whether what is written lands at once.
+    pub changes: Changes,
+}
+
+/// When what a session writes lands on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changes {
+    /// When it is written.
+    Land,
+    /// When somebody has looked at it: see [`crate::review`].
+    Wait,
 }
 
 /// What is started.
@@ -213,6 +225,12 @@ pub fn prepare_with(
         // The session had them copied, and one that only looks changes no cache.
         Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(0),
     };
+    let landing = match (order.broker, order.changes) {
+        (BrokerChoice::Learn, _) => Landing::Nowhere(identity),
+        (_, Changes::Land) => Landing::InPlace,
+        (_, Changes::Wait) if rung != Rung::Native => return Err(PrepareError::NoReview { rung }),
+        (_, Changes::Wait) => Landing::Review(identity),
+    };
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
@@ -270,6 +288,7 @@ pub fn prepare_with(
     withheld.extend(unseen_exceptions(surface, &walked.findings));
     withheld.extend(globs.withheld.iter().cloned());
     walked.shortfalls.extend(globs.shortfall());
+    walked.shortfalls.extend(loose::in_layers(surface, &walked.findings, &mounts, landing));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
@@ -317,7 +336,7 @@ pub fn prepare_with(
             rung,
             landlock: wall.is_some().then_some(&landlock),
             keeps_signals: wall.is_some_and(Wall::keeps_signals),
-            guards: !walked.findings.denied.is_empty() || !walked.findings.protected.is_empty(),
+            guards: loose::has_guards(&walked.findings, &mounts, landing),
             watched: rung == Rung::Native && order.occasion == Occasion::Session,
             linked: &walked.linked,
             memory: match limits {
@@ -357,10 +376,6 @@ pub fn prepare_with(
     if let Reached::Mounted(op) = program {
         mounts.push(op);
     }
-    let landing = match order.broker {
-        BrokerChoice::Learn => Landing::Nowhere(identity),
-        BrokerChoice::On | BrokerChoice::OnWithReads | BrokerChoice::Off => Landing::InPlace,
-    };
     let shape = match rung {
         Rung::Native => Shape::Native(View {
             script: script::script(
@@ -396,7 +411,7 @@ pub fn prepare_with(
     };
     let grants = launch::grants(&shape);
     // What is written while it is learned lands nowhere, and a run is short.
-    let is_kept = rung == Rung::Native && landing == Landing::InPlace;
+    let is_kept = rung == Rung::Native && !matches!(landing, Landing::Nowhere(_));
     let guarded = is_kept.then_some(Guarded { mounts: shown, guards });
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
 use crate::remove::{remove_tree, remove_until};
+use crate::review;
 use crate::text::now_ms;
 use crate::walk::os_path;
 use crate::worktree;
@@ -132,6 +133,10 @@ fn new_name() -> io::Result<String> {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if review::set_aside(&self.state, &self.dir).is_err() {
+            // What waits for a review stays here; the next who collects tries again.
+            return about::remove(&self.dir);
+        }
         about::remove(&self.dir);
         // Most leave nothing behind; then no directory needs to be listed.
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
@@ -217,6 +222,10 @@ fn collect(state: &AbsPath, sessions: &AbsPath, time: Duration) -> Collected {
                 collected.killed.push(id);
             }
             worktree::set_aside(state, &dir);
+            if review::set_aside(state, &dir).is_err() {
+                collected.left.push(dir);
+                continue;
+            }
             if remove_until(os_path(&dir), until).is_err() && os_path(&dir).exists() {
                 collected.left.push(dir);
             }

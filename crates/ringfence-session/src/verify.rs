@@ -30,7 +30,7 @@ use crate::given;
 use crate::launch::{self, StartError};
 use crate::look::{Live, facts_of};
 use crate::roots::RootError;
-use crate::start::{BrokerChoice, Last, Occasion, Order, PrepareError, prepare_with};
+use crate::start::{BrokerChoice, Changes, Last, Occasion, Order, PrepareError, prepare_with};
 use crate::store::Session;
 use crate::walk::os_path;
 
@@ -176,6 +176,7 @@ impl Trying<'_> {
             container: self.container,
             root: self.rooted.map(Rooted::root),
             broker: self.broker,
+            changes: Changes::Land,
         };
         settle();
         let ready = prepare_with(&order, &mut Live::new(), &mut |mut last| {

@@ -2,6 +2,7 @@
 
 mod kubernetes;
 mod learn;
+mod review;
 mod roots;
 mod sessions;
 mod verify;
@@ -16,6 +17,7 @@ pub(crate) use kubernetes::KubernetesArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use kubernetes::PodKindArg;
 pub(crate) use learn::{LearnArgs, TrialArgs};
+pub(crate) use review::{ApplyArgs, DiffArgs, DiscardArgs, WorktreeArgs};
 pub(crate) use roots::RootArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use roots::{ClassArg, RootCommand};
@@ -36,7 +38,7 @@ Exit codes:
   0    done; explain: allowed, or read-only; check: every file can be used; doctor: native, with its second wall
   1    explain: denied, or mutating; check: a file cannot be read, or cannot be used here; doctor: a rung is lost;
        verify: a layer does not do what it claims;
-       audit verify: the audit is not whole; gc: something is left
+       audit verify: the audit is not whole; gc: something is left; apply: something was not applied
   2    the command line is wrong
   125  ringfence refused or failed, and nothing was started
   126  run, exec: the command cannot be executed
@@ -83,6 +85,9 @@ pub(crate) enum Command {
     Violations(ViolationsArgs),
     Approve(ApproveArgs),
     Deny(DenyArgs),
+    Diff(DiffArgs),
+    Apply(ApplyArgs),
+    Discard(DiscardArgs),
     Gc(GcArgs),
     Grant(GrantArgs),
     Revoke(RevokeArgs),
@@ -203,17 +208,6 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// A work tree for the session.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct WorktreeArgs {
-    /// Work in a new work tree of this git repository, on the branch ringfence/NAME; it is removed at the end if nothing was changed
-    #[arg(long, value_name = "NAME", num_args = 0..=1)]
-    pub(crate) worktree: Option<Option<String>>,
-    /// Keep the work tree in any case
-    #[arg(long, requires = "worktree")]
-    pub(crate) keep: bool,
-}
-
 impl RunArgs {
     /// A command, and nothing else asked for.
     pub(crate) fn plain(command: &[OsString]) -> Self {
@@ -230,7 +224,7 @@ impl RunArgs {
             receipt: false,
             report: None,
             ask: None,
-            worktree: WorktreeArgs { worktree: None, keep: false },
+            worktree: WorktreeArgs::IN_PLACE,
             command: command.to_vec(),
         }
     }

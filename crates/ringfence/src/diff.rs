@@ -29,13 +29,14 @@ pub(crate) fn changes(old: &str, new: &str) -> Vec<String> {
 /// A change as `patch` takes it: three lines around each difference, and the names. Nothing of it moves a cursor but its own line
 /// ends.
 #[cfg(target_os = "linux")]
-pub(crate) fn unified(old: Option<&str>, new: &str, name: &str) -> String {
+pub(crate) fn unified(old: Option<&str>, new: Option<&str>, name: &str) -> String {
     const AROUND: usize = 3;
-    let (before, after) = (lines(old.unwrap_or_default()), lines(new));
+    let (before, after) = (lines(old.unwrap_or_default()), lines(new.unwrap_or_default()));
     let all = merged(&before, &after);
     let is_change = |at: usize| all.get(at).is_some_and(|(mark, _)| *mark != ' ');
     let near = |at: usize| (at.saturating_sub(AROUND)..=at + AROUND).any(is_change);
-    let mut text = format!("--- {}\n+++ {name}\n", if old.is_some() { name } else { "/dev/null" });
+    let side = |text: Option<&str>| if text.is_some() { name } else { "/dev/null" };
+    let mut text = format!("--- {}\n+++ {}\n", side(old), side(new));
     let (mut at, mut old_line, mut new_line) = (0, 1, 1);
     while at < all.len() {
         let end = (at..all.len()).find(|at| !near(*at)).unwrap_or(all.len());
@@ -181,11 +182,11 @@ mod tests {
         let new = old.replace("2\n3", "2\nx\n3").replace("11\n", "");
         let expected =
             "--- p\n+++ p\n@@ -1,5 +1,6 @@\n 1\n 2\n+x\n 3\n 4\n 5\n@@ -8,5 +9,4 @@\n 8\n 9\n 10\n-11\n 12\n";
-        assert_eq!(unified(Some(old), &new, "p"), expected);
-        assert_eq!(unified(None, "a\nb\n", "p"), "--- /dev/null\n+++ p\n@@ -0,0 +1,2 @@\n+a\n+b\n");
+        assert_eq!(unified(Some(old), Some(&new), "p"), expected);
+        assert_eq!(unified(None, Some("a\nb\n"), "p"), "--- /dev/null\n+++ p\n@@ -0,0 +1,2 @@\n+a\n+b\n");
         let end = "--- p\n+++ p\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n";
-        assert_eq!(unified(Some("a"), "a\n", "p"), end);
-        assert_eq!(unified(Some("a\n"), "\ta\u{1b}\n", "p"), "--- p\n+++ p\n@@ -1,1 +1,1 @@\n-a\n+\ta\\u{1b}\n");
+        assert_eq!(unified(Some("a"), Some("a\n"), "p"), end);
+        assert_eq!(unified(Some("a\n"), Some("\ta\u{1b}\n"), "p"), "--- p\n+++ p\n@@ -1,1 +1,1 @@\n-a\n+\ta\\u{1b}\n");
     }
 
     #[test]

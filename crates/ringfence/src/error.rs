@@ -2,7 +2,10 @@
 
 mod learn;
 mod render;
+mod review;
 mod root;
+#[cfg(target_os = "linux")]
+mod worktree;
 
 use std::io;
 use std::path::PathBuf;
@@ -31,6 +34,7 @@ use crate::tell;
 
 pub(crate) use learn::LearnFailure;
 pub(crate) use render::RenderFailure;
+pub(crate) use review::ReviewFailure;
 pub(crate) use root::RootFailure;
 
 /// Why a command did not do its job.
@@ -347,6 +351,9 @@ pub(crate) enum Failure {
     /// Something about roots.
     #[error(transparent)]
     Root { source: RootFailure },
+    /// Something about changes that wait for a review.
+    #[error(transparent)]
+    Review { source: ReviewFailure },
     /// A layer cannot be printed.
     #[error(transparent)]
     Render { source: RenderFailure },
@@ -484,6 +491,7 @@ impl Failure {
             Self::Learn { source } => return source.hint(),
             Self::Root { source } => return source.hint(),
             Self::Render { source } => return source.hint(),
+            Self::Review { source } => return source.hint(),
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NoRight } => root::NO_RIGHT.into(),
             #[cfg(any(test, not(target_os = "linux")))]
@@ -507,19 +515,7 @@ impl Failure {
                 "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
             }
             #[cfg(target_os = "linux")]
-            Self::Worktree { source } => match source {
-                WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
-                WorktreeError::NoRepository { .. } => {
-                    "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()
-                }
-                WorktreeError::NoCommits { .. } => "make a first commit".into(),
-                WorktreeError::Branch { branch } => {
-                    format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
-                }
-                WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
-                WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
-                WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
-            },
+            Self::Worktree { source } => return worktree::hint(source),
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
             #[cfg(target_os = "linux")]

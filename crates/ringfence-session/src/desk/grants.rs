@@ -19,6 +19,7 @@ use crate::given::{self, Kept};
 use crate::late;
 use crate::live::{Change, LiveError, LiveView, Place, Right};
 use crate::record::Record;
+use crate::review;
 use crate::store::Grants;
 use crate::text::{Bytes, now_ms};
 
@@ -159,6 +160,11 @@ impl Desk {
             let hint = "end the session, and name the place in the policy or with `--ref`".to_owned();
             let why = format!("the view of a session on the rung {} cannot be changed", self.about.rung);
             return Err((why, Some(hint)));
+        }
+        if access == Gives::Write && review::is_on(&self.dir) {
+            let why = "what this session writes waits for a review; what it writes to a place that is given would land at once";
+            let hint = "give it to read, or end the session and name the place in `[files] write`";
+            return Err((why.to_owned(), Some(hint.to_owned())));
         }
         if path.is_root() {
             return Err(plain("the whole host is not given"));

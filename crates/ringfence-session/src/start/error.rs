@@ -2,6 +2,7 @@
 
 use std::io;
 
+use ringfence_plan::Rung;
 use ringfence_surface::AbsPath;
 
 use crate::bwrap::NoBubble;
@@ -29,6 +30,14 @@ pub enum PrepareError {
     NothingLearned {
         /// Why.
         why: &'static str,
+    },
+    /// Only our own mounts can hold changes back.
+    #[error(
+        "what is written cannot wait for a review on the rung {rung}: nothing but the native fence holds that it does not land"
+    )]
+    NoReview {
+        /// On which it was asked for.
+        rung: Rung,
     },
     /// No command was given.
     #[error("there is no command to run")]

@@ -107,6 +107,9 @@ pub(crate) struct DenyArgs {
 /// Remove what killed sessions left
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
+    /// Also discard the changes of ended sessions that wait for a review
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,

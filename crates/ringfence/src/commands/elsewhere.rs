@@ -39,6 +39,30 @@ pub(crate) mod container {
     }
 }
 
+/// `ringfence diff`, `apply` and `discard`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod review {
+    use std::process::ExitCode;
+
+    use crate::cli::{ApplyArgs, DiffArgs, DiscardArgs};
+    use crate::error::Failure;
+
+    pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
+        let DiffArgs { session: _, paths: _, stat: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
+        let ApplyArgs { session: _, paths: _, force: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn discard(args: &DiscardArgs) -> Result<ExitCode, Failure> {
+        let DiscardArgs { session: _, paths: _, json: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence learn`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) mod learn {
@@ -215,7 +239,7 @@ pub(crate) mod sessions {
     }
 
     pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
-        let GcArgs { json: _ } = args;
+        let GcArgs { all: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 

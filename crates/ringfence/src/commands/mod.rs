@@ -21,6 +21,8 @@ mod plan;
 mod receipt;
 mod render;
 #[cfg(target_os = "linux")]
+mod review;
+#[cfg(target_os = "linux")]
 mod root;
 #[cfg(target_os = "linux")]
 mod run;
@@ -43,7 +45,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, learn, root, run, serve, sessions, statusline, verify};
+use elsewhere::{doctor, exec, learn, review, root, run, serve, sessions, statusline, verify};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -70,6 +72,9 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Violations(args) => sessions::violations(&args),
         Command::Approve(args) => sessions::approve(&args, managed),
         Command::Deny(args) => sessions::deny(&args),
+        Command::Diff(args) => review::diff(&args),
+        Command::Apply(args) => review::apply(&args),
+        Command::Discard(args) => review::discard(&args),
         Command::Gc(args) => sessions::gc(&args),
         Command::Grant(args) => sessions::grant(&args, managed),
         Command::Revoke(args) => sessions::revoke(&args, managed),

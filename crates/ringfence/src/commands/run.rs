@@ -16,8 +16,9 @@ use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity};
 use ringfence_session::learned::Learned;
 use ringfence_session::probe;
+use ringfence_session::review::Review;
 use ringfence_session::roots::{Depth, Root};
-use ringfence_session::start::{self, BrokerChoice, Commits, Occasion, Order, prepare};
+use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
@@ -34,7 +35,7 @@ use self::trial::Trial;
 use super::receipt;
 use super::render::override_mode;
 use crate::cli::{Backend, RunArgs};
-use crate::error::{Failure, LearnFailure, RootFailure};
+use crate::error::{Failure, LearnFailure, ReviewFailure, RootFailure};
 use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
 use crate::out::say;
@@ -47,6 +48,9 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
         (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
         (_, None) => None,
     };
+    if args.worktree.review && args.backend.is_some_and(|backend| backend != Backend::Native) {
+        return Err(Failure::Review { source: ReviewFailure::NotNative });
+    }
     let account = args.user.as_deref().map(user).transpose()?;
     let calls = args.calls.then(new_token).transpose().map_err(|source| Failure::Output { source })?;
     let variables = calls.iter().map(|token| (CALLS_VARIABLE.into(), token.into())).collect();
@@ -125,7 +129,7 @@ impl Ladder<'_> {
                 },
                 done => return done,
             };
-            let next = rung.next().filter(|_| self.args.backend.is_none());
+            let next = rung.next().filter(|_| self.args.backend.is_none() && !self.args.worktree.review);
             let Some(next) = next else {
                 return Err(if tried.is_empty() {
                     failure
@@ -189,6 +193,9 @@ impl Ladder<'_> {
             if self.trial.is_some() {
                 return Err(Failure::Learn { source: LearnFailure::Ungoverned });
             }
+            if self.args.worktree.review {
+                return Err(Failure::Review { source: ReviewFailure::Ungoverned });
+            }
             return self.start_unfenced(&here, session, state);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
@@ -207,6 +214,9 @@ impl Ladder<'_> {
             None => {}
         }
         report::lines(&denied, session.name()).iter().for_each(|line| say(line));
+        if self.args.worktree.review {
+            tell_changes(session)?;
+        }
         if let Some(place) = report {
             place.write(session.name(), began, &ended, &denied)?;
         }
@@ -365,6 +375,7 @@ impl Ladder<'_> {
             variables: &self.variables,
             root: self.root.as_ref(),
             container: None,
+            changes: if self.args.worktree.review { Changes::Wait } else { Changes::Land },
             broker: match (&self.trial, self.args.no_broker, self.args.report_reads) {
                 (Some(_), ..) => BrokerChoice::Learn,
                 (None, true, _) => BrokerChoice::Off,
@@ -394,6 +405,15 @@ impl Ladder<'_> {
         receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
         Ok(())
     }
+}
+
+/// Sets what was written aside, and says what becomes of it.
+fn tell_changes(session: &Session) -> Result<(), Failure> {
+    match Review::keep(session).map_err(|source| Failure::Review { source: source.into() })? {
+        Some((review, changes)) => say(&super::review::ended(&review, &changes)),
+        None => say("ringfence: nothing was changed: there is nothing to review"),
+    }
+    Ok(())
 }
 
 /// Writes down how a session ended, and returns what was denied in it.

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use ringfence_session::container::sweep;
 use ringfence_session::desk::{Answer, Connection, Verb};
+use ringfence_session::review::{self, Review};
 use ringfence_session::store::{self, FindError, Found, Live};
 use ringfence_session::text::Bytes;
 use ringfence_session::worktree::{self, Finished};
@@ -122,7 +123,7 @@ fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
     let (mut killed, mut left, mut containers, mut worktrees) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut roots = Vec::new();
+    let (mut roots, mut reviews) = (Vec::new(), Vec::new());
     for state in states()? {
         let collected = store::gc(&state);
         let swept = sweep(&state, |id| store::find(&state, id).is_ok());
@@ -130,6 +131,12 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
         left.extend(swept.silent.iter().map(|engine| format!("containers of {engine}, which does not answer")));
         killed.extend(collected.killed);
         left.extend(collected.left.iter().map(ToString::to_string));
+        for id in review::waiting(&state).into_iter().filter(|_| args.all) {
+            match Review::find(std::slice::from_ref(&state), Some(&id), None).and_then(|review| review.discard(&[])) {
+                Ok(_) => reviews.push(id),
+                Err(cause) => left.push(format!("the changes of session {id}: {cause}")),
+            }
+        }
         worktrees.extend(worktree::collect(&state, std::time::Duration::from_secs(60)));
     }
     // Sessions first: what theirs is in a root goes when they are gone.
@@ -150,12 +157,13 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
             })
             .collect();
         print_json(&serde_json::json!({
-            "schema": SCHEMA, "collected": killed, "containers": containers, "roots": roots, "left": left, "worktrees": trees,
+            "schema": SCHEMA, "collected": killed, "containers": containers, "roots": roots, "reviews": reviews, "left": left, "worktrees": trees,
         }))?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
         let lines = lines.chain(containers.iter().map(|id| format!("removed the container of {id}\n")));
         let lines = lines.chain(roots.iter().map(|name| format!("collected root {name}\n")));
+        let lines = lines.chain(reviews.iter().map(|id| format!("discarded the changes of {id}\n")));
         let lines = lines.chain(left.iter().map(|path| format!("left {path}\n")));
         print(&lines.chain(worktrees.iter().map(|left| super::run::worktree::words(left) + "\n")).collect::<String>())?;
     }

@@ -51,7 +51,7 @@ pub(super) fn proposal(args: &LearnArgs, lesson: &Lesson<'_>, ended: &Ended) -> 
     let before = lesson.policy.text.as_deref();
     let text = if additions.is_empty() { None } else { Some(lesson.text(additions)?) };
     let name = lesson.policy.path.to_string();
-    let diff = text.as_deref().map(|text| diff::unified(before, text, &name)).unwrap_or_default();
+    let diff = text.as_deref().map(|text| diff::unified(before, Some(text), &name)).unwrap_or_default();
     let mut refused: Vec<WireRefused> = lesson
         .proposal
         .refused

@@ -67,7 +67,7 @@ pub(super) fn run(args: &LearnArgs, policy: &Policy, managed: &Path) -> Result<E
     let moved: Vec<Addition> = unused.iter().filter_map(moved).collect();
     after = learn::add(Some(&after), &moved, surface.packs()).map_err(edit)?;
     let name = policy.path.to_string();
-    let diff = if after == text { String::new() } else { diff::unified(Some(text), &after, &name) };
+    let diff = if after == text { String::new() } else { diff::unified(Some(text), Some(&after), &name) };
     if args.json {
         print_json(&Wire {
             schema: SCHEMA,

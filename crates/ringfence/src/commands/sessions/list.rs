@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use ringfence_session::desk::{Answer, Given, Verb};
+use ringfence_session::review;
 use ringfence_session::store::{self, About, Found, Past};
 use ringfence_session::text::now_ms;
 use ringfence_surface::Shown;
@@ -42,6 +43,9 @@ pub(crate) struct Row {
     /// Why it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<String>,
+    /// Whether it has ended, and what it changed waits for a review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_review: Option<bool>,
 }
 
 /// How a session's fence is.
@@ -79,7 +83,9 @@ pub(crate) fn rows(all: bool) -> Result<Vec<Row>, Failure> {
         let read = |source| Failure::Read { path: os_path(&state).into(), source };
         rows.extend(store::sessions(&state).map_err(read)?.into_iter().map(|live| running(live.id, live.about)));
         if all {
-            rows.extend(store::past(&state).map_err(read)?.0.into_iter().map(ended));
+            let waiting = review::waiting(&state);
+            let past = store::past(&state).map_err(read)?.0.into_iter().map(ended);
+            rows.extend(past.map(|row| Row { to_review: waiting.contains(&row.id).then_some(true), ..row }));
         }
     }
     Ok(rows)
@@ -120,7 +126,9 @@ pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
-    let row = row(any(&args.session)?.1);
+    let (state, found) = any(&args.session)?;
+    let mut row = row(found);
+    row.to_review = review::waiting(&state).contains(&row.id).then_some(true);
     if args.json {
         print_json(&Answered { schema: SCHEMA, sessions: vec![row] })?;
     } else {
@@ -147,6 +155,7 @@ fn running(id: String, about: std::io::Result<About>) -> Row {
         stopped: None,
         denied: None,
         paused: None,
+        to_review: None,
     }
 }
 
@@ -163,6 +172,7 @@ fn ended(past: Past) -> Row {
         stopped: Some(past.stopped),
         denied: None,
         paused: None,
+        to_review: None,
     }
 }
 
@@ -175,7 +185,8 @@ fn line(row: &Row) -> String {
         None => row.state.to_owned(),
     };
     let age = age(now_ms().saturating_sub(about.started_ms));
-    format!("{:<9} {state:<9} {age:<5} {}  {}\n", row.id, about.project.shown(), command(&about.command))
+    let review = if row.to_review.is_some() { "  (changes to review)" } else { "" };
+    format!("{:<9} {state:<9} {age:<5} {}  {}{review}\n", row.id, about.project.shown(), command(&about.command))
 }
 
 fn in_words(row: &Row) -> String {
@@ -198,6 +209,7 @@ fn in_words(row: &Row) -> String {
     lines.extend(
         row.stopped.map(|count| format!("stopped   {count} kinds of things; `ringfence violations {}`", row.id)),
     );
+    lines.extend(row.to_review.map(|_| format!("changes   wait for a review: `ringfence diff {}`", row.id)));
     lines.extend(row.paused.as_ref().map(|why| format!("paused    {}", Shown(why.as_bytes()))));
     for grant in row.grants.iter().flatten() {
         let until = grant.until_ms.map(|ms| format!(" until {}", moment(ms))).unwrap_or_default();

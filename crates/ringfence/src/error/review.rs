@@ -1,0 +1,44 @@
+//! What can go wrong with changes that wait for a review.
+
+#[cfg(target_os = "linux")]
+use ringfence_session::review::ReviewError;
+
+/// Why changes are not held back, shown, applied or discarded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReviewFailure {
+    /// They cannot be looked at or used.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Itself(#[from] ReviewError),
+    /// Another fence was asked for.
+    #[cfg(target_os = "linux")]
+    #[error("not held: that nothing lands before it is reviewed (`--review`): only the native fence can hold that")]
+    NotNative,
+    /// There is no fence at all.
+    #[cfg(target_os = "linux")]
+    #[error("not held: that nothing lands before it is reviewed (`--review`): this session governs itself")]
+    Ungoverned,
+}
+
+impl ReviewFailure {
+    /// What the user can do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        #[cfg(target_os = "linux")]
+        return Some(match self {
+            Self::Itself(ReviewError::Nothing | ReviewError::NotFound { .. }) => {
+                "`ringfence run --review -- CMD` starts one; `ringfence ps --all` says which wait".to_owned()
+            }
+            Self::Itself(ReviewError::Several { .. }) => "name one of them".to_owned(),
+            Self::Itself(ReviewError::Runs { id }) => format!("`ringfence stop {id}` ends it; `ringfence diff {id}` shows what it has changed so far"),
+            Self::Itself(ReviewError::Busy { .. }) => "wait for it".to_owned(),
+            Self::Itself(ReviewError::Record(_) | ReviewError::Layer { .. }) => return None,
+            Self::NotNative => {
+                "leave `--backend` out (`ringfence doctor` says what the native fence needs here), or keep changes apart with `--worktree`"
+                    .to_owned()
+            }
+            Self::Ungoverned => "leave `--review` out, or let the fence hold: `governance` in the policy".to_owned(),
+        });
+        #[cfg(not(target_os = "linux"))]
+        match *self {}
+    }
+}

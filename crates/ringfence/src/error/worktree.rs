@@ -1,0 +1,19 @@
+//! What can be done about a work tree that cannot be had.
+
+use ringfence_session::worktree::WorktreeError;
+
+pub(super) fn hint(cause: &WorktreeError) -> Option<String> {
+    Some(match cause {
+        WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
+        WorktreeError::NoRepository { .. } => {
+            "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()
+        }
+        WorktreeError::NoCommits { .. } => "make a first commit".into(),
+        WorktreeError::Branch { branch } => {
+            format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
+        }
+        WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
+        WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
+        WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
+    })
+}

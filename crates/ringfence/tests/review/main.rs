@@ -1,0 +1,9 @@
+//! `ringfence run --review`, `diff`, `apply` and `discard`: nothing lands before somebody says so, and then exactly what was written.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+mod changes;
+mod guards;
+mod place;
+mod work;
