@@ -54,6 +54,11 @@ impl Aliases {
         !self.overlap
     }
 
+    /// Something that the host has mounted below a place, if there is anything.
+    pub(crate) fn mounted_below(&self, path: &AbsPath) -> Option<&AbsPath> {
+        self.mounts.iter().map(|mount| &mount.point).find(|point| point.is_within(path) && *point != path)
+    }
+
     /// Where else a place, or a part of it, may be found. Whether it is, only a look can tell.
     pub(crate) fn of(&self, path: &AbsPath) -> Vec<AbsPath> {
         if self.is_empty() {

@@ -231,6 +231,9 @@ pub fn prepare_with(
         (_, Changes::Wait) if rung != Rung::Native => return Err(PrepareError::NoReview { rung }),
         (_, Changes::Wait) => Landing::Review(identity),
     };
+    if let (Landing::Review(_), Some((path, point))) = (landing, loose::mounted_below(&plan.mounts)) {
+        return Err(PrepareError::MountedBelow { path, point });
+    }
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)

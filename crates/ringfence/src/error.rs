@@ -493,6 +493,8 @@ impl Failure {
             Self::Render { source } => return source.hint(),
             Self::Review { source } => return source.hint(),
             #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::MountedBelow { .. } } => review::MOUNTED.into(),
+            #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NoRight } => root::NO_RIGHT.into(),
             #[cfg(any(test, not(target_os = "linux")))]
             Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),

@@ -39,6 +39,14 @@ pub enum PrepareError {
         /// On which it was asked for.
         rung: Rung,
     },
+    /// What is mounted there would not be under review.
+    #[error("{point} is mounted below {path}, and what is written there cannot wait for a review")]
+    MountedBelow {
+        /// What would be under review.
+        path: AbsPath,
+        /// What is mounted in it.
+        point: AbsPath,
+    },
     /// No command was given.
     #[error("there is no command to run")]
     NoCommand,

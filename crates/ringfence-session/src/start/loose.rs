@@ -3,11 +3,25 @@
 //! A guard is a mount and hangs on a directory entry. Over a layer that is an entry of the overlay's own, which nobody outside can
 //! take away: whatever the host puts in the place of the file, the guard stays over its name. Elsewhere it is the host's.
 
-use ringfence_plan::{Claim, Findings, LayerName, MountOp, Shortfall};
-use ringfence_surface::{AbsPath, Effect, Sense, Surface};
+use ringfence_plan::{Claim, Findings, LayerName, MountAccess, MountOp, Shortfall};
+use ringfence_surface::{AbsPath, Effect, Role, Sense, Surface};
 
+use crate::aliases::Aliases;
 use crate::layer::Landing;
 use crate::visible::{Ground, Visible};
+
+/// Something that the host has mounted below a place that a layer would be over. An overlay shows nothing of it, and a user cannot
+/// make one there at all.
+pub(super) fn mounted_below(mounts: &[MountOp]) -> Option<(AbsPath, AbsPath)> {
+    let aliases = Aliases::of_host();
+    let is_layered = |role: &Role| !matches!(role, Role::Cache | Role::Scratch);
+    mounts.iter().find_map(|op| match op {
+        MountOp::Bind { path, access: MountAccess::ReadWrite, role } if is_layered(role) => {
+            aliases.mounted_below(path).map(|point| (path.clone(), point.clone()))
+        }
+        _ => None,
+    })
+}
 
 /// Is anything guarded by a mount that can fall off?
 pub(super) fn has_guards(found: &Findings, mounts: &[MountOp], landing: Landing) -> bool {
@@ -52,8 +66,7 @@ fn first(found: &Findings, mounts: &[MountOp]) -> Option<AbsPath> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_plan::{Found, MountAccess};
-    use ringfence_surface::Role;
+    use ringfence_plan::Found;
 
     use super::*;
     use crate::launch::Identity;

@@ -3,6 +3,10 @@
 #[cfg(target_os = "linux")]
 use ringfence_session::review::ReviewError;
 
+/// What can be done about something that is mounted below the project.
+#[cfg(target_os = "linux")]
+pub(super) const MOUNTED: &str = "unmount it, start without `--review`, or keep changes apart with `--worktree`";
+
 /// Why changes are not held back, shown, applied or discarded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReviewFailure {

@@ -304,3 +304,31 @@ fn nothing_goes_around_the_review() {
         child.wait().unwrap();
     });
 }
+
+/// An overlay would hide what is mounted below the project.
+#[test]
+fn what_is_mounted_below_the_project_is_not_silently_left_out() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can mount something for the host.
+        return;
+    }
+    each(|place| {
+        place.world.write("project/mnt/x", "x");
+        place.hand_over();
+        let user =
+            if place.who == crate::place::Who::Ordinary { "--reuid=65534 --regid=65534 --clear-groups" } else { "" };
+        let line = format!(
+            "mount -t tmpfs none mnt && exec setpriv {user} -- {} run --review -- touch landed",
+            place.world.binary().to_str().unwrap()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &line]).current_dir(place.path("project")).env_clear();
+        let output = command.envs(place.world.variables()).env("PATH", "/usr/bin:/bin").output().unwrap();
+        let said = shown(&output);
+        assert!(
+            output.status.code() == Some(125) && said.contains("mnt is mounted below") && said.contains("hint:"),
+            "{said}"
+        );
+        assert!(!place.path("project/landed").exists());
+    });
+}
