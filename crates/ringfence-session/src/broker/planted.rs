@@ -77,9 +77,12 @@ impl Work<'_, '_> {
 
     /// Are the settings of a repository guarded here, or is this the session's own?
     fn keeps_repositories(&self, dir: &AbsPath) -> bool {
-        let verdict = self.surface().decide(&dir.child(b"config"), Access::Write);
         let own = [Role::Scratch, Role::Private, Role::Cache].map(Effect::Write);
-        !verdict.is_allowed() || matches!(verdict.because, Because::Rule(rule) if own.contains(&rule.effect))
+        // A policy of the user's may protect one of them for another reason.
+        [b"config".as_slice(), b"hooks"].iter().all(|name| {
+            let verdict = self.surface().decide(&dir.child(name), Access::Write);
+            !verdict.is_allowed() || matches!(verdict.because, Because::Rule(rule) if own.contains(&rule.effect))
+        })
     }
 
     fn refuse_planting(&self, path: &AbsPath) -> Result<(), Stop> {

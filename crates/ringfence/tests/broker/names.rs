@@ -121,6 +121,19 @@ fn k8_names_that_do_not_exist_yet_cannot_be_made() {
     });
 }
 
+/// A name that the user protects for another reason does not stand for what guards a repository.
+#[test]
+fn k8_no_repository_is_made_beside_a_name_that_the_user_protects() {
+    each_user(|desk| {
+        let policy = "version = 1\n[files]\nprotect = [\"**/config\"]\n";
+        std::fs::write(desk.world.path("project/ringfence.toml"), policy).unwrap();
+        let script = "mkdir -p evil/objects evil/refs; for name in hooks HEAD; do mkdir evil/$name || true; done; \
+                      ! test -e evil/hooks || ! test -e evil/HEAD";
+        let output = desk.inside(script);
+        assert!(output.status.success(), "{}", shown(&output));
+    });
+}
+
 /// What the kernel shows of a process depends on who opens it, and opens that may make a file are carried out by the broker.
 const ABOUT_THE_BROKER: &str = r#"
 import ctypes, os, struct
