@@ -31,6 +31,7 @@ use crate::bwrap::Bubble;
 use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
+use crate::folded;
 use crate::given::{self, Reached};
 use crate::globs::Globs;
 use crate::home::{self, Ground, Signing};
@@ -270,6 +271,7 @@ pub fn prepare_with(
     withheld.extend(unseen_exceptions(surface, &walked.findings));
     withheld.extend(globs.withheld.iter().cloned());
     walked.shortfalls.extend(globs.shortfall());
+    walked.shortfalls.extend(folded::shortfall(surface).filter(|_| listens.is_ok()));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }

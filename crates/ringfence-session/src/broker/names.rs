@@ -197,15 +197,11 @@ impl Work<'_, '_> {
         self.may_bring(old, old_path, new_path)?;
         self.may_bare(old, new_path)?;
         self.may_plant(new)?;
-        if is_link(old) {
-            self.may_lead(&new.at, &new.name)?;
-        }
+        self.may_lead_if_link(old, new)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             self.may_bring(new, new_path, old_path)?;
             self.may_bare(new, old_path)?;
-            if is_link(new) {
-                self.may_lead(&old.at, &old.name)?;
-            }
+            self.may_lead_if_link(new, old)?;
         }
         Ok(())
     }
@@ -218,6 +214,14 @@ impl Work<'_, '_> {
         }
     }
 
+    /// The same, for what is moved there.
+    fn may_lead_if_link(&self, from: &Place, to: &Place) -> Result<(), Stop> {
+        let Some(rule) = self.surface().cursor(&to.at).begins(&to.name) else { return Ok(()) };
+        // Nobody puts a link in its place after it was looked at.
+        self.alone()?;
+        if is_link(from) { self.refuse_link(&to.path(), rule) } else { Ok(()) }
+    }
+
     fn refuse_link(&self, path: &AbsPath, rule: &Rule) -> Result<(), Stop> {
         let verdict = Verdict { outcome: Outcome::Deny, because: Because::Rule(rule), ask: None };
         self.tell_refused(path, (Access::Write, &verdict), Errno::ACCESS);
@@ -226,14 +230,17 @@ impl Work<'_, '_> {
 
     /// May everything in a directory be where it would be afterwards?
     fn may_bring(&mut self, place: &Place, from: &AbsPath, to: &AbsPath) -> Result<(), Stop> {
-        if !place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory) {
-            return Ok(());
-        }
-        // Nobody else makes names in there meanwhile.
-        self.alone()?;
+        let moves_directory =
+            || place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
         let surface = self.surface();
         let there = surface.cursor(to);
         if there.adds_nothing_to(&surface.cursor(from)) {
+            // Nobody else makes names in there meanwhile.
+            return if moves_directory() { self.alone() } else { Ok(()) };
+        }
+        // Nor does anybody put a directory in the place of what was looked at.
+        self.alone()?;
+        if !moves_directory() {
             return Ok(());
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
