@@ -18,6 +18,7 @@ mod marks;
 mod masks;
 mod mounts;
 mod names;
+mod near;
 mod open;
 mod planted;
 mod reads;
@@ -51,6 +52,7 @@ use self::domain::Domains;
 use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
+use self::near::Near;
 use self::request::Calls;
 use self::sockets::Sockets;
 use self::work::{Reply, Work};
@@ -141,6 +143,7 @@ pub(crate) struct Broker<'s> {
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
     threads: AtomicUsize,
+    near: Near,
     telling: Telling,
 }
 
@@ -167,6 +170,7 @@ impl<'s> Broker<'s> {
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
             threads: AtomicUsize::new(0),
+            near: Near::new(),
             telling,
         })
     }
@@ -209,7 +213,8 @@ impl<'s> Broker<'s> {
             Ok(Reply::Continue) => Answer::Continue,
             Err(errno) => Answer::Error(errno),
             Ok(Reply::Descriptor(fd, on_exec)) => {
-                let added = notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
+                let add = || notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
+                let added = self.near.with(call.thread, add);
                 // Ours is closed before the caller goes on.
                 drop(fd);
                 added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))

@@ -33,7 +33,7 @@ use crate::place::{open_beneath, open_place, open_root, relative};
 use crate::visible::{Ground, Visible};
 use crate::walk::outermost;
 
-use self::tree::{Noticed, Tree, Unwatched};
+use self::tree::{IsDirectory, Noticed, Tree, Unwatched};
 
 /// After more happened than the kernel keeps, everything is looked at from the beginning, but not all the time.
 const LOST: Duration = Duration::from_millis(100);
@@ -446,7 +446,7 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
                     self.settle = Some(Instant::now() + LOST);
                     return false;
                 }
-                Noticed::Name(path) => bare.extend(self.name_appeared(&path)),
+                Noticed::Name(path, is_dir) => bare.extend(self.name_appeared(&path, is_dir)),
             }
         }
         let bare: Vec<(AbsPath, Cover)> =
@@ -455,11 +455,16 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
     }
 
     /// A name appeared: what is to be looked at because of it.
-    fn name_appeared(&mut self, path: &AbsPath) -> Vec<AbsPath> {
-        if !matches!(self.ground(path), Some(Ground::Host { .. })) {
-            return Vec::new();
-        }
+    fn name_appeared(&mut self, path: &AbsPath, is_dir: IsDirectory) -> Vec<AbsPath> {
+        let Some(Ground::Host { is_writable }) = self.ground(path) else { return Vec::new() };
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
+        // Most names are of files that nothing speaks of, made inside: they are not worth a look.
+        if is_writable && is_dir == IsDirectory::No && !self.guards.contains_key(path) {
+            match self.rules_at(path).cursor(&dir).standing(name) {
+                Standing::Denied(_) => {}
+                Standing::Protected(_) | Standing::Open => return Vec::new(),
+            }
+        }
         let status = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat);
         let kind = status.map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode));
         let verdict = self.judge(&dir, &self.rules_at(path).cursor(&dir), name, kind);

@@ -35,8 +35,7 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     single(ground, bars)?;
     let repository = work::repository(ground, "checkout", &work::SIZES)?;
     let (rounds, runs) = if effort == Effort::Quick { (2, 1) } else { (6, 1) };
-    // ext4 does not use an inode again within five seconds, and looks at each that was deleted meanwhile: that is not measured.
-    let (before, line) = ("rm -rf part-* && sleep 6", "git checkout -q -f .");
+    let (before, line) = ("rm -rf part-*", "git checkout -q -f .");
     let mut jobs =
         vec![Job { name: "git checkout, 20,000 files", bar: Some(WORK_BAR), before, line, dir: repository, runs }];
     if let Some(dir) = work::crate_of_its_own(ground)? {
@@ -44,7 +43,7 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
         jobs.push(Job { name: "cargo build", bar: Some(WORK_BAR), before, line, dir, runs });
     }
     if let Some(dir) = packages(ground)? {
-        let (before, line) = ("rm -rf node_modules && sleep 6", "npm install --offline --no-audit --no-fund --silent");
+        let (before, line) = ("rm -rf node_modules", "npm install --offline --no-audit --no-fund --silent");
         jobs.push(Job { name: "npm install, 40 local packages", bar: Some(NPM_BAR), before, line, dir, runs });
     }
     compare(ground, "Work that makes files", &jobs, rounds, bars)

@@ -30,11 +30,18 @@ pub(super) enum Unwatched {
     Refused(Errno),
 }
 
+/// What a name stood for when it appeared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IsDirectory {
+    Yes,
+    No,
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Noticed {
-    /// A name appeared.
-    Name(AbsPath),
+    /// A name appeared, of a directory or of something else.
+    Name(AbsPath, IsDirectory),
     /// More happened than the kernel kept.
     Lost,
 }
@@ -91,7 +98,9 @@ impl Tree {
             } else if event.events().contains(ReadFlags::IGNORED) {
                 self.places.remove(&event.wd());
             } else if let (Some(dir), Some(name)) = (self.places.get(&event.wd()), event.file_name()) {
-                noticed.push(Noticed::Name(dir.child(name.to_bytes())));
+                let is_dir = event.events().contains(ReadFlags::ISDIR);
+                let kind = if is_dir { IsDirectory::Yes } else { IsDirectory::No };
+                noticed.push(Noticed::Name(dir.child(name.to_bytes()), kind));
             }
             if noticed.len() >= MOST_AT_ONCE && reader.is_buffer_empty() {
                 break;
@@ -131,12 +140,12 @@ mod tests {
         tree.watch(&open(&root), &root).unwrap();
         tree.watch(&open(&root.join("a")), &root.join("a")).unwrap();
         fs::write(held.path().join("a/x"), "").unwrap();
-        assert_eq!(tree.noticed(), [Noticed::Name(root.join("a/x"))]);
+        assert_eq!(tree.noticed(), [Noticed::Name(root.join("a/x"), IsDirectory::No)]);
         fs::rename(held.path().join("a"), held.path().join("b")).unwrap();
-        assert_eq!(tree.noticed(), [Noticed::Name(root.join("b"))]);
+        assert_eq!(tree.noticed(), [Noticed::Name(root.join("b"), IsDirectory::Yes)]);
         tree.watch(&open(&root.join("b")), &root.join("b")).unwrap();
         fs::write(held.path().join("b/y"), "").unwrap();
-        assert_eq!(tree.noticed(), [Noticed::Name(root.join("b/y"))]);
+        assert_eq!(tree.noticed(), [Noticed::Name(root.join("b/y"), IsDirectory::No)]);
         fs::remove_dir_all(held.path().join("b")).unwrap();
         assert_eq!(tree.noticed(), []);
         assert_eq!(tree.places.len(), 1);
