@@ -51,6 +51,21 @@ impl Class {
         }
     }
 
+    /// The class that has a program of this name; the first, where several have.
+    #[must_use]
+    pub fn having(program: &str) -> Option<Self> {
+        match program {
+            "git" => Some(Self::Git),
+            "python" | "python3" => Some(Self::Python),
+            "node" | "npm" | "npx" => Some(Self::Node),
+            "cargo" | "cargo-fmt" | "rustc" | "rustdoc" | "rustfmt" => Some(Self::Rust),
+            "go" | "gofmt" => Some(Self::Go),
+            "ar" | "as" | "cc" | "gcc" | "ld" => Some(Self::C),
+            name if SMALL.contains(&name) || EDITORS.contains(&name) => Some(Self::Shell),
+            _ => None,
+        }
+    }
+
     /// The class of this name.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {

@@ -91,8 +91,8 @@ pub(crate) const SURROUNDINGS: Place = Place {
     ..Place::with("git,python,shell")
 };
 pub(crate) const VARIABLE: Place = Place { who: BY_THEM, ..Place::with("shell") };
-pub(crate) const ELSEWHERE: Place = Place { before: on_another_disk, ..Place::with("git,shell") };
-pub(crate) const PLAIN: Place = Place::with("shell");
+pub(crate) const ELSEWHERE: Place = Place { who: BY_ROOT, before: on_another_disk, ..Place::with("git,shell") };
+pub(crate) const PLAIN: Place = Place { who: BY_THEM, ..Place::with("shell") };
 
 pub(crate) const SMALL_TOOLS: Place = Place {
     lacks: &[Lack("processes stand for files", Why::NoProc), Lack("a traced program runs", Why::NoProgram("strace"))],
