@@ -8,6 +8,7 @@
 mod check;
 mod classes;
 mod collect;
+mod compilers;
 mod elf;
 mod error;
 mod make;
@@ -241,6 +242,11 @@ impl Roots {
                 .left_out
                 .iter()
                 .map(|left| LeftOut { what: left.what.clone(), why: left.why.clone() })
+                .collect(),
+            variables: collector
+                .variables
+                .iter()
+                .map(|(name, path)| ((*name).to_owned(), Bytes::new(path.as_bytes())))
                 .collect(),
         };
         manifest.write(os_path(&new.join(MANIFEST))).map_err(failed)?;

@@ -483,6 +483,11 @@ fn words(
     let own =
         Own { session: session.dir(), given, name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let mut variables = environment::build(caller, surface, order.facts, look, &own);
+    if let Some(root) = order.root.filter(|_| rung == Rung::Chroot) {
+        for (name, path) in root.manifest().variables() {
+            variables.entry(name).or_insert_with(|| path.as_bytes().to_vec());
+        }
+    }
     let set = order.variables.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
     variables.extend(set);
     Ok(Words {
