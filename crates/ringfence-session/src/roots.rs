@@ -350,6 +350,15 @@ impl Roots {
     }
 }
 
+/// The loader of a program and its libraries, for a root that does not have them. None for one that needs none.
+///
+/// # Errors
+/// Where one is not there.
+pub(crate) fn brought(program: &AbsPath) -> Result<Option<(AbsPath, Vec<AbsPath>)>, RootError> {
+    let found = collect::Collector::new(b"").brought(program);
+    found.map_err(|why| RootError::Carried { program: program.clone(), why })
+}
+
 /// What becomes of the work in a root that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {

@@ -18,7 +18,7 @@ pub(crate) enum RootFailure {
     #[error(transparent)]
     Itself(#[from] RootError),
     /// A root without what it is for, or that without a root.
-    #[error("a root is named by `--root NAME`, with `run --backend chroot` or `render chroot`")]
+    #[error("a root is named by `--root NAME`, with `run --backend chroot`, `verify` or `render chroot`")]
     Alone,
     /// Calls from outside see the host's programs.
     #[cfg(target_os = "linux")]
