@@ -124,7 +124,7 @@ impl Collector {
     /// The loader that a program names and the libraries that it needs, for whoever brings them along. None for one that needs none.
     pub(crate) fn brought(&self, program: &AbsPath) -> Result<Option<(AbsPath, Vec<AbsPath>)>, String> {
         let file = File::open(os_path(program)).map_err(|cause| cause.to_string())?;
-        let Some(needs) = elf::needs(&file).filter(|needs| needs.interpreter.is_some()) else { return Ok(None) };
+        let Some(needs) = elf::needs_of(&file).filter(|needs| needs.interpreter.is_some()) else { return Ok(None) };
         let mut found = Closure { paths: Vec::new(), carried: Vec::new(), by_cache: false };
         self.closure(program, &needs, &[], &mut found)?;
         let loader = found.paths.remove(0);
