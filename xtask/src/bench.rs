@@ -12,6 +12,7 @@ mod hook;
 mod many;
 pub(crate) mod net;
 mod start;
+mod verify;
 mod within;
 pub(crate) mod work;
 
@@ -59,6 +60,8 @@ pub(crate) enum Part {
     Broker,
     /// What is given to a session that runs.
     Grants,
+    /// Every rule tried in every layer.
+    Verify,
 }
 
 impl Part {
@@ -76,6 +79,7 @@ impl Part {
             Self::Within,
             Self::Broker,
             Self::Grants,
+            Self::Verify,
         ];
         all.into_iter().find(|part| part.name() == name)
     }
@@ -93,6 +97,7 @@ impl Part {
             Self::Within => "within",
             Self::Broker => "broker",
             Self::Grants => "grants",
+            Self::Verify => "verify",
         }
     }
 }
@@ -185,6 +190,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Grants) {
         grants::run(ground, effort, &mut bars)?;
+    }
+    if parts.has(Part::Verify) {
+        verify::run(ground, &mut bars)?;
     }
     bars.judge()
 }

@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::time::{Duration, Instant, SystemTime};
 
 use ringfence_plan::{Findings, MountOp};
@@ -59,6 +61,25 @@ pub(crate) enum Found {
     Bare { path: AbsPath, cover: Cover, why: String },
     /// So many directories are not watched.
     Unwatched { below: AbsPath, count: u64, why: String },
+    /// So much more was found, and nobody listened.
+    Unheard { count: u64 },
+}
+
+/// Where what is found goes, until the supervisor listens.
+#[derive(Debug)]
+struct Tell {
+    found: SyncSender<Found>,
+    unheard: Arc<AtomicU64>,
+    bell: OwnedFd,
+}
+
+impl Tell {
+    fn tell(&self, one: Found) {
+        if self.found.try_send(one).is_err() {
+            self.unheard.fetch_add(1, Ordering::Relaxed);
+        }
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
 }
 
 /// What the supervisor says.
@@ -76,8 +97,33 @@ pub(crate) struct Keeper {
     words: Option<Sender<Word>>,
     /// Wakes it.
     wake: OwnedFd,
+    heard: Heard,
+}
+
+/// The other end of it.
+#[derive(Debug)]
+struct Heard {
     found: Receiver<Found>,
+    unheard: Arc<AtomicU64>,
     bell: OwnedFd,
+}
+
+impl Heard {
+    fn all(&self) -> Vec<Found> {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let mut all: Vec<Found> = self.found.try_iter().collect();
+        let count = self.unheard.swap(0, Ordering::Relaxed);
+        all.extend((count > 0).then_some(Found::Unheard { count }));
+        all
+    }
+}
+
+/// What is kept for a supervisor that does not listen; more is counted.
+fn channel(bell: OwnedFd) -> io::Result<(Tell, Heard)> {
+    let (send, found) = mpsc::sync_channel(MOST_UNHEARD);
+    let unheard = Arc::new(AtomicU64::new(0));
+    let tell = Tell { found: send, unheard: Arc::clone(&unheard), bell: bell.try_clone()? };
+    Ok((tell, Heard { found, unheard, bell }))
 }
 
 impl Keeper {
@@ -86,35 +132,30 @@ impl Keeper {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let (wake, bell) = (rustix::event::eventfd(0, flags)?, rustix::event::eventfd(0, flags)?);
         let (words, heard) = mpsc::channel();
-        let (tell, found) = mpsc::sync_channel(MOST_UNHEARD);
-        let (own_wake, own_bell) = (wake.try_clone()?, bell.try_clone()?);
+        let (tell, found) = channel(bell)?;
+        let own_wake = wake.try_clone()?;
         // Opened here: the first process is there as long as nobody has waited for it.
         let table = format!("/proc/{}/mountinfo", first.as_raw_pid());
         let table = rustix::fs::open(table.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let run = move || {
-            let tell = |one: Found| {
-                // Whoever does not listen is told what there is room for.
-                let _ = tell.try_send(one);
-                let _ = rustix::io::write(&own_bell, &1_u64.to_ne_bytes());
-            };
+            let tell = |one: Found| tell.tell(one);
             // Without a root there is nothing that could be looked at.
             let Ok(top) = open_root() else { return };
             let mut keeping = Keeping::new(&surface, &guarded, (view, top), &tell);
             keeping.run(&heard, &own_wake, &table);
         };
         std::thread::Builder::new().name("keeper".to_owned()).stack_size(256 << 10).spawn(run)?;
-        Ok(Self { words: Some(words), wake, found, bell })
+        Ok(Self { words: Some(words), wake, heard: found })
     }
 
     /// Readable when something was found.
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.heard.bell.as_fd()
     }
 
     /// What was found since it was last asked.
     pub(crate) fn found(&self) -> Vec<Found> {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-        self.found.try_iter().collect()
+        self.heard.all()
     }
 
     /// A place was given to the session.
@@ -540,4 +581,21 @@ enum Verdict {
     Cover,
     Enter,
     Leave,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_hears_is_counted() {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let (tell, heard) = channel(rustix::event::eventfd(0, flags).unwrap()).unwrap();
+        let gap = || Found::Gap { path: AbsPath::root(), lasted: Duration::ZERO, cover: Cover::Mask };
+        (0..MOST_UNHEARD + 3).for_each(|_| tell.tell(gap()));
+        let all = heard.all();
+        assert_eq!((all.len(), all.last()), (MOST_UNHEARD + 1, Some(&Found::Unheard { count: 3 })));
+        tell.tell(gap());
+        assert_eq!(heard.all(), [gap()]);
+    }
 }

@@ -26,6 +26,7 @@ mod doors;
 mod environment;
 pub mod fenced;
 mod first;
+mod folded;
 pub mod give;
 pub mod given;
 mod globs;

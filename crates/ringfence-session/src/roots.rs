@@ -8,6 +8,7 @@
 mod check;
 mod classes;
 mod collect;
+mod compilers;
 mod elf;
 mod error;
 mod make;
@@ -242,6 +243,11 @@ impl Roots {
                 .iter()
                 .map(|left| LeftOut { what: left.what.clone(), why: left.why.clone() })
                 .collect(),
+            variables: collector
+                .variables
+                .iter()
+                .map(|(name, path)| ((*name).to_owned(), Bytes::new(path.as_bytes())))
+                .collect(),
         };
         manifest.write(os_path(&new.join(MANIFEST))).map_err(failed)?;
         Ok((manifest, lock))
@@ -342,6 +348,15 @@ impl Roots {
             }
         }
     }
+}
+
+/// The loader of a program and its libraries, for a root that does not have them. None for one that needs none.
+///
+/// # Errors
+/// Where one is not there.
+pub(crate) fn brought(program: &AbsPath) -> Result<Option<(AbsPath, Vec<AbsPath>)>, RootError> {
+    let found = collect::Collector::new(b"").brought(program);
+    found.map_err(|why| RootError::Carried { program: program.clone(), why })
 }
 
 /// What becomes of the work in a root that is removed.

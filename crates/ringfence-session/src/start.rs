@@ -32,6 +32,7 @@ use crate::bwrap::Bubble;
 use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
+use crate::folded;
 use crate::given::{self, Reached};
 use crate::globs::Globs;
 use crate::home::{self, Ground, Signing};
@@ -292,6 +293,7 @@ pub fn prepare_with(
     withheld.extend(globs.withheld.iter().cloned());
     walked.shortfalls.extend(globs.shortfall());
     walked.shortfalls.extend(loose::in_layers(surface, &walked.findings, &mounts, landing));
+    walked.shortfalls.extend(folded::shortfall(surface).filter(|_| listens.is_ok()));
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
@@ -499,6 +501,11 @@ fn words(
     let own =
         Own { session: session.dir(), given, name: session.name(), tmp: &tmp, user, signing, doors, secrets, client };
     let mut variables = environment::build(caller, surface, order.facts, look, &own);
+    if let Some(root) = order.root.filter(|_| rung == Rung::Chroot) {
+        for (name, path) in root.manifest().variables() {
+            variables.entry(name).or_insert_with(|| path.as_bytes().to_vec());
+        }
+    }
     let set = order.variables.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
     variables.extend(set);
     Ok(Words {

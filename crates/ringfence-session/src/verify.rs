@@ -1,5 +1,5 @@
-//! Tries for real what a layer claims: makes a tree of canaries, starts the layer around one process of ours, has it do every
-//! deed, and gives back what came of each.
+//! Tries for real what a layer claims: starts the layer around one process of ours, has it do every deed in a tree of canaries,
+//! and gives back what came of each.
 //!
 //! What is tried and what must come of it is data from `ringfence_plan::verify`. The tree lies in a directory of ringfence's own
 //! state, as a call's does: it goes with the [`Session`], and what a killed one left is collected.
@@ -18,16 +18,17 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use ringfence_plan::verify::{Came, Deed, Said, Shape};
+use ringfence_plan::verify::{Came, Deed, Said};
 use ringfence_plan::{LandlockRule, Lines, Plan, Receipt, Rights, Rung, compile};
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, HostFacts, Surface};
+use ringfence_surface::{AbsPath, Effect, HostFacts, Role, Surface};
 use ringfence_sys::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::container::{InContainer, NoEngine};
 use crate::given;
-use crate::launch::{self, StartError};
+use crate::identity::identity;
+use crate::launch::{self, Identity, StartError};
 use crate::look::{Live, facts_of};
 use crate::roots::RootError;
 use crate::start::{BrokerChoice, Changes, Last, Occasion, Order, PrepareError, prepare_with};
@@ -37,7 +38,7 @@ use crate::walk::os_path;
 pub use deeds::{COMMAND, run};
 pub use outsiders::Outsiders;
 pub use rooted::Rooted;
-pub use tree::differences;
+pub use tree::{Tree, differences};
 
 /// What every canary holds.
 const CANARY: &[u8] = b"ringfence canary\n";
@@ -59,8 +60,8 @@ pub enum NotTried {
         /// Why.
         source: io::Error,
     },
-    /// No root could be made for it.
-    #[error("cannot make a root to try it in")]
+    /// No root could be made for it, or the one that was named cannot be used.
+    #[error("there is no root to try it in")]
     Root(#[from] RootError),
     /// The container engine is not there.
     #[error("there is no such container engine")]
@@ -77,6 +78,16 @@ pub enum NotTried {
         /// Why.
         source: io::Error,
     },
+    /// Whoever is inside got no further.
+    #[error("whoever tries it got no further than {done} of {of}: {next}")]
+    Stopped {
+        /// How many were answered.
+        done: usize,
+        /// How many there are.
+        of: usize,
+        /// The first that was not.
+        next: Deed,
+    },
 }
 
 impl NotTried {
@@ -87,7 +98,7 @@ impl NotTried {
             Self::Start(StartError::NoRight) => true,
             Self::Start(cause) => cause.is_the_hosts(),
             Self::Engine(_) => true,
-            Self::Tree { .. } | Self::Talk { .. } | Self::Root(_) => false,
+            Self::Tree { .. } | Self::Talk { .. } | Self::Stopped { .. } | Self::Root(_) => false,
         }
     }
 }
@@ -100,10 +111,10 @@ pub struct Trying<'a> {
     pub facts: &'a HostFacts,
     /// How the fence is built.
     pub rung: Rung,
-    /// Where the tree and everything else of it lies.
+    /// Where everything else of it lies.
     pub session: &'a Session,
-    /// The tree.
-    pub shape: &'a Shape,
+    /// The tree. Deeds are undone at once, so that it can be used again: see [`Tree::set_right`].
+    pub tree: &'a Tree,
     /// What is tried.
     pub deeds: &'a [&'a Deed],
     /// Whoever stands outside, if anybody is to be reached for.
@@ -117,8 +128,6 @@ pub struct Trying<'a> {
     pub broker: BrokerChoice,
     /// Who runs it where root starts it.
     pub user: Option<(u32, u32)>,
-    /// Who owns the tree where root makes it.
-    pub owner: Option<(u32, u32)>,
 }
 
 /// What came of it.
@@ -132,8 +141,21 @@ pub struct Tried {
     pub came: Vec<Came>,
 }
 
+impl Tried {
+    /// What came of each, where something came of all of them: of one that was not tried nothing is shown.
+    ///
+    /// # Errors
+    /// [`NotTried::Stopped`].
+    pub fn whole(self, deeds: &[&Deed]) -> Result<Self, NotTried> {
+        match self.came.iter().position(|came| *came == Came::NotTried) {
+            Some(done) => Err(NotTried::Stopped { done, of: deeds.len(), next: deeds[done].clone() }),
+            None => Ok(self),
+        }
+    }
+}
+
 impl Trying<'_> {
-    /// Makes the tree, starts the layer and does every deed in it. `progress` is told how many are done.
+    /// Starts the layer and does every deed in it. `progress` is told how many are done.
     ///
     /// # Errors
     /// [`NotTried`]. Nothing is left but what the session's directory holds.
@@ -150,15 +172,17 @@ impl Trying<'_> {
         change: &mut dyn FnMut(Last<'_>),
         progress: &mut dyn FnMut(usize),
     ) -> Result<Tried, NotTried> {
-        let place = self.shape.place().clone();
-        let tree = tree::Tree::make(self.shape, self.owner).map_err(|source| NotTried::Tree { place, source })?;
         let facts = facts_of(self.surface, self.facts.clone(), &mut Live::new());
         let plan = compile(self.surface, &facts, self.rung);
-        let program = match self.rooted {
-            Some(rooted) => rooted.program.clone(),
-            None => given::dir(self.session.dir()).join(given::PROGRAM),
+        let mut command = match self.rooted {
+            Some(rooted) => rooted.words(),
+            None => {
+                let program = given::dir(self.session.dir()).join(given::PROGRAM);
+                vec![OsString::from_vec(program.as_bytes().to_vec())]
+            }
         };
-        let command = [OsString::from_vec(program.as_bytes().to_vec()), OsString::from(COMMAND)];
+        command.push(COMMAND.into());
+        self.lend_caches()?;
         let order = Order {
             surface: self.surface,
             facts: &facts,
@@ -180,8 +204,8 @@ impl Trying<'_> {
         };
         settle();
         let ready = prepare_with(&order, &mut Live::new(), &mut |mut last| {
-            if let (Last::Landlock(landlock), Some(_)) = (&mut last, self.rooted) {
-                landlock.rules.push(LandlockRule { path: program.clone(), rights: Rights::Read });
+            if let (Last::Landlock(landlock), Some(rooted)) = (&mut last, self.rooted) {
+                landlock.rules.push(LandlockRule { path: rooted.programs.clone(), rights: Rights::Read });
             }
             change(last);
         })?;
@@ -194,7 +218,7 @@ impl Trying<'_> {
         let running = ready.prepared.start(self.surface, [input.into(), output, errors.into()])?;
         let lifeline = running.lifeline();
         let numbers =
-            Conversation { listeners: tree.listeners, outsiders: self.outsiders, answers: File::from(answers) }
+            Conversation { listeners: self.tree.listeners(), outsiders: self.outsiders, answers: File::from(answers) }
                 .hear(self.deeds.len(), progress)
                 .map_err(talk);
         lifeline.cut();
@@ -203,6 +227,18 @@ impl Trying<'_> {
         let mut came: Vec<Came> = numbers.chunks_exact(4).map(from_bytes).collect();
         came.resize(self.deeds.len(), Came::NotTried);
         Ok(Tried { receipt, said, came })
+    }
+
+    /// What lies in the project's caches was made by whoever works.
+    fn lend_caches(&self) -> Result<(), NotTried> {
+        let worker = match (self.user, identity(self.surface.root())) {
+            (Some(user), _) => user,
+            (None, Identity::Other { uid, gid }) => (uid, gid),
+            (None, Identity::Caller { .. }) => return Ok(()),
+        };
+        let caches = self.surface.rules().iter().filter(|rule| rule.effect == Effect::Write(Role::Cache));
+        let caches: Vec<&AbsPath> = caches.filter_map(|rule| rule.pattern.as_path()).collect();
+        self.tree.lend(worker, |path| caches.iter().any(|cache| path.is_within(cache)))
     }
 
     /// The orders, in a file that nobody else can open.
@@ -240,7 +276,7 @@ fn said(ready: &crate::start::Ready, plan: &Plan) -> Said {
 /// Whoever is inside answers, and others outside are reached for meanwhile. All in one thread: a process with several is not
 /// copied with ease.
 struct Conversation<'a> {
-    listeners: Vec<UnixListener>,
+    listeners: &'a [UnixListener],
     outsiders: Option<&'a Outsiders>,
     answers: File,
 }

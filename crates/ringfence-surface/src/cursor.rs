@@ -90,6 +90,25 @@ impl<'s> Cursor<'s> {
         here == there && self.active.is_within(&other.active)
     }
 
+    /// The rule that takes something away below the entry `name`, and comes to that by this name: as `**/.cargo/config.toml` by
+    /// `.cargo`, and as `**/.envrc` by none. If the entry is a link, what lies where it leads has another path, and so is under
+    /// no such rule.
+    pub fn begins(&self, name: &[u8]) -> Option<&'s Rule> {
+        let there = self.enter(name);
+        let begun = there.active.without(&self.active);
+        if begun.is_empty() {
+            return None;
+        }
+        let taken = |id: u32| {
+            let new = Covering { hits: vec![Hit { id, depth: there.depth + 1 }], root: there.covering.root };
+            match self.surface.judge(&there.merged(new), Access::Write).because {
+                Because::Rule(rule) if rule.effect.takes_away() => Some(rule),
+                _ => None,
+            }
+        };
+        self.surface.matcher.ends_below(begun).into_iter().find_map(taken)
+    }
+
     /// Can any rule speak of something below? If not, the walk can end here.
     pub fn is_exhausted(&self) -> bool {
         self.active.is_empty()

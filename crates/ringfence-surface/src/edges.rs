@@ -34,6 +34,11 @@ impl Edges {
         self.found(from, name, hash(from, name))
     }
 
+    /// Where names lead from `from`. It looks at all there are.
+    pub(crate) fn from(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
+        self.list.iter().filter(move |edge| edge.from == from).map(|edge| edge.to)
+    }
+
     fn found(&self, from: u32, name: &[u8], hash: u32) -> Option<u32> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash as usize & mask;

@@ -156,6 +156,9 @@ pub struct Proposal {
     pub refused: Vec<Refused>,
 }
 
+/// More lines are not proposed. Whether each is needed is asked of a whole policy, and a command may ask for anything.
+const MOST_LINES: usize = 200;
+
 /// A Surface with some lines added to the policy; none where such a policy cannot be used.
 pub type Try<'t> = &'t mut dyn FnMut(&[Addition]) -> Option<Surface>;
 
@@ -172,7 +175,7 @@ pub fn propose(base: &Surface, asked: &[Asked], ground: &Ground<'_>, with: Try<'
             Standing::Closed(why) => refused.push(Refused { asked: at, why }),
         }
     }
-    let wanted = open.clone();
+    let mut wanted = open.clone();
     let mut additions = packs(base, asked, &mut open, with);
     let (places, too_much) = paths(base, asked, &open, &refused, ground);
     additions.extend(places);
@@ -180,6 +183,12 @@ pub fn propose(base: &Surface, asked: &[Asked], ground: &Ground<'_>, with: Try<'
     additions.extend(hosts(asked, &open));
     additions.sort_by(|one, other| (one.key, &one.value).cmp(&(other.key, &other.value)));
     additions.dedup_by(|one, other| (one.key, &one.value) == (other.key, &other.value));
+    for at in additions.split_off(additions.len().min(MOST_LINES)).into_iter().flat_map(|addition| addition.covers) {
+        wanted.remove(&at);
+        let why =
+            format!("it is beyond the first {MOST_LINES} lines, and nobody reads so many; name what is needed of it");
+        refused.push(Refused { asked: at, why });
+    }
     settle(asked, &wanted, additions, refused, with)
 }
 
@@ -249,13 +258,15 @@ pub const OF_THE_MACHINE: &str = "what the kernel says of the machine: as a rule
 /// Files that are none. Many programs look at some of them and go on where they are not there.
 const OF_THE_KERNEL: &[&[u8]] = &[b"dev", b"proc", b"sys"];
 
+fn is_of_the_kernel(path: &AbsPath) -> bool {
+    OF_THE_KERNEL.contains(&path.components().next().unwrap_or_default())
+}
+
 fn standing(surface: &Surface, want: &Want) -> Standing {
     let of = |allowed: bool| if allowed { Standing::Allowed } else { Standing::Open };
     match want {
         Want::Read { path, .. } => match of_verdict(&surface.decide(path, Access::Read)) {
-            Standing::Open if OF_THE_KERNEL.contains(&path.components().next().unwrap_or_default()) => {
-                Standing::Closed(OF_THE_MACHINE.to_owned())
-            }
+            Standing::Open if is_of_the_kernel(path) => Standing::Closed(OF_THE_MACHINE.to_owned()),
             other => other,
         },
         Want::Write { path, .. } => of_verdict(&surface.decide(path, Access::Write)),

@@ -67,6 +67,11 @@ impl Active {
         self.list.iter().all(|node| other.list.contains(node))
     }
 
+    /// The nodes of this that are not of the other.
+    pub(crate) fn without(&self, other: &Self) -> Vec<u32> {
+        self.list.iter().filter(|node| !other.list.contains(node)).copied().collect()
+    }
+
     /// Adds a node; `false` if it was there.
     fn insert(&mut self, node: u32) -> bool {
         if self.list.len() < Self::SHORT {
@@ -164,6 +169,15 @@ impl Wild {
             Some(part) => self.parts.entry(part).or_default(),
             None => &mut self.loose,
         }
+    }
+}
+
+impl Wild {
+    /// Where they lead.
+    fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        let names = self.endings.names.values().chain(self.beginnings.names.values());
+        let globs = self.parts.values().flatten().chain(&self.loose).map(|(_, node)| node);
+        names.chain(globs).copied()
     }
 }
 
@@ -298,6 +312,29 @@ impl Matcher {
         for at in &active.list {
             self.advance(*at, name, depth, next, to);
         }
+    }
+
+    /// The numbers of all patterns that end further down than these nodes.
+    pub(crate) fn ends_below(&self, nodes: Vec<u32>) -> Vec<u32> {
+        let mut ends = Vec::new();
+        let (mut left, mut seen) = (nodes.clone(), nodes);
+        while let Some(at) = left.pop() {
+            let node = &self.nodes[at as usize];
+            let wild = node.wild.iter().flat_map(|place| self.wilds[place.get()].nodes());
+            let any = node.any.map(|place| place.get() as u32);
+            let below: Vec<u32> = self.names.from(at).chain(wild).chain(any).filter(|to| !seen.contains(to)).collect();
+            for to in below {
+                let mut end = self.nodes[to as usize].end;
+                while let Some(place) = end {
+                    let (id, before) = self.ends[place.get()];
+                    ends.push(id);
+                    end = before;
+                }
+                seen.push(to);
+                left.push(to);
+            }
+        }
+        ends
     }
 
     fn advance(&self, at: u32, name: &[u8], depth: u32, next: &mut Active, to: &mut Covering) {

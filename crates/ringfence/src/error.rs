@@ -390,7 +390,8 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::NotFound { .. } } => NOT_FOUND,
+            Self::Start { source: StartError::NotFound { .. } }
+            | Self::Root { source: RootFailure::NoProgram { .. } } => NOT_FOUND,
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NotExecutable { .. } } => NOT_EXECUTABLE,
             #[cfg(target_os = "linux")]

@@ -40,10 +40,12 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Asks for a yes. No answer is a no.
+/// Asks for a yes. No answer is a no, and neither is what was typed before it was asked: that was meant for something else.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask(question: &str) -> bool {
     let mut stderr = io::stderr().lock();
+    // What is no terminal has nothing that could be thrown away.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
     asked.is_ok()

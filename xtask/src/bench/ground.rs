@@ -158,7 +158,8 @@ const DISK: &str = "16G";
 /// at every inode that was deleted in the last minutes before it makes another, which would be most of what is measured.
 fn make_disk(ground: &Ground) -> Result<(), Failure> {
     let mut make = Command::new("mkfs.ext4");
-    make.args(["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", "-N", "1500000", "-d"]);
+    let owner = format!("root_owner={ORDINARY}:{ORDINARY},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
+    make.args(["-q", "-F", "-N", "1500000", "-E", &owner, "-d"]);
     must_succeed(make.arg(ground.home()).arg(ground.disk()).arg(DISK)).map(drop)
 }
 

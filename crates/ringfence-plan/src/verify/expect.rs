@@ -225,6 +225,9 @@ impl Asked<'_, '_> {
         if !matches!(one, One::Read | One::List | One::See | One::Connect) {
             self.is_open |= self.is_git_pointer(&found.path);
         }
+        if one == One::MakeLink {
+            self.is_open |= self.begins(&found.path);
+        }
         if one == One::MakeSocket {
             self.by.push(UNIX_SOCKETS.to_owned());
         }
@@ -299,7 +302,14 @@ impl Asked<'_, '_> {
             self.need(&path, Access::Write, What::Content);
             self.need(&there, Access::Write, What::Content);
             self.is_open |= self.is_git_pointer(&path) || self.is_git_pointer(&there);
+            self.is_open |= matches!(self.shape.get(&path), Some(Node::Link(_))) && self.begins(&there);
         }
+    }
+
+    /// Do rules begin with this name? A link of such a name may be refused although nothing is said of the name itself.
+    fn begins(&self, path: &AbsPath) -> bool {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        self.surface.cursor(&dir).begins(name).is_some()
     }
 
     /// One right.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_surface::{AbsPath, Anchor, Caps, Effect, HostFacts, PATH_VARIABLES, Pattern, Role, Surface};
+use ringfence_surface::{AbsPath, Anchor, Caps, Effect, HostFacts, PATH_VARIABLES, Pattern, Role, Rule, Surface};
 
 /// Where paths go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Moved {
     goes: Vec<AbsPath>,
     /// The directory of the session, and of the one in its place.
     session: (AbsPath, AbsPath),
+    /// The project's own caches, and those of the copy: where they are depends on where the project is.
+    caches: Option<(AbsPath, AbsPath)>,
     /// Ports of the host that canaries stand in for.
     ports: BTreeMap<u16, u16>,
 }
@@ -36,7 +38,10 @@ impl Moved {
         goes.extend(surface.roots().cloned().chain(facts.all_homes()));
         // A project in `/` has nothing but itself, and the system stays where it is.
         goes.retain(|path| !path.is_root());
-        Self { place, stays, goes, session, ports: BTreeMap::new() }
+        let moved = Self { place, stays, goes, session, caches: None, ports: BTreeMap::new() };
+        let of_copy = moved.facts(facts).project_cache(&moved.path(surface.root()));
+        let caches = caches(surface, facts).zip(of_copy);
+        Self { caches, ..moved }
     }
 
     /// With other ports in the place of those that the policy names.
@@ -48,6 +53,9 @@ impl Moved {
     pub fn path(&self, path: &AbsPath) -> AbsPath {
         if path.is_within(&self.session.0) {
             return below(path, &self.session.0, &self.session.1);
+        }
+        if let Some((from, to)) = self.caches.as_ref().filter(|(from, _)| path.is_within(from)) {
+            return below(path, from, to);
         }
         let longest = |of: &[AbsPath]| {
             of.iter().filter(|base| path.is_within(base)).map(|base| base.as_bytes().len()).max().unwrap_or(0)
@@ -61,6 +69,9 @@ impl Moved {
 
     /// Where a path of the copy was.
     pub fn back(&self, path: &AbsPath) -> Option<AbsPath> {
+        if let Some((from, to)) = self.caches.as_ref().filter(|(_, to)| path.is_within(to)) {
+            return Some(below(path, to, from));
+        }
         path.is_within(&self.place).then(|| below(path, &self.place, &AbsPath::root()))
     }
 
@@ -111,6 +122,15 @@ impl Moved {
         };
         Pattern { anchor, rest: pattern.rest.clone() }
     }
+}
+
+/// Where the project's caches are, as rules say it: links above them are followed already.
+fn caches(surface: &Surface, facts: &HostFacts) -> Option<AbsPath> {
+    let named = facts.project_cache(surface.root())?;
+    let is_cache = |rule: &&Rule| matches!(rule.effect, Effect::Write(Role::Cache) | Effect::Read(Role::Cache));
+    let places = surface.rules().iter().filter(is_cache).filter_map(|rule| rule.pattern.as_path());
+    let mut above = places.flat_map(AbsPath::ancestors);
+    above.find(|path| path.file_name() == named.file_name()).or(Some(named))
 }
 
 /// A path below `from`, seen below `to`.

@@ -10,7 +10,7 @@ use ringfence_session::look::Live;
 use ringfence_session::roots::Roots;
 use ringfence_session::start::{BrokerChoice, Last, PrepareError};
 use ringfence_session::store::Session;
-use ringfence_session::verify::{NotTried, Outsiders, Rooted, Trying, differences};
+use ringfence_session::verify::{NotTried, Outsiders, Rooted, Tree, Trying, differences};
 use ringfence_session::walk::os_path;
 use ringfence_surface::policy::PolicyFile;
 use ringfence_surface::text::PolicyText;
@@ -123,19 +123,19 @@ impl World {
             Layer::Fence(_) | Layer::Walls => {
                 let rung = if let Layer::Fence(rung) = layer { rung } else { Rung::Native };
                 let deeds: Vec<&Deed> = trials.iter().map(|(deed, _)| deed).collect();
+                let tree = Tree::make(shape.clone(), owner()).map_err(io::Error::other)?;
                 let trying = Trying {
                     surface: &surface,
                     facts: &facts,
                     rung,
                     session: &session,
-                    shape: &shape,
+                    tree: &tree,
                     deeds: &deeds,
                     outsiders: Some(&self.outsiders),
                     container: None,
                     rooted: self.rooted.as_ref().map(|(rooted, _)| rooted).filter(|_| rung == Rung::Chroot),
                     broker: if layer == Layer::Walls { BrokerChoice::Off } else { BrokerChoice::On },
                     user: None,
-                    owner: owner(),
                 };
                 let tried = trying.run_with(change, &mut |_| ());
                 let left = if tried.is_ok() { differences(&shape) } else { Vec::new() };

@@ -5,12 +5,12 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use ringfence_surface::{AbsPath, Access, Standing};
+use ringfence_surface::{AbsPath, Access, Because, Outcome, Rule, Standing, Verdict};
 use ringfence_sys::notify;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::open::mode_of;
+use super::open::{is_link, mode_of};
 use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
 use super::resolve::{Last, Place, mount_of};
 use super::work::{Reply, Stop, Work};
@@ -71,6 +71,7 @@ impl Work<'_, '_> {
         }
         let place = self.new_place(file)?;
         self.may_make(&place)?;
+        self.may_lead(&place.at, &place.name)?;
         let (name, text) = (place.spelled()?, super::caller::c_string(&text)?);
         self.perform(|| rustix::fs::symlinkat(text.as_c_str(), &place.dir, name.as_c_str()))?;
         Ok(Reply::Done)
@@ -136,6 +137,9 @@ impl Work<'_, '_> {
             self.refuse_or_ask(source.fd.as_fd(), &path, Access::Write)?;
         }
         self.may_make(&place)?;
+        if source.kind() == FileType::Symlink {
+            self.may_lead(&place.at, &place.name)?;
+        }
         let (name, held) = (place.spelled()?, source.by_descriptor());
         let flags = AtFlags::SYMLINK_FOLLOW;
         self.perform(|| rustix::fs::linkat(rustix::fs::CWD, held.as_c_str(), &place.dir, name.as_c_str(), flags))?;
@@ -193,23 +197,50 @@ impl Work<'_, '_> {
         self.may_bring(old, old_path, new_path)?;
         self.may_bare(old, new_path)?;
         self.may_plant(new)?;
+        self.may_lead_if_link(old, new)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             self.may_bring(new, new_path, old_path)?;
             self.may_bare(new, old_path)?;
+            self.may_lead_if_link(new, old)?;
         }
         Ok(())
     }
 
+    /// May a link be called this? What it leads to would be below a name that rules begin with, and they know it by another.
+    fn may_lead(&self, dir: &AbsPath, name: &[u8]) -> Result<(), Stop> {
+        match self.surface().cursor(dir).begins(name) {
+            Some(rule) => self.refuse_link(&dir.child(name), rule),
+            None => Ok(()),
+        }
+    }
+
+    /// The same, for what is moved there.
+    fn may_lead_if_link(&self, from: &Place, to: &Place) -> Result<(), Stop> {
+        let Some(rule) = self.surface().cursor(&to.at).begins(&to.name) else { return Ok(()) };
+        // Nobody puts a link in its place after it was looked at.
+        self.alone()?;
+        if is_link(from) { self.refuse_link(&to.path(), rule) } else { Ok(()) }
+    }
+
+    fn refuse_link(&self, path: &AbsPath, rule: &Rule) -> Result<(), Stop> {
+        let verdict = Verdict { outcome: Outcome::Deny, because: Because::Rule(rule), ask: None };
+        self.tell_refused(path, (Access::Write, &verdict), Errno::ACCESS);
+        Err(Errno::ACCESS.into())
+    }
+
     /// May everything in a directory be where it would be afterwards?
     fn may_bring(&mut self, place: &Place, from: &AbsPath, to: &AbsPath) -> Result<(), Stop> {
-        if !place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory) {
-            return Ok(());
-        }
-        // Nobody else makes names in there meanwhile.
-        self.alone()?;
+        let moves_directory =
+            || place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
         let surface = self.surface();
         let there = surface.cursor(to);
         if there.adds_nothing_to(&surface.cursor(from)) {
+            // Nobody else makes names in there meanwhile.
+            return if moves_directory() { self.alone() } else { Ok(()) };
+        }
+        // Nor does anybody put a directory in the place of what was looked at.
+        self.alone()?;
+        if !moves_directory() {
             return Ok(());
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -238,6 +269,11 @@ impl Work<'_, '_> {
                     FileType::Unknown => is_directory(&dir, entry.file_name()),
                     _ => false,
                 };
+                if let (FileType::Symlink | FileType::Unknown, false, Some(rule)) =
+                    (entry.file_type(), is_directory, cursor.begins(name))
+                {
+                    self.refuse_link(&below, rule)?;
+                }
                 if is_directory {
                     let inner = rustix::fs::openat(&dir, entry.file_name(), flags, Mode::empty())?;
                     left.push((inner, below, cursor.enter(name)));

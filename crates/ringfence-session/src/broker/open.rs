@@ -273,6 +273,10 @@ impl Work<'_, '_> {
     }
 
     fn open_again(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
+        // What the kernel shows of a process depends on who opens it, and to this one it shows all of it.
+        if target.path.as_ref().is_some_and(|path| self.resolver.is_ours(path)) {
+            return Err(Errno::ACCESS.into());
+        }
         let flags =
             (opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)) | OFlags::CLOEXEC | OFlags::NOCTTY;
         let path = target.by_descriptor();
@@ -381,7 +385,7 @@ enum Entry {
     Link,
 }
 
-fn is_link(place: &Place) -> bool {
+pub(super) fn is_link(place: &Place) -> bool {
     place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Symlink)
 }
 

@@ -49,8 +49,15 @@ impl Work<'_, '_> {
 
     /// May a directory be moved to where nobody guards the repositories in it?
     pub(super) fn may_bare(&mut self, old: &Place, new: &AbsPath) -> Result<(), Stop> {
-        let is_directory = old.look().is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory);
-        if !is_directory || !old.path().components().any(|name| name.ends_with(b".git")) {
+        let is_guarded = |path: &AbsPath| path.components().any(|name| name.ends_with(b".git"));
+        if !is_guarded(&old.path()) {
+            return Ok(());
+        }
+        if !is_guarded(new) {
+            // Nobody puts a directory in the place of what is looked at.
+            self.alone()?;
+        }
+        if !old.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory) {
             return Ok(());
         }
         self.alone()?;
@@ -77,9 +84,12 @@ impl Work<'_, '_> {
 
     /// Are the settings of a repository guarded here, or is this the session's own?
     fn keeps_repositories(&self, dir: &AbsPath) -> bool {
-        let verdict = self.surface().decide(&dir.child(b"config"), Access::Write);
         let own = [Role::Scratch, Role::Private, Role::Cache].map(Effect::Write);
-        !verdict.is_allowed() || matches!(verdict.because, Because::Rule(rule) if own.contains(&rule.effect))
+        // A policy of the user's may protect one of them for another reason.
+        [b"config".as_slice(), b"hooks"].iter().all(|name| {
+            let verdict = self.surface().decide(&dir.child(name), Access::Write);
+            !verdict.is_allowed() || matches!(verdict.because, Because::Rule(rule) if own.contains(&rule.effect))
+        })
     }
 
     fn refuse_planting(&self, path: &AbsPath) -> Result<(), Stop> {

@@ -360,6 +360,14 @@ impl Resolver<'_> {
         Ok(Some(if name == b"self" { process.to_string() } else { format!("{process}/task/{thread}") }.into_bytes()))
     }
 
+    /// Is this something of `/proc` that is about this process, by the number of any of its threads?
+    pub(super) fn is_ours(&self, path: &AbsPath) -> bool {
+        let number = path.components().nth(1).filter(|_| is_of_processes(path.as_bytes())).unwrap_or_default();
+        let is_number = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+        let thread = [b"self/task/".as_slice(), number].concat();
+        is_number && rustix::fs::statat(self.caller.proc, thread, AtFlags::empty()).is_ok()
+    }
+
     /// Follows a link that leads to what a process has open: the caller's own only. Of ours it would be what we hold, of others
     /// what the caller may have no right to.
     fn open_of_process(&self, dir: &OwnedFd, at: &AbsPath, name: &CString) -> rustix::io::Result<OwnedFd> {

@@ -88,6 +88,10 @@ impl Desk {
                 );
                 (line, What::Unwatched { path: Bytes::new(below.as_bytes()), count, why })
             }
+            Found::Unheard { count } => {
+                let line = format!("{count} more things were replaced, and could not be told one by one");
+                (line.clone(), What::Failed { why: line })
+            }
         };
         self.notices.add(format!("ringfence: {line}"));
         self.note(what);

@@ -1,10 +1,12 @@
 //! What each class of tools needs: programs by name, and the data that no header asks for.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 
 use ringfence_surface::AbsPath;
 
 use super::collect::{Collector, Item, Scripts};
+use super::compilers;
 use super::error::RootError;
 use crate::walk::os_path;
 
@@ -23,11 +25,16 @@ pub enum Class {
     Node,
     /// rustc, cargo, and a linker.
     Rust,
+    /// The go command with its library.
+    Go,
+    /// A compiler for C, with the C library's headers, and a linker.
+    C,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::File, Self::Git, Self::Shell, Self::Python, Self::Node, Self::Rust];
+    pub const ALL: [Self; 8] =
+        [Self::File, Self::Git, Self::Shell, Self::Python, Self::Node, Self::Rust, Self::Go, Self::C];
 
     /// Its name.
     #[must_use]
@@ -39,6 +46,23 @@ impl Class {
             Self::Python => "python",
             Self::Node => "node",
             Self::Rust => "rust",
+            Self::Go => "go",
+            Self::C => "c",
+        }
+    }
+
+    /// The class that has a program of this name; the first, where several have.
+    #[must_use]
+    pub fn having(program: &str) -> Option<Self> {
+        match program {
+            "git" => Some(Self::Git),
+            "python" | "python3" => Some(Self::Python),
+            "node" | "npm" | "npx" => Some(Self::Node),
+            "cargo" | "cargo-fmt" | "rustc" | "rustdoc" | "rustfmt" => Some(Self::Rust),
+            "go" | "gofmt" => Some(Self::Go),
+            "ar" | "as" | "cc" | "gcc" | "ld" => Some(Self::C),
+            name if SMALL.contains(&name) || EDITORS.contains(&name) => Some(Self::Shell),
+            _ => None,
         }
     }
 
@@ -185,17 +209,19 @@ pub(crate) fn collect(class: Class, into: &mut Collector) -> Result<(), RootErro
         Class::Shell => shell(into)?,
         Class::Python => python(into)?,
         Class::Node => node(into)?,
-        Class::Rust => rust(into)?,
+        Class::Rust => compilers::rust(into)?,
+        Class::Go => compilers::go(into)?,
+        Class::C => compilers::c(into)?,
     }
     Ok(())
 }
 
-fn at(path: &str) -> AbsPath {
+pub(super) fn at(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
 /// A program without which the class is none.
-fn essential(class: Class, name: &str, into: &mut Collector) -> Result<AbsPath, RootError> {
+pub(super) fn essential(class: Class, name: &str, into: &mut Collector) -> Result<AbsPath, RootError> {
     let found = into.program(name);
     found.ok_or_else(|| {
         let why = into.left_out.iter().filter(|left| left.what.ends_with(name)).map(|left| left.why.clone()).next();
@@ -245,7 +271,7 @@ pub(crate) fn devices(into: &mut Collector) {
     }
 }
 
-fn certificates(into: &mut Collector) {
+pub(super) fn certificates(into: &mut Collector) {
     for path in ["etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/openssl.cnf"] {
         into.file(&at(path));
     }
@@ -267,7 +293,51 @@ fn shell(into: &mut Collector) -> Result<(), RootError> {
     }
     into.file(&at("etc/services"));
     into.file(&at("usr/share/zoneinfo/UTC"));
+    into.file(&at("etc/localtime"));
+    editors(into);
     Ok(())
+}
+
+/// Editors that people and git know. One is enough.
+const EDITORS: &[&str] = &["ed", "nano", "vi", "vim"];
+
+/// What vim reads before it shows a file, but what it knows of each language.
+const VIM: &[&str] = &[
+    "autoload/dist",
+    "colors/lists",
+    "debian.vim",
+    "defaults.vim",
+    "filetype.vim",
+    "ftplugin.vim",
+    "import",
+    "indent.vim",
+    "scripts.vim",
+    "syntax/nosyntax.vim",
+    "syntax/syncolor.vim",
+    "syntax/synload.vim",
+    "syntax/syntax.vim",
+];
+
+fn editors(into: &mut Collector) {
+    let there: Vec<&str> = EDITORS.iter().copied().filter(|name| into.which(name).is_some()).collect();
+    for name in &there {
+        into.program(name);
+    }
+    if there.is_empty() {
+        into.leave_out(b"an editor", "none of ed, nano, vi and vim is installed");
+    }
+    let runtimes = std::fs::read_dir(os_path(&at("usr/share/vim"))).into_iter().flatten().flatten();
+    for runtime in runtimes.filter(|entry| entry.file_name().as_bytes().starts_with(b"vim")) {
+        let runtime = at("usr/share/vim").child(runtime.file_name().as_bytes());
+        for part in VIM {
+            let part = runtime.join(part);
+            into.file(&part);
+            into.tree(&part, Scripts::Read, &|_| true);
+        }
+    }
+    for name in ["etc/vim/vimrc", "etc/vim/vimrc.tiny", "usr/share/vim/vimrc"] {
+        into.file(&at(name));
+    }
 }
 
 fn git(into: &mut Collector) -> Result<(), RootError> {
@@ -301,6 +371,10 @@ fn python(into: &mut Collector) -> Result<(), RootError> {
         // What the system's packages put beside it is not the language's own.
         into.tree(&prefix.join(lib).child(name), Scripts::Read, &without);
     }
+    // Its own library has none. Each zone once: not again with other ways to count leap seconds.
+    let is_zone = |path: &AbsPath| !matches!(path.file_name(), Some(b"right" | b"posix"));
+    into.tree(&at("usr/share/zoneinfo"), Scripts::Read, &is_zone);
+    into.file(&at("etc/localtime"));
     // What new environments are made from.
     into.tree(&at("usr/share/python-wheels"), Scripts::Read, &|_| true);
     certificates(into);
@@ -321,83 +395,5 @@ fn node(into: &mut Collector) -> Result<(), RootError> {
         package.into_iter().for_each(|dir| into.tree(&dir, Scripts::Read, &is_wanted));
     }
     certificates(into);
-    Ok(())
-}
-
-fn rust(into: &mut Collector) -> Result<(), RootError> {
-    let missing = |why: &str| RootError::Missing { class: Class::Rust, program: "rustc".into(), why: why.into() };
-    let rustc = into.which("rustc").ok_or_else(|| missing("it is not installed"))?;
-    // What is on PATH may stand for another, which only it knows.
-    let asked = std::process::Command::new(os_path(&rustc)).args(["--print", "sysroot"]).output();
-    let asked = asked.ok().filter(|output| output.status.success()).map(|output| output.stdout);
-    let sysroot = asked.as_deref().map(<[u8]>::trim_ascii_end).and_then(|path| AbsPath::lexical(path).ok());
-    let sysroot = sysroot.ok_or_else(|| missing("it does not say where its library is"))?;
-    for name in ["rustc", "cargo", "rustfmt", "cargo-fmt", "clippy-driver", "cargo-clippy", "rustdoc"] {
-        let path = sysroot.join("bin").join(name);
-        if into.file(&path).is_some() && !path.is_within(&at("usr")) {
-            into.own(&at("usr/local/bin").join(name), Item::Link { target: path.as_bytes().to_vec() });
-        }
-    }
-    let is_wanted = |path: &AbsPath| !matches!(path.file_name(), Some(b"src" | b"doc" | b"etc"));
-    let library = if sysroot == at("usr") { at("usr/lib/rustlib") } else { sysroot.join("lib") };
-    into.tree(&library, Scripts::Read, &is_wanted);
-    // The wrapper of its own linker finds that by way of `/proc`, which a root does not have; a link does as well.
-    let wrappers: Vec<AbsPath> = into
-        .items
-        .keys()
-        .filter(|path| path.is_within(&library) && path.file_name() == Some(b"ld.lld"))
-        .cloned()
-        .collect();
-    for wrapper in wrappers {
-        into.own(&wrapper, Item::Link { target: b"../rust-lld".to_vec() });
-    }
-    linker(into)?;
-    certificates(into);
-    Ok(())
-}
-
-/// What cc needs to link: its own programs but the compilers, and what programs begin with.
-fn linker(into: &mut Collector) -> Result<(), RootError> {
-    essential(Class::Rust, "cc", into)?;
-    for name in ["gcc", "ld", "ld.bfd", "ld.gold", "as", "ar", "strip", "objcopy"] {
-        into.program(name);
-    }
-    let is_wanted = |path: &AbsPath| {
-        let name = path.file_name().unwrap_or_default();
-        let is_compiler = matches!(name, b"cc1" | b"cc1plus" | b"lto1" | b"f951" | b"g++-mapper-server");
-        !is_compiler && !matches!(name, b"include" | b"include-fixed" | b"plugin" | b"install-tools" | b"finclude")
-    };
-    for dir in ["usr/lib/gcc", "usr/libexec/gcc"] {
-        into.tree(&at(dir), Scripts::Read, &is_wanted);
-    }
-    for dir in ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64"] {
-        for name in [
-            "crt1.o",
-            "crti.o",
-            "crtn.o",
-            "Scrt1.o",
-            "rcrt1.o",
-            "gcrt1.o",
-            "libc.so",
-            "libc.so.6",
-            "libc_nonshared.a",
-            "libm.so",
-            "libm.so.6",
-            "libmvec.so.1",
-            "libpthread.a",
-            "libdl.a",
-            "librt.a",
-            "libutil.a",
-            "libgcc_s.so.1",
-            "libpthread.so.0",
-            "libdl.so.2",
-            "librt.so.1",
-            "libutil.so.1",
-        ] {
-            into.file(&at(dir).join(name));
-        }
-    }
-    into.file(&at("lib64/ld-linux-x86-64.so.2"));
-    into.file(&at("lib/ld-linux-aarch64.so.1"));
     Ok(())
 }

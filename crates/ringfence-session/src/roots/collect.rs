@@ -66,6 +66,8 @@ struct Closure {
 pub(crate) struct Collector {
     pub(crate) items: BTreeMap<AbsPath, Item>,
     pub(crate) left_out: BTreeSet<LeftOut>,
+    /// What programs are told by variables, since there is no `/proc` by which they could find out.
+    pub(crate) variables: BTreeMap<&'static str, AbsPath>,
     libraries: Libraries,
     search: Vec<AbsPath>,
     /// Programs and libraries that are done.
@@ -81,6 +83,7 @@ impl Collector {
         Self {
             items: BTreeMap::new(),
             left_out: BTreeSet::new(),
+            variables: BTreeMap::new(),
             libraries: Libraries::of_host(),
             search,
             done: BTreeSet::new(),
@@ -116,6 +119,16 @@ impl Collector {
     pub(crate) fn needs_of(&mut self, program: &AbsPath) -> Result<(), String> {
         let real = real_path(program).ok_or_else(|| "it is not there".to_owned())?;
         self.requirements(&real, Scripts::Run)
+    }
+
+    /// The loader that a program names and the libraries that it needs, for whoever brings them along. None for one that needs none.
+    pub(crate) fn brought(&self, program: &AbsPath) -> Result<Option<(AbsPath, Vec<AbsPath>)>, String> {
+        let file = File::open(os_path(program)).map_err(|cause| cause.to_string())?;
+        let Some(needs) = elf::needs_of(&file).filter(|needs| needs.interpreter.is_some()) else { return Ok(None) };
+        let mut found = Closure { paths: Vec::new(), carried: Vec::new(), by_cache: false };
+        self.closure(program, &needs, &[], &mut found)?;
+        let loader = found.paths.remove(0);
+        Ok(Some((loader, found.paths)))
     }
 
     fn file_with(&mut self, path: &AbsPath, scripts: Scripts) -> Option<AbsPath> {
@@ -181,7 +194,7 @@ impl Collector {
         if let Some(line) = start[..length].strip_prefix(b"#!") {
             return if scripts == Scripts::Run { self.interpreter(line) } else { Ok(()) };
         }
-        let Some(needs) = elf::needs(&file) else { return Ok(()) };
+        let Some(needs) = elf::needs_of(&file) else { return Ok(()) };
         let mut found = Closure { paths: Vec::new(), carried: Vec::new(), by_cache: false };
         self.closure(real, &needs, &[], &mut found)?;
         self.needs_cache |= found.by_cache;
@@ -247,7 +260,7 @@ impl Collector {
             found.paths.push(place.path.clone());
             found.carried.extend(place.is_carried.then(|| place.path.clone()));
             let file = File::open(os_path(&place.path)).map_err(|cause| format!("{}: {cause}", place.path))?;
-            if let Some(needs) = elf::needs(&file) {
+            if let Some(needs) = elf::needs_of(&file) {
                 self.closure(&place.path, &needs, &chain, found)?;
             }
         }

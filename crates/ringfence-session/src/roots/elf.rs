@@ -3,6 +3,9 @@
 //! A reader of our own, since four tables are all that is wanted. Files may be hostile: every offset is one that somebody else
 //! wrote, so nothing is indexed, nothing is added without a check, and every list has an end.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
@@ -12,9 +15,44 @@ pub(crate) trait Source {
     fn fill(&self, offset: u64, into: &mut [u8]) -> Option<()>;
 }
 
-impl Source for File {
+/// A file, some pages of which were read. Names are taken byte by byte: a system call for each would be most of the work.
+struct Pages<'f> {
+    file: &'f File,
+    held: RefCell<BTreeMap<u64, Vec<u8>>>,
+}
+
+const PAGE: u64 = 4096;
+
+impl Pages<'_> {
+    fn byte(&self, offset: u64) -> Option<u8> {
+        let mut held = self.held.borrow_mut();
+        let page = match held.entry(offset / PAGE) {
+            Entry::Occupied(page) => page.into_mut(),
+            Entry::Vacant(place) => place.insert(self.page(offset - offset % PAGE)?),
+        };
+        page.get(usize::try_from(offset % PAGE).ok()?).copied()
+    }
+
+    /// What the file has of a page; it ends in its last.
+    fn page(&self, start: u64) -> Option<Vec<u8>> {
+        let (mut page, mut length) = (vec![0; usize::try_from(PAGE).ok()?], 0);
+        while let Some(rest) = page.get_mut(length..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, start.checked_add(u64::try_from(length).ok()?)?).ok()? {
+                0 => break,
+                more => length += more,
+            }
+        }
+        page.truncate(length);
+        Some(page)
+    }
+}
+
+impl Source for Pages<'_> {
     fn fill(&self, offset: u64, into: &mut [u8]) -> Option<()> {
-        self.read_exact_at(into, offset).ok()
+        into.iter_mut().zip(0..).try_for_each(|(byte, past)| {
+            *byte = self.byte(offset.checked_add(past)?)?;
+            Some(())
+        })
     }
 }
 
@@ -61,7 +99,12 @@ const TAG_STRINGS: u64 = 5;
 const TAG_RPATH: u64 = 15;
 const TAG_RUNPATH: u64 = 29;
 
-/// Reads it; `None` where it is no ELF file, or none that can be followed.
+/// Reads a file; `None` where it is no ELF file, or none that can be followed.
+pub(crate) fn needs_of(file: &File) -> Option<Needs> {
+    needs(&Pages { file, held: RefCell::default() })
+}
+
+/// The same for anything that has bytes.
 pub(crate) fn needs(file: &(impl Source + ?Sized)) -> Option<Needs> {
     let mut ident = [0; 20];
     file.fill(0, &mut ident)?;
@@ -190,6 +233,7 @@ mod tests {
     #[test]
     fn a_program_is_read() {
         let needs = needs(own().as_slice()).unwrap();
+        assert_eq!(needs_of(&File::open("/proc/self/exe").unwrap()).as_ref(), Some(&needs));
         assert!(needs.libraries.iter().any(|name| name.starts_with(b"libc.so")), "{needs:?}");
         assert!(needs.interpreter.is_some_and(|path| path.starts_with(b"/")));
     }

@@ -103,6 +103,9 @@ impl RootError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotFound { .. } => Some("`ringfence root list` shows them, `ringfence root create` makes one".into()),
+            Self::Missing { class, program, .. } => {
+                Some(format!("see to it that `{program}` runs here, or leave `{class}` out of `--with`"))
+            }
             Self::InUse { .. } => Some("`ringfence ps` shows the sessions that run".into()),
             Self::Mounted { .. } => Some("unmount it first".into()),
             Self::Work { .. } => Some("move it elsewhere first, or add `--force` to remove it too".into()),

@@ -1,5 +1,6 @@
 //! What is in a root, by name and by hash: the same programs give the same manifest.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -32,6 +33,9 @@ pub struct Manifest {
     pub entries: Vec<Entry>,
     /// What these classes have and the host has not.
     pub left_out: Vec<LeftOut>,
+    /// Variables by which programs in it find their own parts, where the caller sets none of that name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, Bytes>,
 }
 
 /// One thing in a root.
@@ -109,6 +113,11 @@ impl Manifest {
     /// The directories that change while it is used.
     pub fn places(&self) -> impl Iterator<Item = AbsPath> {
         self.places.iter().filter_map(Bytes::path)
+    }
+
+    /// What programs in it are told, by the names of variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (Vec<u8>, AbsPath)> {
+        self.variables.iter().filter_map(|(name, path)| Some((name.as_bytes().to_vec(), path.path()?)))
     }
 
     /// What stands in the place of devices that could not be made.

@@ -102,7 +102,7 @@ fn standard(kind: Kind) -> Vec<AbsPath> {
 fn kind_of(path: &AbsPath) -> Option<Kind> {
     let file = File::open(os_path(path)).ok()?;
     file.metadata().ok().filter(fs::Metadata::is_file)?;
-    elf::needs(&file).map(|needs| needs.kind)
+    elf::needs_of(&file).map(|needs| needs.kind)
 }
 
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";

@@ -408,6 +408,14 @@ impl<'s> Relay<'s> {
     /// The payload ended: what it wrote is in the kernel's buffers, and a read of the master sees it (a read that finds
     /// nothing first waits for the work that moves bytes from slave to master, since Linux 4.7).
     fn finish(mut self) -> io::Result<()> {
+        let ended = self.pour_rest();
+        if self.to_user.is_empty() {
+            self.show(self.screen.to_plain());
+        }
+        ended
+    }
+
+    fn pour_rest(&mut self) -> io::Result<()> {
         let mut budget = LAST_OUTPUT;
         loop {
             while !self.to_user.is_empty() {

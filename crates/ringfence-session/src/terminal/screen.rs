@@ -11,6 +11,8 @@ pub(super) struct Follower {
     names_other: bool,
     is_other: bool,
     begins_line: bool,
+    /// Was anything written that a terminal does not just show?
+    commands: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +33,30 @@ enum State {
 /// Numbers of the screen that full-screen programs draw on.
 const OTHER_SCREENS: [u32; 3] = [47, 1047, 1049];
 
+/// A program's sequence that has no end is ended; the cursor stays where it is; then the whole screen scrolls, with the usual
+/// colours and characters, lines that are too long go on in the next, and nothing is pushed aside.
+const PLAIN: &str = "\x18\x1b7\x1b[r\x1b8\x1b[0m\x1b(B\x0f\x1b[?7h\x1b[4l";
+/// The same, on the screen that shells use.
+const PLAIN_FROM_OTHER: &str = "\x18\x1b[?1049l\x1b7\x1b[r\x1b8\x1b[0m\x1b(B\x0f\x1b[?7h\x1b[4l";
+
 impl Follower {
     pub(super) fn new() -> Self {
-        Self { state: State::Text, number: 0, names_other: false, is_other: false, begins_line: true }
+        Self { state: State::Text, number: 0, names_other: false, is_other: false, begins_line: true, commands: false }
     }
 
     /// Is the cursor where a line begins, on the screen that shells use?
     pub(super) fn is_calm(&self) -> bool {
         self.state == State::Text && self.begins_line && !self.is_other
+    }
+
+    /// What makes a terminal show lines of ours as they are, after a program that may have left it in any state: a scroll region
+    /// of one line would show only the last of many, and concealed text none.
+    pub(super) fn to_plain(&self) -> &'static str {
+        match (self.commands, self.is_other) {
+            (false, _) => "",
+            (true, false) => PLAIN,
+            (true, true) => PLAIN_FROM_OTHER,
+        }
     }
 
     /// Takes what is written next.
@@ -49,6 +67,7 @@ impl Follower {
     }
 
     fn one(&mut self, byte: u8) {
+        self.commands |= matches!(byte, 0x0e | 0x1b | 0x9b);
         self.state = match (self.state, byte) {
             (State::Words, 0x07) | (State::WordsEscape, b'\\') => State::Text,
             (State::Words, 0x1b) => State::WordsEscape,
@@ -121,6 +140,23 @@ mod tests {
         let mut apart = Follower::new();
         written.as_bytes().chunks(1).for_each(|byte| apart.follow(byte));
         assert_eq!(apart.is_calm(), is_calm, "{written:?} byte by byte");
+    }
+
+    #[test]
+    fn what_a_program_leaves_is_undone() {
+        for (written, plain) in [
+            ("one\r\ntwo \u{e9}", ""),
+            ("\u{1b}[24;24r", PLAIN),
+            ("\u{1b}[8m", PLAIN),
+            ("\u{e}", PLAIN),
+            ("\u{9b}8m", PLAIN),
+            ("\u{1b}[?1049h", PLAIN_FROM_OTHER),
+            ("\u{1b}[?1049h\u{1b}[?1049l", PLAIN),
+        ] {
+            let mut follower = Follower::new();
+            follower.follow(written.as_bytes());
+            assert_eq!(follower.to_plain(), plain, "{written:?}");
+        }
     }
 
     #[test]

@@ -59,6 +59,22 @@ fn a16_the_size_is_that_of_the_outer_terminal_and_follows_it() {
     });
 }
 
+/// What is said after a program is seen, whatever it did to the screen.
+#[test]
+fn a16_the_screen_is_plain_again_when_the_payload_has_ended() {
+    each(|who| {
+        let seen = |script: &str| Screen::start(who.pty_run(&["printf", script])).end().text();
+        assert_eq!(seen("plain"), "plain");
+        let hidden = seen("\\033[24;24r\\033[8m\\033(0");
+        let after = hidden.strip_prefix("\u{1b}[24;24r\u{1b}[8m\u{1b}(0").unwrap_or_else(|| panic!("{hidden:?}"));
+        for undone in ["\u{1b}[r", "\u{1b}[0m", "\u{1b}(B", "\u{1b}[?7h"] {
+            assert!(after.contains(undone), "{undone:?}: {hidden:?}");
+        }
+        assert!(seen("\\033[?1049h").ends_with("\u{1b}[4l"));
+        assert!(seen("\\033[?1049h").contains("\u{1b}[?1049l"));
+    });
+}
+
 #[test]
 fn the_modes_are_copied_from_the_outer_terminal() {
     each(|who| {
@@ -224,7 +240,9 @@ fn a_mebibyte_of_noise_arrives_intact() {
         let script = "stty raw -echo; cat \"$1\"";
         let ended = Screen::start(who.pty_run(&["sh", "-c", script, "sh", file.to_str().expect("a name")])).end();
         assert_eq!(ended.code, 0);
-        assert!(ended.seen == bytes, "{} bytes of {}", ended.seen.len(), bytes.len());
+        // Noise leaves a terminal in any state, which is undone behind it.
+        let (noise, after) = ended.seen.split_at(bytes.len().min(ended.seen.len()));
+        assert!(noise == bytes && after.first() == Some(&0x18), "{} bytes of {}", ended.seen.len(), bytes.len());
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Thing;
+use super::{Risk, Thing, is_of_the_kernel};
 use crate::curated::packs::PACKS;
 use crate::decide::{Access, Because};
 use crate::path::{AbsPath, Shown};
@@ -27,7 +27,9 @@ pub(super) type Place = (AbsPath, Thing, Vec<usize>);
 
 /// Puts a directory in the place of everything in it.
 fn gather(places: &mut BTreeMap<AbsPath, (Thing, Vec<usize>)>, dir: &AbsPath) {
-    let inside: Vec<AbsPath> = places.keys().filter(|path| path.is_within(dir)).cloned().collect();
+    let from = places.range(dir.clone()..).map(|(path, _)| path);
+    let near = from.take_while(|path| path.as_bytes().starts_with(dir.as_bytes()));
+    let inside: Vec<AbsPath> = near.filter(|path| path.is_within(dir)).cloned().collect();
     let mut covers: Vec<usize> =
         inside.iter().filter_map(|path| places.remove(path)).flat_map(|(_, covers)| covers).collect();
     covers.sort_unstable();
@@ -44,12 +46,15 @@ impl Ground<'_> {
             || self.dir.is_within(path)
     }
 
-    /// Those of these directories that may be shown while it is learned what of them is needed: where that is not too much, and
-    /// nothing closes them.
-    pub fn open(&self, surface: &Surface, dirs: impl Iterator<Item = AbsPath>) -> Vec<AbsPath> {
+    /// Those of these directories that may be shown while it is learned what of them is needed: where that is not too much, a line for
+    /// it would be of no more risk than this, and nothing closes them.
+    pub fn open(&self, surface: &Surface, dirs: impl Iterator<Item = AbsPath>, most: Risk) -> Vec<AbsPath> {
         let dirs: BTreeSet<AbsPath> = dirs.collect();
         let is_open = |dir: &AbsPath| {
-            !self.is_too_much(surface, dir) && matches!(surface.decide(dir, Access::Read).because, Because::View(_))
+            !self.is_too_much(surface, dir)
+                && !is_of_the_kernel(dir)
+                && self.risk_of(dir, Thing::Directory, Access::Read).0 <= most
+                && matches!(surface.decide(dir, Access::Read).because, Because::View(_))
         };
         dirs.into_iter().filter(is_open).collect()
     }
@@ -89,9 +94,11 @@ impl Ground<'_> {
                 *parents.entry(parent).or_insert(0) += 1;
             }
             // The deepest first: what many files of one directory have in common is that directory, and not what it is in.
-            let many = parents.into_iter().filter(|(dir, count)| *count >= MANY && may(dir));
-            let Some((dir, _)) = many.max_by_key(|(dir, _)| dir.components().count()) else { break };
-            gather(&mut places, &dir);
+            let many: Vec<AbsPath> =
+                parents.into_iter().filter(|(dir, count)| *count >= MANY && may(dir)).map(|(dir, _)| dir).collect();
+            let depth = |dir: &AbsPath| dir.components().count();
+            let Some(deepest) = many.iter().map(depth).max() else { break };
+            many.iter().filter(|dir| depth(dir) == deepest).for_each(|dir| gather(&mut places, dir));
         }
         // What lies in another that is named needs no line of its own.
         let mut kept: Vec<Place> = Vec::new();

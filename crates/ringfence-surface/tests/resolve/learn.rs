@@ -104,6 +104,21 @@ fn host(name: &str, port: Option<u16>) -> Asked {
     asked(Want::Host { name: name.to_owned(), port })
 }
 
+/// A command that asks for more than anybody could look at is not proposed more than that, and does not take hours.
+#[test]
+fn there_are_never_more_lines_than_somebody_reads() {
+    let file = |n: usize| asked(Want::Read { path: abs(&format!("/opt/d{n}/file")), thing: Thing::File });
+    let all: Vec<Asked> = (0..1000).map(file).collect();
+    let proposal = PLAIN.propose(&all);
+    assert_eq!((proposal.additions.len(), proposal.refused.len()), (200, 800));
+    assert!(proposal.refused.iter().all(|refused| refused.why.contains("first 200 lines")));
+    // Many files of many directories are those directories, and many of these are no line more.
+    let file = |n: usize| asked(Want::Read { path: abs(&format!("/opt/x/d{}/f{n}", n / 4)), thing: Thing::File });
+    let all: Vec<Asked> = (0..10_000).map(file).collect();
+    let values: Vec<String> = PLAIN.propose(&all).additions.into_iter().map(|addition| addition.value).collect();
+    assert_eq!(values, ["/opt/x"]);
+}
+
 #[test]
 fn files_and_directories() {
     PLAIN.check(&[read("/opt/data/a.csv")], &["files.read /opt/data/a.csv: low"]);

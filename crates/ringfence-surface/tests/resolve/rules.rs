@@ -309,6 +309,31 @@ fn a_pattern_that_a_variable_breaks_grants_nothing() {
     }
 }
 
+/// Names that rules begin with, and with which they have only begun.
+#[test]
+fn k8_rules_begin_with_a_name() {
+    let answers = Host::new()
+        .project("[files]\nwrite = [\".\", \"only/here\"]\ndeny = [\"a/*/k*\", \"!ex/a/b\"]\nprotect = [\"infra/prod\", \"infra/in/**/x\"]\n")
+        .resolve();
+    let surface = &answers.0.surface;
+    for (dir, names, begins) in [
+        ("", ".cargo .github .git x.git .hg tools .config infra a", true),
+        ("deep/down", ".cargo .github .git x.git .hg tools .config", true),
+        ("a", "any", true),
+        ("infra", "in", true),
+        ("", "src target vendor node_modules lib64 .envrc .vscode only ex", false),
+        ("deep", "infra a", false),
+        // What is below was begun with before.
+        ("infra/in", "deeper", false),
+        ("node_modules/p", ".cargo .github tools", false),
+    ] {
+        let cursor = surface.cursor(&abs("/home/u/proj").join(dir));
+        for name in names.split(' ') {
+            assert_eq!(cursor.begins(name.as_bytes()).is_some(), begins, "{dir}/{name}");
+        }
+    }
+}
+
 /// A walk with a cursor says what `decide` says of each path.
 #[test]
 fn a_cursor_agrees_with_decide() {

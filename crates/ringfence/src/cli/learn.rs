@@ -56,6 +56,9 @@ pub(crate) struct TrialArgs {
     /// Where what was learned goes
     #[arg(long, value_name = "FILE")]
     pub(crate) into: PathBuf,
+    /// The process that learns
+    #[arg(long, value_name = "PID")]
+    pub(crate) parent: i32,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

@@ -77,4 +77,8 @@ pub(crate) enum ClassArg {
     Node,
     /// rustc, cargo, and a linker
     Rust,
+    /// The go command and its library
+    Go,
+    /// A compiler for C with the C library's headers, and a linker
+    C,
 }

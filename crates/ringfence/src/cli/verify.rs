@@ -19,6 +19,9 @@ pub(crate) struct VerifyArgs {
     /// Started by root: run what tries as this user (a name, or UID:GID)
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
+    /// Try the chroot layer in this root of yours (`ringfence root list`); without it one is made for this
+    #[arg(long, value_name = "NAME")]
+    pub(crate) root: Option<String>,
     /// Show the built-in rules one by one
     #[arg(long)]
     pub(crate) all: bool,

@@ -103,7 +103,7 @@ pub(crate) mod verify {
     use crate::error::Failure;
 
     pub(crate) fn run(args: &VerifyArgs, _managed: &Path) -> Result<ExitCode, Failure> {
-        let VerifyArgs { policy: _, layers: _, user: _, all: _, json: _ } = args;
+        let VerifyArgs { policy: _, layers: _, user: _, root: _, all: _, json: _ } = args;
         Err(Failure::NotLinux)
     }
 }

@@ -7,14 +7,14 @@ mod shrink;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::io::IsTerminal as _;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::{self, IsTerminal as _, Read as _, Seek as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use ringfence_surface::learn::{self, Addition, Asked, Ground, Key, Proposal, Risk, Thing, Want};
 use ringfence_surface::{AbsPath, HostFacts, Shown, Surface};
+use rustix::fs::MemfdFlags;
 
 use super::run::Outcome;
 use crate::cli::{LearnArgs, PolicyArgs};
@@ -248,7 +248,7 @@ impl<'l> Lesson<'l> {
         self.proposal.additions.iter().filter(is_tried).cloned().collect()
     }
 
-    /// Directories that are shown for one run: around files of low risk, unless the user agrees to everything.
+    /// Directories that are shown for one run: those of low risk, unless the user agrees to everything.
     fn around(&self, next: &[Addition], code: u8) -> Vec<AbsPath> {
         let dir = self.policy.path.parent().unwrap_or_else(AbsPath::root);
         let ground = Ground { dir: &dir, home: self.homes.first(), homes: &self.homes };
@@ -259,33 +259,35 @@ impl<'l> Lesson<'l> {
         });
         // A command that did its work did not miss them.
         let looked = self.looked.iter().filter(|_| code != 0).cloned();
-        let mut around = ground.open(&self.base, beside.chain(looked));
-        around.retain(|dir| self.args.yes || !self.homes.iter().any(|home| dir.is_within(home)));
-        around
+        let most = if self.args.yes { Risk::High } else { Risk::Low };
+        ground.open(&self.base, beside.chain(looked), most)
     }
 
     /// One run, in a process of its own: a fence whose calls are seen is started by a program without threads.
     fn run(&self, tried: &[Addition], around: &[AbsPath]) -> Result<Outcome, Failure> {
-        let state = self.policy.facts.own_directories().state.ok_or(Failure::NoHome)?;
-        let state = os_path(&state);
-        let unwritten = |source| Failure::Write { path: state.into(), source };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(unwritten)?;
-        let dir = tempfile::Builder::new().prefix("learn-").tempdir_in(state).map_err(unwritten)?;
-        let (text, into) = (dir.path().join("policy.toml"), dir.path().join("learned.json"));
-        fs::write(&text, self.text(tried)?).map_err(unwritten)?;
+        let failed = |source: io::Error| Failure::Output { source };
+        // Nothing but memory, which the other process inherits: there is nothing to be left over.
+        let memory =
+            |name| rustix::fs::memfd_create(name, MemfdFlags::empty()).map(fs::File::from).map_err(io::Error::from);
+        let (mut text, mut into) = (memory(c"policy").map_err(failed)?, memory(c"learned").map_err(failed)?);
+        text.write_all(self.text(tried)?.as_bytes()).map_err(failed)?;
+        let by_descriptor = |file: &fs::File| format!("/proc/self/fd/{}", file.as_raw_fd());
         let program = std::env::current_exe().map_err(|source| Failure::Output { source })?;
         let stderr = std::io::stderr().as_fd().try_clone_to_owned().map_err(|source| Failure::Output { source })?;
         let mut command = Command::new(program);
-        command.arg("trial").arg("--text").arg(&text).arg("--into").arg(&into);
+        command.arg("trial").arg("--text").arg(by_descriptor(&text)).arg("--into").arg(by_descriptor(&into));
+        command.arg("--parent").arg(std::process::id().to_string());
         command.arg("--at").arg(os_path(&self.policy.path)).args(words(&self.args.policy));
         around.iter().for_each(|dir| {
             command.arg("--ref").arg(os_path(dir));
         });
         command.arg("--").args(&self.args.command).stdout(Stdio::from(stderr));
         command.status().map_err(|source| Failure::Output { source })?;
-        let Ok(outcome) = fs::read(&into) else {
+        let mut outcome = Vec::new();
+        into.rewind().and_then(|()| into.read_to_end(&mut outcome)).map_err(failed)?;
+        if outcome.is_empty() {
             return Err(Failure::Learn { source: LearnFailure::NotRun });
-        };
+        }
         serde_json::from_slice(&outcome).map_err(|source| Failure::Learn { source: LearnFailure::Unread { source } })
     }
 }

@@ -203,5 +203,7 @@ fn class_of(class: ClassArg) -> Class {
         ClassArg::Python => Class::Python,
         ClassArg::Node => Class::Node,
         ClassArg::Rust => Class::Rust,
+        ClassArg::Go => Class::Go,
+        ClassArg::C => Class::C,
     }
 }

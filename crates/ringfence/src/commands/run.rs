@@ -13,7 +13,7 @@ use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
 use ringfence_session::given;
 use ringfence_session::governed;
-use ringfence_session::launch::{Ended, Identity};
+use ringfence_session::launch::{Ended, Identity, StartError};
 use ringfence_session::learned::Learned;
 use ringfence_session::probe;
 use ringfence_session::review::Review;
@@ -293,9 +293,20 @@ impl Ladder<'_> {
                 Ok(desk)
             },
         );
-        let ended = ended.map_err(|source| Failure::Start { source });
+        let ended = ended.map_err(|source| self.not_started(source));
         let denied = write_down(&ended, desk);
         Ok((ended?, denied))
+    }
+
+    /// A root has few programs, and who misses one can make another root.
+    fn not_started(&self, source: StartError) -> Failure {
+        match (&self.root, source) {
+            (Some(root), StartError::NotFound { program }) => {
+                let (name, with) = (root.manifest().name.clone(), root.manifest().with.clone());
+                Failure::Root { source: RootFailure::NoProgram { program, name, with } }
+            }
+            (_, source) => Failure::Start { source },
+        }
     }
 
     /// What others may know of the session.

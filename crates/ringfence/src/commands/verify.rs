@@ -1,27 +1,29 @@
 //! `ringfence verify`: tries every rule of the policy for real, in every layer that this host has, and compares.
 
+mod copies;
 mod progress;
 mod table;
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use ringfence_plan::Rung;
-use ringfence_plan::verify::{Came, Deed, Edge, Moved, Oracle, Said, Standing, Subject, Trial, Trials, generate, hook};
+use ringfence_plan::verify::{Came, Deed, Said, Standing, Trial, Trials, hook};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::roots::Roots;
 use ringfence_session::start::BrokerChoice;
 use ringfence_session::store::Session;
 use ringfence_session::verify::{NotTried, Outsiders, Rooted, Tried, Trying};
-use ringfence_surface::{AbsPath, Governance, HostFacts, Look as _, Surface};
+use ringfence_surface::{AbsPath, Governance};
 
 use crate::cli::{VerifyArgs, VerifyLayer};
-use crate::error::Failure;
-use crate::host::{Recorder, mounts, os_path, user};
-use crate::load::{Here, Loader};
+use crate::error::{Failure, RootFailure};
+use crate::host::{mounts, os_path, user};
+use crate::load::Loader;
 use crate::out;
+use copies::{About, Copy, Original, reached};
 use progress::Progress;
 use table::{Column, Table};
 
@@ -71,33 +73,43 @@ impl Layer {
 }
 
 pub(crate) fn run(args: &VerifyArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    let begun = Instant::now();
     let loader = Loader::new(managed)?;
     let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
     // Nothing is there: each layer has a directory of its own, and what is resolved for this one is used for those.
     let nowhere = state.join("calls/verify");
     let here = loader.in_session(&nowhere).resolve(&args.policy)?;
     let account = args.user.as_deref().map(user).transpose()?;
-    let verifying = Verifying { here: &here, state, nowhere, account };
+    let root = std::fs::metadata(os_path(here.resolved.surface.root()));
+    let owner = root.ok().map(|root| (root.uid(), root.gid()));
+    let owner = owner.filter(|_| rustix::process::geteuid().is_root());
+    let original = Original { here: &here, nowhere, owner };
+    let mut verifying = Verifying { original, state, account, root: args.root.as_deref(), copies: Vec::new() };
+    if args.root.is_some() && !args.layers.is_empty() && !args.layers.contains(&VerifyLayer::Chroot) {
+        return Err(Failure::Root { source: RootFailure::Alone });
+    }
     let is_asked = |(name, _): &&(VerifyLayer, Layer)| args.layers.is_empty() || args.layers.contains(name);
     let is_fenced = *here.resolved.surface.governance() == Governance::Fenced;
     let mut columns = Vec::new();
     for (_, layer) in LAYERS.iter().filter(is_asked).filter(|(_, layer)| is_fenced || *layer == Layer::Hook) {
-        let progress = Progress::new(layer.word());
+        let (progress, since) = (Progress::new(layer.word()), Instant::now());
         let tried = match layer.rung() {
             Some(rung) => verifying.fence(*layer, rung, &progress),
-            None => verifying.hook(),
+            None => Ok(verifying.hook()),
         };
         progress.clear();
         columns.push(match tried {
-            Ok(column) => column,
+            Ok(column) => column.in_time(since.elapsed()),
             // Only one that was asked for must be there. Why an engine starts nothing is its own matter.
-            Err(cause) if args.layers.is_empty() && (cause.is_the_hosts() || layer.is_an_engines()) => {
+            Err(cause) if !is_named(args, *layer) && (cause.is_the_hosts() || layer.is_an_engines()) => {
                 Column::missing(layer.word(), &cause)
             }
             Err(source) => return Err(Failure::Verify { layer: layer.word(), source }),
         });
     }
-    let table = Table::new(&here.resolved.surface, columns);
+    // The copies go before anybody is told how long it took.
+    drop(verifying);
+    let table = Table::new(&here.resolved.surface, columns, begun.elapsed());
     if args.json {
         out::print_json(&table.wire())?;
     } else {
@@ -106,144 +118,138 @@ pub(crate) fn run(args: &VerifyArgs, managed: &Path) -> Result<ExitCode, Failure
     Ok(ExitCode::from(u8::from(!table.holds())))
 }
 
-/// What is verified, and where.
-struct Verifying<'a> {
-    here: &'a Here,
-    state: AbsPath,
-    nowhere: AbsPath,
-    account: Option<(u32, u32)>,
+/// Was it asked for by its name, or with a root to try it in?
+fn is_named(args: &VerifyArgs, layer: Layer) -> bool {
+    !args.layers.is_empty() || layer == Layer::Fence(Rung::Chroot) && args.root.is_some()
 }
 
-/// One copy of the tree, and what is tried in it.
-struct Ground {
-    moved: Moved,
-    surface: Surface,
-    facts: HostFacts,
-    trials: Trials,
+/// What is verified, and where.
+struct Verifying<'a> {
+    original: Original<'a>,
+    state: AbsPath,
+    account: Option<(u32, u32)>,
+    /// The root of the user's that the chroot backend is tried in.
+    root: Option<&'a str>,
+    /// Those that stand. They go together at the end: a file system that has just removed much finds room slowly.
+    copies: Vec<Copy>,
+}
+
+/// A fence, and what it is built of.
+struct Fence<'f> {
+    layer: Layer,
+    rung: Rung,
+    engine: Option<&'f EngineHere>,
+    rooted: Option<&'f Rooted>,
 }
 
 impl Verifying<'_> {
     /// Tries a fence twice: with everything there that rules take away, and with nothing of it.
-    fn fence(&self, layer: Layer, rung: Rung, progress: &Progress) -> Result<Column, NotTried> {
-        let ports = self.here.resolved.surface.reach().host_ports.len();
+    fn fence(&mut self, layer: Layer, rung: Rung, progress: &Progress) -> Result<Column, NotTried> {
         let mut column = Column::new(layer.word());
-        let root = std::fs::metadata(os_path(self.here.resolved.surface.root()));
-        let owner = root.ok().map(|root| (root.uid(), root.gid()));
-        let owner = owner.filter(|_| rustix::process::geteuid().is_root());
-        let rooted = (rung == Rung::Chroot).then(|| self.rooted(owner)).transpose()?;
+        let rooted = (rung == Rung::Chroot).then(|| self.rooted()).transpose()?;
         let engine = rung.engine().map(EngineHere::find).transpose()?;
-        let choice = self.here.resolved.agent.as_ref().map(|choice| &choice.container);
+        let fence = Fence { layer, rung, engine: engine.as_ref(), rooted: rooted.as_ref() };
+        let is_own = rung.has_view() || rooted.is_some();
+        let state = if is_own { self.state.clone() } else { super::run::reachable(self.state.clone()) };
         for standing in [Standing::There, Standing::NotYet] {
-            let outsiders = Outsiders::start(ports).map_err(|source| NotTried::Talk { source })?;
-            let is_own = rung.has_view() || rooted.is_some();
-            let state = if is_own { self.state.clone() } else { super::run::reachable(self.state.clone()) };
-            // Two of them: what lies in a session's own directory is not as the host's files are.
-            let make =
-                || Session::create_call(&state).map_err(|source| NotTried::Tree { place: state.clone(), source });
-            let (session, tree) = (make()?, make()?);
-            if let Some(engine) = &engine {
-                // What a killed one leaves is found by whoever collects.
-                let noted = note_use(session.state(), engine.facts.engine);
-                noted.map_err(|source| NotTried::Tree { place: state.clone(), source })?;
+            let mut copy = self.take(standing, &state, rooted.as_ref())?;
+            self.try_in(&copy, &state, &fence, progress, &mut column)?;
+            // A root goes at once, and its copies with it.
+            if rooted.is_none() {
+                copy.tree.set_right()?;
+                self.copies.push(copy);
             }
-            let place = match (&rooted, standing) {
-                (None, _) => Ok(tree.dir().clone()),
-                (Some(rooted), Standing::There) => rooted.room("there"),
-                (Some(rooted), Standing::NotYet) => rooted.room("not-yet"),
-            };
-            let place = place.map_err(|source| NotTried::Tree { place: state.clone(), source })?;
-            let mut ground = self.ground((session.dir(), &place), standing, Some(&outsiders));
-            if engine.is_some() {
-                ground.facts.mounts = mounts();
-            }
-            let deeds: Vec<&Deed> = ground.trials.trials.iter().map(|trial| &trial.deed).collect();
-            let trying = Trying {
-                surface: &ground.surface,
-                facts: &ground.facts,
-                rung,
-                session: &session,
-                shape: &ground.trials.shape,
-                deeds: &deeds,
-                outsiders: Some(&outsiders),
-                container: engine.as_ref().map(|here| InContainer { here, choice, program: None }),
-                rooted: rooted.as_ref(),
-                broker: if layer == Layer::Walls { BrokerChoice::Off } else { BrokerChoice::On },
-                user: self.account,
-                owner,
-            };
-            let Tried { said, came, .. } = trying.run(&mut |done| progress.show(done, deeds.len()))?;
-            column.add(&ground.trials.trials, &came, &said, &ground.moved);
         }
         Ok(column)
+    }
+
+    /// A copy that stands, or a new one.
+    fn take(&mut self, standing: Standing, state: &AbsPath, rooted: Option<&Rooted>) -> Result<Copy, NotTried> {
+        let Some(rooted) = rooted else {
+            let found = self.copies.iter().position(|copy| copy.standing == standing && copy.state == *state);
+            return found.map_or_else(|| self.original.copy(state, standing), |at| Ok(self.copies.swap_remove(at)));
+        };
+        let name = match standing {
+            Standing::There => "there",
+            Standing::NotYet => "not-yet",
+        };
+        let room = rooted.room(name).map_err(|source| NotTried::Tree { place: state.clone(), source })?;
+        self.original.copy_in(&room, (state, None), standing)
+    }
+
+    /// Starts a fence once, and does every deed in it.
+    fn try_in(
+        &self,
+        copy: &Copy,
+        state: &AbsPath,
+        fence: &Fence<'_>,
+        progress: &Progress,
+        column: &mut Column,
+    ) -> Result<(), NotTried> {
+        let surface = &self.original.here.resolved.surface;
+        // Those of each start are its own: one that was struck must not count for the next.
+        let outsiders = Outsiders::start(surface.reach().host_ports.len());
+        let outsiders = outsiders.map_err(|source| NotTried::Talk { source })?;
+        let failed = |source| NotTried::Tree { place: state.clone(), source };
+        let session = Session::create_call(state).map_err(failed)?;
+        if let Some(engine) = fence.engine {
+            // What a killed one leaves is found by whoever collects.
+            note_use(session.state(), engine.facts.engine).map_err(failed)?;
+        }
+        let dir = copy.tree.shape().place().parent().unwrap_or_else(AbsPath::root);
+        let About { moved, surface, mut facts } = self.original.about(session.dir(), &dir, Some(&outsiders));
+        if fence.engine.is_some() {
+            facts.mounts = mounts();
+        }
+        let others = match copy.standing {
+            Standing::There => reached(&surface, &copy.tree, &outsiders),
+            Standing::NotYet => Vec::new(),
+        };
+        let deeds: Vec<&Deed> = copy.trials.iter().chain(&others).map(|trial| &trial.deed).collect();
+        let choice = self.original.here.resolved.agent.as_ref().map(|choice| &choice.container);
+        let trying = Trying {
+            surface: &surface,
+            facts: &facts,
+            rung: fence.rung,
+            session: &session,
+            tree: &copy.tree,
+            deeds: &deeds,
+            outsiders: Some(&outsiders),
+            container: fence.engine.map(|here| InContainer { here, choice, program: None }),
+            rooted: fence.rooted,
+            broker: if fence.layer == Layer::Walls { BrokerChoice::Off } else { BrokerChoice::On },
+            user: self.account,
+        };
+        let tried = trying.run(&mut |done| progress.show(done, deeds.len()))?;
+        let Tried { said, came, .. } = tried.whole(&deeds)?;
+        column.add(copy.trials.iter().chain(&others), &came, &said, &moved);
+        Ok(())
     }
 
     /// A root to try the chroot backend in.
-    fn rooted(&self, owner: Option<(u32, u32)>) -> Result<Rooted, NotTried> {
+    fn rooted(&self) -> Result<Rooted, NotTried> {
         let failed = |source| NotTried::Tree { place: self.state.clone(), source };
-        let data = self.here.facts.own_directories().data.unwrap_or_else(|| self.state.clone());
-        Rooted::make(&Roots::of(&data, &self.state).map_err(failed)?, owner)
+        let data = self.original.here.facts.own_directories().data.unwrap_or_else(|| self.state.clone());
+        let roots = Roots::of(&data, &self.state).map_err(failed)?;
+        match self.root {
+            Some(name) => Rooted::in_root(roots.open(name)?, &self.state),
+            None => Rooted::make(&roots, self.original.owner),
+        }
     }
 
     /// Asks the hook. It looks at paths alone, so nothing has to be made.
-    fn hook(&self) -> Result<Column, NotTried> {
+    fn hook(&self) -> Column {
         let mut column = Column::new(Layer::Hook.word());
         let said = Said { short: Vec::new(), less: Vec::new(), hidden: Vec::new(), unwritable: None };
+        let nowhere = &self.original.nowhere;
+        let About { moved, surface, .. } = self.original.about(nowhere, nowhere, None);
+        let home = nowhere.join("home");
         for standing in [Standing::There, Standing::NotYet] {
-            let ground = self.ground((&self.nowhere, &self.nowhere), standing, None);
-            let home = self.nowhere.join("home");
-            let answer = |trial: &Trial| hook(&ground.surface, &ground.trials.shape, &home, &trial.deed);
-            let came: Vec<Came> = ground.trials.trials.iter().map(answer).collect();
-            column.add(&ground.trials.trials, &came, &said, &ground.moved);
+            let Trials { shape, trials } = self.original.trials(nowhere, standing);
+            let answer = |trial: &Trial| hook(&surface, &shape, &home, &trial.deed);
+            let came: Vec<Came> = trials.iter().map(answer).collect();
+            column.add(&trials, &came, &said, &moved);
         }
-        Ok(column)
+        column
     }
-
-    /// `session` and where the tree is.
-    fn ground(
-        &self,
-        (session, dir): (&AbsPath, &AbsPath),
-        standing: Standing,
-        outsiders: Option<&Outsiders>,
-    ) -> Ground {
-        let (surface, facts) = (&self.here.resolved.surface, &self.here.facts);
-        let listed = surface.reach().host_ports.iter().map(|entry| entry.value);
-        let ports: BTreeMap<u16, u16> =
-            listed.zip(outsiders.iter().flat_map(|outsiders| outsiders.listed.iter().copied())).collect();
-        let both = (self.nowhere.clone(), session.clone());
-        let moved = Moved::new(surface, facts, dir.join("tree"), both).with_ports(ports);
-        let mut look = Recorder::new(Vec::new());
-        let mut host = |path: &AbsPath| match moved.back(path) {
-            Some(path) => look.path(&path),
-            None => ringfence_surface::PathFact::Missing,
-        };
-        let (about_copy, facts) = (moved.surface(surface), moved.facts(facts));
-        let mut trials = generate(&about_copy, &dir.join("tree"), standing, &mut host);
-        if let Some(outsiders) = outsiders.filter(|_| standing == Standing::There) {
-            trials.trials.extend(reached(&about_copy, &trials, outsiders));
-        }
-        Ground { moved, surface: about_copy, facts, trials }
-    }
-}
-
-/// Whom a fenced process might reach.
-fn reached(surface: &Surface, trials: &Trials, outsiders: &Outsiders) -> Vec<Trial> {
-    let hosts = surface.reach().hosts.iter().filter_map(|entry| {
-        let text = entry.value.to_string();
-        let name = text.rsplit_once(':').map_or(text.as_str(), |(name, _)| name).replace("*.", "verify.");
-        name.contains(|c: char| c.is_ascii_alphabetic()).then_some(name).filter(|name| !name.contains(':'))
-    });
-    let hosts = hosts.chain(["unlisted.ringfence.invalid".to_owned()]);
-    let ports = outsiders.listed.iter().chain([&outsiders.unlisted]);
-    let network = hosts.map(Deed::Resolve).chain(ports.map(|port| Deed::Dial(*port)));
-    let network = network.map(|deed| (Subject::Network, deed));
-    let others = [
-        (Subject::Sockets, Deed::Abstract(outsiders.name.clone())),
-        (Subject::Processes, Deed::Signal(outsiders.process())),
-    ];
-    let oracle = Oracle::new(surface, &trials.shape);
-    let trial = |(subject, deed): (Subject, Deed)| {
-        let expected = oracle.expected(&deed);
-        Trial { subject, edge: Edge::Itself, deed, expected }
-    };
-    network.chain(others).map(trial).collect()
 }

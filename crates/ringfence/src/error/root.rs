@@ -1,7 +1,7 @@
 //! What can go wrong with roots.
 
 #[cfg(target_os = "linux")]
-use ringfence_session::roots::RootError;
+use ringfence_session::roots::{Class, RootError};
 #[cfg(target_os = "linux")]
 use ringfence_surface::AbsPath;
 
@@ -18,12 +18,23 @@ pub(crate) enum RootFailure {
     #[error(transparent)]
     Itself(#[from] RootError),
     /// A root without what it is for, or that without a root.
-    #[error("a root is named by `--root NAME`, with `run --backend chroot` or `render chroot`")]
+    #[error("a root is named by `--root NAME`, with `run --backend chroot`, `verify` or `render chroot`")]
     Alone,
     /// Calls from outside see the host's programs.
     #[cfg(target_os = "linux")]
     #[error("calls cannot be made within a session that has a root of its own")]
     Call,
+    /// The root does not have the program.
+    #[cfg(target_os = "linux")]
+    #[error("{program}: not found inside the fence")]
+    NoProgram {
+        /// As asked.
+        program: String,
+        /// Which root.
+        name: String,
+        /// The classes of tools that it was made for.
+        with: Vec<String>,
+    },
     /// The command would work outside the root that it is to run in.
     #[cfg(target_os = "linux")]
     #[error("the policy's project {project} is not in root `{name}`")]
@@ -45,7 +56,7 @@ impl RootFailure {
             #[cfg(target_os = "linux")]
             Self::Itself(cause) => matches!(cause, RootError::Name { .. }),
             #[cfg(target_os = "linux")]
-            Self::Call | Self::Outside { .. } => false,
+            Self::Call | Self::NoProgram { .. } | Self::Outside { .. } => false,
         }
     }
 
@@ -58,10 +69,35 @@ impl RootFailure {
             #[cfg(target_os = "linux")]
             Self::Call => Some("start it as a session: `ringfence run --backend chroot --root NAME -- CMD`".into()),
             #[cfg(target_os = "linux")]
+            Self::NoProgram { program, name, with } => Some(where_it_is(program, name, with)),
+            #[cfg(target_os = "linux")]
             Self::Outside { project, work, .. } => Some(format!(
                 "put the project into {work}, or below it: `git clone` it there, or let root bind it there (`mount --bind {project} \
                  {work}/NAME`) and start in that directory"
             )),
         }
+    }
+}
+
+/// Which root has a program that this one has not.
+#[cfg(target_os = "linux")]
+fn where_it_is(program: &str, name: &str, with: &[String]) -> String {
+    let file = program.rsplit('/').next().unwrap_or(program);
+    match Class::having(file) {
+        Some(class) if with.iter().any(|known| known == class.word()) => {
+            format!(
+                "it was not on this host when the root was made: `ringfence root show {name}` says what was left out"
+            )
+        }
+        Some(class) => {
+            let with: Vec<&str> = with.iter().map(String::as_str).chain([class.word()]).collect();
+            format!(
+                "class `{class}` has it: `ringfence root create NAME --with {}` makes a root with it",
+                with.join(",")
+            )
+        }
+        None => format!(
+            "no class of tools has `{file}`: put it into the work of the root, with the libraries that it needs"
+        ),
     }
 }

@@ -9,6 +9,9 @@
 mod desk;
 mod globs;
 mod kept;
+#[expect(dead_code, reason = "the same")]
+#[path = "../work/lacks.rs"]
+mod lacks;
 mod names;
 mod same;
 mod sockets;

@@ -11,6 +11,20 @@ const ATTACKS: &[(&str, &str)] = &[
     ("a file is moved there", "echo x > plain && mv plain .envrc"),
     ("a second name is made", "echo x > plain && ln plain .envrc"),
     ("a link is made", "ln -s plain .envrc"),
+    ("a link takes the name of the directory", "mkdir -p evil && echo x > evil/config.toml && ln -s evil .cargo"),
+    ("a link is moved to the name of the directory", "ln -s evil lead && mv -T lead .cargo"),
+    ("a second name of a link is that of the directory", "ln -s evil lead && ln -P lead .github"),
+    ("a link takes the name of a git directory", "mkdir evil && ln -s evil .git"),
+    ("a directory brings such a link along", "mkdir store && ln -s ../evil store/repo && mv store .jj"),
+    (
+        "dependencies bring such a link along",
+        "mkdir -p node_modules/p && ln -s ../evil node_modules/p/.bundle && mv node_modules/p p",
+    ),
+    (
+        "a directory is exchanged for a link",
+        "mkdir .hg && ln -s evil lead && python3 -c 'import ctypes; \
+         raise SystemExit(ctypes.CDLL(None).renameat2(-100, b\"lead\", -100, b\".hg\", 2) != 0)'",
+    ),
     ("a pipe is made", "mkfifo .envrc"),
     ("a copy is made", "echo x > plain && cp plain .npmrc"),
     ("by a link to the directory", "ln -s . here && echo x > here/.envrc"),
@@ -104,6 +118,46 @@ fn k8_names_that_do_not_exist_yet_cannot_be_made() {
         let outside = desk.outside("/bin/sh").args(["-c", FORBIDDEN]).output().unwrap();
         let left = String::from_utf8(outside.stdout).unwrap();
         assert!(left.is_empty(), "{left}");
+    });
+}
+
+/// A name that the user protects for another reason does not stand for what guards a repository.
+#[test]
+fn k8_no_repository_is_made_beside_a_name_that_the_user_protects() {
+    each_user(|desk| {
+        let policy = "version = 1\n[files]\nprotect = [\"**/config\"]\n";
+        std::fs::write(desk.world.path("project/ringfence.toml"), policy).unwrap();
+        let script = "mkdir -p evil/objects evil/refs; for name in hooks HEAD; do mkdir evil/$name || true; done; \
+                      ! test -e evil/hooks || ! test -e evil/HEAD";
+        let output = desk.inside(script);
+        assert!(output.status.success(), "{}", shown(&output));
+    });
+}
+
+/// What the kernel shows of a process depends on who opens it, and opens that may make a file are carried out by the broker.
+const ABOUT_THE_BROKER: &str = r#"
+import ctypes, os, struct
+threads = os.listdir("/proc/1/task")
+places = ["/proc/1"] + [f"/proc/{one}" for one in threads] + [f"/proc/1/task/{one}" for one in threads]
+kept = ["maps", "smaps", "numa_maps", "fdinfo/3", "map_files", "environ", "mem"]
+for path in [f"{place}/{name}" for place in places for name in kept]:
+    for flags in (os.O_RDONLY, os.O_RDONLY | os.O_CREAT):
+        try:
+            os.open(path, flags)
+            print("OPENED", path, flags)
+        except OSError:
+            pass
+    how = struct.pack("QQQ", os.O_RDONLY, 0, 0)
+    if ctypes.CDLL(None).syscall(437, -100, path.encode(), how, len(how)) >= 0:
+        print("OPENED by openat2", path)
+os.close(os.open("/proc/self/maps", os.O_RDONLY | os.O_CREAT))
+"#;
+
+#[test]
+fn k8_what_is_known_of_the_broker_is_not_handed_out() {
+    each_user(|desk| {
+        let output = desk.inside(&format!("python3 -c '{ABOUT_THE_BROKER}'"));
+        assert!(output.status.success() && output.stdout.is_empty(), "{}", shown(&output));
     });
 }
 

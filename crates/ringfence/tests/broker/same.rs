@@ -61,6 +61,18 @@ fn k8_the_race_can_be_won_without_the_broker() {
     });
 }
 
+/// What is moved is what was looked at: no link, and no directory with something in it, takes its place meanwhile.
+#[test]
+fn k8_what_is_moved_is_what_was_looked_at() {
+    each_user(|desk| {
+        desk.write("moved.py", include_str!("moved.py"));
+        let output = run(&desk, &[], &["/usr/bin/python3", "moved.py", "12"]);
+        assert!(output.status.success() && shown(&output).contains("over"), "{}", shown(&output));
+        let output = run(&desk, &["--no-broker"], &["/usr/bin/python3", "moved.py", "12"]);
+        assert!(shown(&output).contains("LANDED"), "{}", shown(&output));
+    });
+}
+
 /// Whoever has given up rights inside does not get them back by way of the broker, and neither do its children.
 #[test]
 fn k10_rights_that_were_given_up_stay_so() {

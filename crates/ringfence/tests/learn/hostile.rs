@@ -1,8 +1,10 @@
 //! A command that wants to learn more than it should.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::place::{each, lines, refused, shown};
 
@@ -81,6 +83,38 @@ fn without_a_yes_only_low_risks_are_tried() {
         );
         let learned = place.learn(&["--yes"], &["sh", "-c", &command]);
         assert_eq!((&learned["proven"], &learned["code"]), (&true.into(), &0.into()), "{learned:#}");
+    });
+}
+
+/// A command that only asks whether directories are there, and then fails, is not shown what is in them for that.
+#[test]
+fn without_a_yes_no_directory_of_the_machine_is_shown() {
+    each(|place| {
+        let command = "for d in /var/log /var/lib /sys/kernel /sys/class; do test -d $d && echo SEEN $d; done; exit 1";
+        let output = place.ringfence(&["learn", "--", "sh", "-c", command]);
+        assert!(output.status.success() && !shown(&output).contains("SEEN /"), "{}", shown(&output));
+    });
+}
+
+/// Whoever learns may be killed. The command ends with it, whatever it does about signals, and nothing is left of what was tried.
+#[test]
+fn a_command_does_not_outlive_whoever_learns() {
+    each(|place| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut command = place.command(&["learn", "--", "sh", "-c", "trap '' TERM HUP INT; echo BEGUN >&2; sleep 60"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).spawn().unwrap();
+        drop(command);
+        let mut lines = BufReader::new(reader).lines();
+        assert!(lines.by_ref().map_while(Result::ok).any(|line| line == "BEGUN"));
+        let killed = Instant::now();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Whoever still has the other end of the pipe runs.
+        assert_eq!(lines.map_while(Result::ok).find(|line| line.contains("BEGUN")), None);
+        assert!(killed.elapsed() < Duration::from_secs(30), "it ran to its end");
+        let state = fs::read_dir(place.path("home/.local/state/ringfence")).unwrap();
+        let names: Vec<String> = state.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(!names.iter().any(|name| name.contains("learn")), "{names:?}");
     });
 }
 

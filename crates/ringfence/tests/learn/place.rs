@@ -63,6 +63,10 @@ impl Place {
 
     /// The program, in the project.
     pub(crate) fn ringfence(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         self.hand_over();
         let mut command = Command::new("setpriv");
         match self.who {
@@ -72,7 +76,7 @@ impl Place {
         command.arg(self.world.binary()).args(arguments).current_dir(self.path("project")).env_clear();
         command.envs(self.world.variables()).env("PATH", format!("{}/usr/local/bin:/usr/bin:/bin", self.search));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).output().unwrap()
+        command
     }
 
     #[track_caller]

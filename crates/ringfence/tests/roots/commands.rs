@@ -190,6 +190,12 @@ fn what_makes_no_sense_is_refused() {
         (&["root", "create", "x", "--with", "perl"], 2, "possible values: file, git, shell"),
         (&["root", "remove", "u"], 125, "there is no root `u`"),
         (&["run", "--backend", "chroot", "--root", "t", "--", "true"], 127, "not found inside the fence"),
+        (
+            &["run", "--backend", "chroot", "--root", "t", "--", "/usr/bin/git"],
+            127,
+            "root create NAME --with file,git`",
+        ),
+        (&["run", "--backend", "chroot", "--root", "t", "--", "strace"], 127, "no class of tools has `strace`"),
     ] {
         let seen = ground.ringfence(words).output().unwrap();
         assert_eq!(seen.status.code(), Some(code), "{words:?}: {}", shown(&seen));

@@ -1,17 +1,24 @@
 //! A place to work: a home with settings, a project, and somebody who works there.
 
+use std::cell::RefCell;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, lchown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::rc::Rc;
 
 use ringfence_testkit::{Starter, World, engines};
+
+use crate::lacks::{Lack, Place};
 
 const NOBODY: u32 = 65534;
 
 /// Longer than any table takes on a busy machine; only a failure waits for it.
 const PATIENCE: &str = "170";
+
+/// What the root is called.
+const ROOT: &str = "r";
 
 /// Who works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,56 +65,59 @@ pub(crate) struct Desk {
     fence: Fence,
     variables: Vec<(String, String)>,
     search: String,
-    /// What does not work here, where the work is done in a root: each a sentence of a table.
-    root: Option<&'static [&'static str]>,
+    root: Option<Rooted>,
 }
 
-/// Runs a case for each user that there is, and in containers.
-pub(crate) fn each(case: impl Fn(Desk)) {
-    each_user(&case);
-    Fence::CONTAINERS.into_iter().for_each(|fence| in_a_container(fence, &case));
+/// The work is done in a root.
+struct Rooted {
+    work: PathBuf,
+    lacks: &'static [Lack],
+    /// Sentences of those that no table had so far.
+    untried: Rc<RefCell<Vec<&'static str>>>,
 }
 
-/// The same for one that takes long: one container shows as much as three.
-pub(crate) fn each_with(fence: Fence, case: impl Fn(Desk)) {
-    each_user(&case);
-    in_a_container(fence, &case);
+/// Runs a case for each user that there is, in containers, and in a root of its own.
+pub(crate) fn each(place: &Place, case: impl Fn(Desk)) {
+    each_user(|desk| case((place.before)(desk)));
+    Fence::CONTAINERS.into_iter().for_each(|fence| in_a_container(fence, |desk| case((place.before)(desk))));
+    each_in_a_root(place, &case);
 }
 
 /// Runs a case for each user that there is.
 pub(crate) fn each_user(case: impl Fn(Desk)) {
     case(Desk::new(Who::Caller, Fence::Own));
-    if rustix::process::geteuid().is_root() {
+    if is_root() {
         case(Desk::new(Who::Ordinary, Fence::Own));
     } else {
         report_skip("as another user: the tests do not run as root");
     }
 }
 
-/// Runs a case in a root with these classes of tools, for each user that there is. A root has no `/proc`, no sockets, and few
-/// programs: what does not work for want of them is named, and must not work.
-pub(crate) fn each_in_a_root(classes: &str, lacks: &'static [&'static str], case: impl Fn(Desk)) {
-    if !rustix::process::geteuid().is_root() {
+/// Runs a case in a root with the classes of tools that it needs. What the table lists must not work, and everything else must.
+pub(crate) fn each_in_a_root(place: &Place, case: impl Fn(Desk)) {
+    if !is_root() {
         report_skip("work in a root: the tests do not run as root, and nobody else can hand on the right to it");
         return;
     }
-    for who in [Who::RootForThem, Who::Ordinary] {
-        let mut desk = Desk::new(who, Fence::Own);
-        desk.root = Some(lacks);
+    for who in place.who {
+        let mut desk = (place.before)(Desk::new(*who, Fence::Own));
         let mut command = desk.starter(desk.world.binary().to_str().unwrap());
-        let made = command.args(["root", "create", "r", "--with", classes]).output().unwrap();
+        let made = command.args(["root", "create", ROOT, "--with", place.with]).output().unwrap();
         assert!(made.status.success(), "{}", shown(&made));
-        let work = String::from_utf8(made.stdout).unwrap();
-        let (project, work) = (desk.world.path("project"), Path::new(work.trim_end()));
+        let work = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim_end());
+        let (project, inside) = (desk.world.path("project"), work.join(place.below));
         give_away(&project);
-        fs::rename(&project, work).unwrap();
-        std::os::unix::fs::symlink(work, &project).unwrap();
+        fs::rename(&project, &inside).unwrap();
+        std::os::unix::fs::symlink(&inside, &project).unwrap();
+        let untried = Rc::new(RefCell::new(place.lacks.iter().map(|lack| lack.0).collect::<Vec<_>>()));
+        desk.root = Some(Rooted { work, lacks: place.lacks, untried: Rc::clone(&untried) });
         case(desk);
+        assert!(untried.borrow().is_empty(), "listed as what a root lacks, and nowhere tried: {:?}", untried.borrow());
     }
 }
 
 fn in_a_container(fence: Fence, case: impl Fn(Desk)) {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return report_skip("in a container: the tests do not run as root");
     }
     if engines(Starter::Root).is_none() {
@@ -183,9 +193,30 @@ impl Desk {
         command
     }
 
+    /// A directory outside of the project that whoever works may have there, and sees inside if something of the project's is.
+    pub(crate) fn beside(&self, path: &str) -> PathBuf {
+        self.root.as_ref().map_or_else(|| self.home(path), |root| root.work.join(path))
+    }
+
+    /// Whether the work is done in a root.
+    pub(crate) fn is_in_a_root(&self) -> bool {
+        self.root.is_some()
+    }
+
     /// A command of whoever starts sessions.
     pub(crate) fn starter(&self, program: &str) -> Command {
-        if self.who == Who::RootForThem { self.anybody(program) } else { self.outside(program) }
+        match (self.who, &self.root) {
+            (Who::RootForThem, _) => self.anybody(program),
+            (_, None) => self.outside(program),
+            (_, Some(_)) => {
+                // The right that is needed, and no other.
+                let only = "-all,+sys_chroot";
+                let mut command = self.anybody("/usr/bin/setpriv");
+                command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps", only]);
+                command.args(["--ambient-caps", only, "--bounding-set", only, "--", program]);
+                command
+            }
+        }
     }
 
     fn anybody(&self, program: &str) -> Command {
@@ -201,35 +232,29 @@ impl Desk {
     #[track_caller]
     pub(crate) fn prepare(&self, script: &str) {
         let mut command = self.outside("/bin/bash");
-        if self.root.is_some() {
-            command.uid(NOBODY).gid(NOBODY);
-        }
         let output = command.args(["-euc", script]).output().unwrap();
         assert!(output.status.success(), "outside, as {:?}: {script}\n{}", self.who, shown(&output));
     }
 
     /// `ringfence run -- ...`, still without its command.
     pub(crate) fn run(&self) -> Command {
-        if self.root.is_none() {
-            let mut command = self.starter("/usr/bin/timeout");
-            command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary()).arg("run").args(self.flags()).arg("--");
-            return command;
-        }
-        let mut command = self.anybody("/usr/bin/setpriv");
-        if self.who == Who::Ordinary {
-            // The right that is needed, and no other.
-            let only = "-all,+sys_chroot";
-            command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-            command.args(["--inh-caps", only, "--ambient-caps", only, "--bounding-set", only]);
-        }
-        command.args(["--", "/usr/bin/timeout", "--kill-after=5", PATIENCE]).arg(self.world.binary());
-        command.args(["run", "--backend", "chroot", "--root", "r", "--"]);
+        self.run_with(&[])
+    }
+
+    fn run_with(&self, more: &[&str]) -> Command {
+        let mut command = self.starter("/usr/bin/timeout");
+        command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary());
+        command.arg("run").args(self.flags()).args(more).arg("--");
         command
     }
 
     /// How the fence is built, as flags of `run`.
     pub(crate) fn flags(&self) -> Vec<&'static str> {
-        self.fence.backend().map_or(Vec::new(), |backend| vec!["--backend", backend])
+        match (&self.root, self.fence.backend()) {
+            (Some(_), _) => vec!["--backend", "chroot", "--root", ROOT],
+            (None, Some(backend)) => vec!["--backend", backend],
+            (None, None) => Vec::new(),
+        }
     }
 
     /// `ringfence run ... --`, as one line of shell.
@@ -249,20 +274,38 @@ impl Desk {
         self.run().args(["bash", "-euc", script]).output().unwrap()
     }
 
-    /// All of these work inside, in one session. Each is a sentence and a script.
+    /// All of these work inside, in one session, but those that the table lists: they must not. Each is a sentence and a script.
     #[track_caller]
     pub(crate) fn works(&self, actions: &[(&str, &str)]) {
-        let mut command = self.run();
+        let lacks = self.root.as_ref().map_or(&[][..], |root| root.lacks);
+        let lacks: Vec<&Lack> =
+            lacks.iter().filter(|lack| actions.iter().any(|(sentence, _)| *sentence == lack.0)).collect();
+        let mut command = self.run_with(if lacks.is_empty() { &[] } else { &["--receipt"] });
         command.args(["bash", "-c", EACH_ACTION, "actions"]);
         command.args(actions.iter().flat_map(|(sentence, script)| [sentence, script]));
+        // The reason is looked at too, as far as a program can.
+        for Lack(sentence, why) in &lacks {
+            command.args([format!("why not: {sentence}").as_str(), &why.shown()]);
+        }
         let output = command.output().unwrap();
         let said = shown(&output);
-        let lacks = self.root.unwrap_or_default();
         let works = |sentence: &str| said.contains(&format!("works: {sentence}\n"));
         for (sentence, _) in actions {
-            assert_ne!(works(sentence), lacks.contains(sentence), "as {:?}: {sentence}\n{said}", self.who);
+            let lack = lacks.iter().find(|lack| lack.0 == *sentence);
+            match lack {
+                None => assert!(works(sentence), "as {:?}: {sentence}\n{said}", self.who),
+                Some(Lack(_, why)) => {
+                    assert!(!works(sentence), "as {:?}, listed as {why:?} and works: {sentence}\n{said}", self.who);
+                    let why_not = format!("why not: {sentence}");
+                    let is_told = said.contains(why.on_receipt());
+                    assert!(works(&why_not) && is_told, "as {:?}, it is not for {why:?}: {sentence}\n{said}", self.who);
+                }
+            }
         }
         assert_eq!(output.status.success(), lacks.is_empty(), "as {:?}:\n{said}", self.who);
+        if let Some(root) = &self.root {
+            root.untried.borrow_mut().retain(|sentence| !actions.iter().any(|(tried, _)| tried == sentence));
+        }
     }
 }
 
@@ -312,4 +355,8 @@ pub(crate) fn shown(output: &Output) -> String {
 /// Everybody may enter and read it.
 pub(crate) fn open(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::desk::{Desk, each};
 use crate::screen::Screen;
+use crate::table::{EDITING, JOBS, PROMPT, SWAP};
 
 fn on_screen(desk: &Desk, argv: &[&str]) -> Screen {
     let mut command = desk.bare(&[]);
@@ -13,10 +14,15 @@ fn on_screen(desk: &Desk, argv: &[&str]) -> Screen {
 
 #[test]
 fn an_editor_writes_with_its_swap_file_and_backup() {
-    each(|desk| {
+    each(&SWAP, |desk| {
         desk.write("a.txt", "one\n");
         desk.write("b.txt", "one\n");
         desk.works(&[
+            (
+                "it starts as people start it, without a complaint",
+                "echo 'int x;' > a.c && timeout 20 vim --not-a-term -T xterm -c q a.c > said 2>&1 && \
+                 grep -q 'a.c' said && ! grep -E 'E[0-9]+:' said",
+            ),
             ("a file is changed and saved", "vim -Nu NONE -es -c '%s/one/two/' -c wq a.txt && grep -qx two a.txt"),
             (
                 "the old one is kept as a backup",
@@ -36,7 +42,7 @@ fn an_editor_writes_with_its_swap_file_and_backup() {
 /// A16: a screen-oriented program has a real terminal.
 #[test]
 fn a16_a_person_edits_a_file_in_vim() {
-    each(|desk| {
+    each(&EDITING, |desk| {
         desk.write("note.txt", "first\n");
         let mut screen = on_screen(&desk, &["vim", "-Nu", "NONE", "note.txt"]);
         screen.wait_for("first");
@@ -50,7 +56,7 @@ fn a16_a_person_edits_a_file_in_vim() {
 /// A16: jobs are stopped and continued, and keys reach the right one.
 #[test]
 fn a16_a_person_uses_job_control_in_bash() {
-    each(|desk| {
+    each(&JOBS, |desk| {
         let mut screen = on_screen(&desk, &["bash", "--norc", "--noprofile", "-i"]);
         // What is waited for is written with quotes inside where it is typed, so that its echo is not taken for it.
         screen.answers("PS1='pro''mpt> '\r", "prompt> ");
@@ -77,7 +83,7 @@ fn a16_a_person_uses_job_control_in_bash() {
 /// A16: prompts and pagers have a real terminal.
 #[test]
 fn a16_a_person_uses_the_python_prompt_and_a_pager() {
-    each(|desk| {
+    each(&PROMPT, |desk| {
         desk.prepare("seq 500 > lines");
         let mut screen = on_screen(&desk, &["python3", "-q"]);
         screen.wait_for(">>> ");

@@ -1,6 +1,7 @@
 //! Version control: everything a day needs works; what would run later stays as it is.
 
-use crate::desk::{Desk, each, each_in_a_root, shown};
+use crate::desk::{Desk, each, shown};
+use crate::table::{BEGUN, DAY, DOTFILES, HOOKS, SETTINGS, WORK_TREE};
 
 /// A repository with two commits, made by the user outside.
 fn repository(desk: &Desk) {
@@ -10,15 +11,10 @@ fn repository(desk: &Desk) {
     );
 }
 
+/// M1: in a root of its own too.
 #[test]
 fn a_day_with_git() {
-    each(a_day);
-}
-
-/// M1: the same in a root of its own.
-#[test]
-fn m1_a_day_with_git_in_a_root() {
-    each_in_a_root("git,shell", &[], a_day);
+    each(&DAY, a_day);
 }
 
 fn a_day(desk: Desk) {
@@ -121,22 +117,24 @@ fn a_day(desk: Desk) {
 /// K8: hooks, config and attributes cannot be changed, and git still works.
 #[test]
 fn k8_what_git_runs_stays_as_it_is() {
-    each(|desk| {
+    each(&HOOKS, |desk| {
         repository(&desk);
-        desk.prepare("cp -r .git/config .git/hooks .git/info/attributes ../home/");
+        desk.prepare("cp -r .git/config .git/hooks .git/info/attributes ~/");
         desk.works(&[
-            ("a hook cannot be planted", "! echo evil > .git/hooks/pre-commit"),
-            ("hooks cannot be moved away", "! mv .git/hooks .git/h"),
+            ("a hook cannot be planted", "! : >> .git/hooks/pre-commit"),
+            ("hooks cannot be moved away", "! mv .git/hooks .git/h || { mv .git/h .git/hooks; false; }"),
             ("a setting cannot be made", "! git config core.hooksPath evil"),
-            ("the file of settings cannot be replaced", "echo evil > x && ! mv x .git/config && rm -f x"),
+            ("the file of settings cannot be replaced", "cp .git/config x && ! mv x .git/config && rm -f x"),
             ("attributes cannot be changed", "! echo '* filter=evil' >> .git/info/attributes"),
-            ("the repository cannot be moved away", "! mv .git g"),
+            ("the repository cannot be moved away", "! mv .git g || { mv g .git; false; }"),
             ("a remote cannot be added, and it is said", "git remote add x y 2>&1 | grep -q 'could not'"),
             ("git still works", "echo x > new && git add new && git commit -qm new && git branch b && git switch -q b"),
         ]);
+        if desk.is_in_a_root() {
+            return;
+        }
         desk.prepare(
-            "diff .git/config ../home/config && diff -r .git/hooks ../home/hooks && \
-             diff .git/info/attributes ../home/attributes",
+            "diff .git/config ~/config && diff -r .git/hooks ~/hooks && diff .git/info/attributes ~/attributes",
         );
     });
 }
@@ -144,11 +142,13 @@ fn k8_what_git_runs_stays_as_it_is() {
 /// `.git` as a file: a linked work tree as the project.
 #[test]
 fn a_linked_work_tree_is_a_project_of_its_own() {
-    each(|desk| {
-        desk.prepare(
-            "git init -q ../home/main && cd ../home/main && echo one > file && git add file && git commit -qm first
-             git worktree add -q ../../project -b side",
-        );
+    each(&WORK_TREE, |desk| {
+        let main = desk.beside("main");
+        let main = main.to_str().unwrap();
+        desk.prepare(&format!(
+            "project=$(pwd -P) && git init -q {main} && cd {main} && echo one > file && git add file && \
+             git commit -qm first && git worktree add -q \"$project\" -b side"
+        ));
         desk.works(&[
             ("it is the work tree", "test -f .git && test \"$(git branch --show-current)\" = side"),
             ("a commit is made", "echo two >> file && git commit -qam second"),
@@ -160,7 +160,7 @@ fn a_linked_work_tree_is_a_project_of_its_own() {
                 "branches are made and switched",
                 "git switch -qc other && git commit -q --allow-empty -m o && git switch -q side",
             ),
-            ("the pointer cannot be changed", "! echo 'gitdir: /tmp' > .git"),
+            ("the pointer cannot be changed", "! : >> .git"),
             (
                 "the repository's settings cannot be changed",
                 "! git config x.y z && ! echo evil > \"$(git rev-parse --git-common-dir)/hooks/post-commit\"",
@@ -170,13 +170,13 @@ fn a_linked_work_tree_is_a_project_of_its_own() {
                 "test ! -e \"$(git rev-parse --git-common-dir)/../file\"",
             ),
         ]);
-        desk.prepare("cd ../home/main && git log -1 --format=%s side | grep -q second && git fsck --no-progress");
+        desk.prepare(&format!("cd {main} && git log -1 --format=%s side | grep -q second && git fsck --no-progress"));
     });
 }
 
 #[test]
 fn a_repository_is_begun() {
-    each(|desk| {
+    each(&BEGUN, |desk| {
         desk.works(&[
             (
                 "the first branch has the name that the user chose",
@@ -195,7 +195,7 @@ fn a_repository_is_begun() {
 /// Dotfiles are projects too: what an agent writes into them does not choose what is read for the next session.
 #[test]
 fn settings_that_the_agent_may_write_lead_nowhere() {
-    each(|desk| {
+    each(&DOTFILES, |desk| {
         let (home, project) = (desk.home("private"), desk.project(""));
         let (private, project) = (home.to_str().unwrap(), project.to_str().unwrap());
         desk.write_home("private", "[user]\n\temail = private@example.com\n");
@@ -210,13 +210,15 @@ fn settings_that_the_agent_may_write_lead_nowhere() {
                  [core]\n\tattributesFile = {project}link\n"
             ),
         );
-        desk.prepare("ln -s ../home/private link");
+        desk.prepare("ln -s ~/private link");
         desk.works(&[
             ("it may write them", "echo >> more && ln -sfn \"$(readlink link)\" link"),
             ("what they say counts", "git config user.name | grep -qx 'Dot Ada'"),
             ("where they lead does not", "! git config user.email && ! grep -r private@ \"$HOME\""),
         ]);
-        desk.prepare("mv more ../home/dots && ln -s ../home/dots more && mv ../home/.gitconfig more2 && ln -s ../project/more2 ../home/.gitconfig");
+        desk.prepare(
+            "mv more ~/dots && ln -s ~/dots more && mv ~/.gitconfig more2 && ln -s \"$(pwd -P)/more2\" ~/.gitconfig",
+        );
         desk.works(&[
             ("what the user's settings are a link to cannot be written", "! echo >> more2"),
             ("a link that the agent may write does not count", "! git config user.name"),
@@ -227,7 +229,7 @@ fn settings_that_the_agent_may_write_lead_nowhere() {
 /// The user's own settings count, by way of includes and conditions; what is secret in them is not there.
 #[test]
 fn settings_go_along_and_secrets_stay() {
-    each(|desk| {
+    each(&SETTINGS, |desk| {
         repository(&desk);
         let root = desk.project("").to_str().unwrap().to_owned();
         desk.write_home(

@@ -1,10 +1,11 @@
 //! Go: modules without dependencies, and one in the user's own cache.
 
-use crate::desk::{Fence, each_with};
+use crate::desk::each;
+use crate::table::GO;
 
 /// A module as a proxy keeps it.
 const PROXY: &str = r#"
-mkdir -p ../home/proxy/example.com/tiny/@v && cd ../home/proxy/example.com/tiny/@v
+mkdir -p ~/proxy/example.com/tiny/@v && cd ~/proxy/example.com/tiny/@v
 printf 'module example.com/tiny\n' > v1.0.0.mod
 printf '{"Version":"v1.0.0"}' > v1.0.0.info
 mkdir -p example.com/tiny@v1.0.0 && cp v1.0.0.mod example.com/tiny@v1.0.0/go.mod
@@ -12,9 +13,10 @@ printf 'package tiny\n\nfunc Seven() int { return 7 }\n' > example.com/tiny@v1.0
 zip -q v1.0.0.zip example.com/tiny@v1.0.0/*
 "#;
 
+/// M1: in a root of its own too.
 #[test]
 fn a_module_is_built_tested_and_run() {
-    each_with(Fence::PodmanOfRoot, |desk| {
+    each(&GO, |desk| {
         desk.prepare(PROXY);
         desk.write("go.mod", "module example.com/app\n\ngo 1.18\n\nrequire example.com/tiny v1.0.0\n");
         desk.write(
@@ -32,7 +34,7 @@ fn a_module_is_built_tested_and_run() {
             "GOPROXY={proxy} GONOSUMDB='*' GOFLAGS=-mod=mod go mod download && \
              GOPROXY={proxy} GONOSUMDB='*' go mod tidy"
         ));
-        desk.prepare("rm -rf ../home/proxy");
+        desk.prepare("rm -rf ~/proxy");
         desk.works(&[
             ("a module builds, with another that the user has already", "go build -o app ."),
             ("what it built runs", "test \"$(./app 2>&1)\" = 7"),

@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, Fence, each_in_a_root, each_with};
+use crate::desk::{Desk, each};
 use crate::served::Served;
+use crate::table::NODE;
 
 /// A package that a registry serves.
 fn dependency(desk: &Desk, served: &Served) {
@@ -33,19 +34,11 @@ fn dependency(desk: &Desk, served: &Served) {
     );
 }
 
+/// M1: in a root of its own too.
 #[test]
 fn packages_are_made_installed_and_run() {
-    each_with(Fence::PodmanOfUser, packages);
+    each(&NODE, packages);
 }
-
-/// M1: the same in a root of its own.
-#[test]
-fn m1_packages_in_a_root() {
-    each_in_a_root("shell,node", LACKS, packages);
-}
-
-/// In a root there is no network, and temporary files are by the path that they have outside.
-const LACKS: &[&str] = &["node knows who and where it is", "a server answers its own client"];
 
 fn packages(desk: Desk) {
     let served = Served::start();
@@ -58,7 +51,7 @@ fn packages(desk: Desk) {
         (
             "node knows who and where it is",
             "node -e 'const os = require(\"os\"); os.userInfo(); os.cpus(); \
-                 if (os.homedir() !== process.env.HOME || os.tmpdir() !== \"/tmp\") process.exit(1)'",
+                 if (os.homedir() !== process.env.HOME || os.tmpdir() !== process.env.TMPDIR) process.exit(1)'",
         ),
         (
             "a package that the user has already is installed from the lock file",

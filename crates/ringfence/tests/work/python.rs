@@ -1,6 +1,7 @@
 //! Python: environments, packages without an index, tests.
 
-use crate::desk::{Desk, Fence, each_in_a_root, each_with};
+use crate::desk::{Desk, each};
+use crate::table::PYTHON;
 
 /// A wheel is a zip archive with three files that describe it.
 const WHEEL: &str = r#"
@@ -13,28 +14,20 @@ with zipfile.ZipFile("tiny-1.0-py3-none-any.whl", "w") as wheel:
     wheel.writestr("tiny-1.0.dist-info/RECORD", "")
 "#;
 
+/// M1: in a root of its own too.
 #[test]
 fn environments_packages_and_tests() {
-    each_with(Fence::Docker, packages);
+    each(&PYTHON, packages);
 }
-
-/// M1: the same in a root of its own.
-#[test]
-fn m1_environments_packages_and_tests_in_a_root() {
-    each_in_a_root("shell,python", LACKS, packages);
-}
-
-/// In a root temporary files are in the session's own directory, by the path that it has outside.
-const LACKS: &[&str] = &["tests run"];
 
 fn packages(desk: Desk) {
     desk.write("requirements.txt", "");
     desk.write("wheel.py", WHEEL);
     desk.write(
         "test_tiny.py",
-        "import unittest\n\n\nclass Test(unittest.TestCase):\n    def test(self):\n        import \
+        "import unittest\n\n\nclass Test(unittest.TestCase):\n    def test(self):\n        import os, \
              tempfile\n        with tempfile.TemporaryDirectory() as d:\n            \
-             self.assertTrue(d.startswith('/tmp'))\n",
+             self.assertTrue(d.startswith(os.environ['TMPDIR']))\n",
     );
     desk.write_home(".config/pip/pip.conf", "[global]\nindex-url = https://ada:SECRET@example.com/\ntimeout = 7\n");
     desk.works(&[

@@ -1,5 +1,7 @@
 //! Lines that are classified as read-only are run for real, by every shell that a client may use, and nothing may change: no
 //! name, mode, size, time or link in the project, the home and the temporary directories.
+//!
+//! This is about lines, whatever fence they run in: the native one shows it.
 
 #[path = "../../../ringfence-surface/tests/command/rows.rs"]
 mod rows;

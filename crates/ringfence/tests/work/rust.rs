@@ -6,8 +6,9 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::desk::{Desk, Fence, each_with, open, report_skip};
+use crate::desk::{Desk, each, open, report_skip};
 use crate::served::Served;
+use crate::table::{BY_HASH, RUST};
 
 /// The toolchain that runs this test, put into the user's home as rustup lays it out. Where that is possible its files
 /// get another name; elsewhere they are copied.
@@ -41,6 +42,12 @@ fn toolchain(desk: &Desk) -> PathBuf {
     }
     desk.hand_over();
     bin
+}
+
+/// The user has a toolchain, and finds it.
+pub(crate) fn with_toolchain(desk: Desk) -> Desk {
+    let bin = toolchain(&desk);
+    desk.searching(&bin)
 }
 
 fn rustup() -> Option<PathBuf> {
@@ -90,11 +97,10 @@ fn dependency(desk: &Desk, served: &Served) {
     served.put("/tiny-1.0.0.crate", archive);
 }
 
+/// M1: in a root of its own too.
 #[test]
 fn a_workspace_is_built_tested_and_run() {
-    each_with(Fence::Docker, |desk| {
-        let bin = toolchain(&desk);
-        let desk = desk.searching(&bin);
+    each(&RUST, |desk| {
         let served = Served::start();
         dependency(&desk, &served);
         desk.write(
@@ -118,7 +124,7 @@ fn a_workspace_is_built_tested_and_run() {
         desk.write_home(".cargo/credentials.toml", "[registries.mine]\ntoken = \"SECRET\"\n");
         desk.prepare("cargo --config build.rustc-wrapper=\"''\" fetch -q");
         // The registry is out of reach from here on: the network inside is closed.
-        let is_proxied = bin.ends_with(".cargo/bin");
+        let is_proxied = desk.home(".cargo/bin/rustup").exists() || desk.is_in_a_root();
         desk.works(&[
             ("the compiler is found where the user has it", "cargo --version && rustc -vV > /dev/null"),
             (
@@ -156,7 +162,7 @@ fn a_workspace_is_built_tested_and_run() {
 /// A lock file without the right hash gets nothing: an agent that writes one learns nothing of what else the user has.
 #[test]
 fn a_crate_is_copied_by_its_hash_alone() {
-    each_with(Fence::Docker, |desk| {
+    each(&BY_HASH, |desk| {
         desk.write_home(".cargo/registry/cache/private-1/secret-1.0.0.crate", "SECRET");
         desk.write_home(".cargo/registry/index/private-1/config.json", "{}");
         desk.write_home(".cargo/registry/index/private-1/.cache/se/cr/secret", "lines");

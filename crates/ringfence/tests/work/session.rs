@@ -5,12 +5,13 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::desk::{each, shown};
+use crate::desk::{Desk, each, shown};
+use crate::table::{ELSEWHERE, PLAIN, SURROUNDINGS, VARIABLE};
 
 /// A4: the environment is what programs need, and no more.
 #[test]
 fn a4_programs_find_what_surrounds_them() {
-    each(|desk| {
+    each(&SURROUNDINGS, |desk| {
         desk.write_home("bin/mine", "#!/bin/sh\necho mine\n");
         desk.write("tools/own", "#!/bin/sh\necho own\n");
         desk.prepare("chmod +x tools/own");
@@ -39,9 +40,9 @@ fn a4_programs_find_what_surrounds_them() {
             ("the working directory is the project", "test -e tools/own && test \"$PWD\" = \"$(realpath .)\""),
             (
                 "home and temporary files are there and writable",
-                "touch \"$HOME/x\" /tmp/x /var/tmp/x && test \"$TMPDIR\" = /tmp && cd && \
-                 test \"$PWD\" = \"$HOME\" && cd ~",
+                "touch \"$HOME/x\" /tmp/x \"$TMPDIR/x\" && cd && test \"$PWD\" = \"$HOME\" && cd ~",
             ),
+            ("temporary files are where they usually are", "touch /var/tmp/x && test \"$TMPDIR\" = /tmp"),
             ("the shell of the user is named", "test \"$SHELL\" = /bin/bash && \"$SHELL\" -c true"),
             ("a directory of the project stays on PATH, also by a link", "test \"$(own)\" = own"),
             (
@@ -72,12 +73,13 @@ fn a4_programs_find_what_surrounds_them() {
             (
                 "devices are there",
                 "head -c 8 /dev/urandom | wc -c | grep -qx 8 && echo x > /dev/null && head -c 3 /dev/zero | \
-                 wc -c | grep -qx 3 && ! echo x > /dev/full 2> /dev/null && test -e /dev/fd/0",
+                 wc -c | grep -qx 3 && ! echo x > /dev/full 2> /dev/null",
             ),
+            ("what is open has a name", "test -e /dev/fd/0 && cat /dev/stdin < tools/own > /dev/stdout"),
+            ("the machine has a name and processors", "nproc > /dev/null && uname -a > /dev/null"),
             (
                 "the machine is described",
-                "nproc > /dev/null && uname -a > /dev/null && cat /proc/cpuinfo /proc/meminfo > /dev/null && \
-                 df . > /dev/null && uptime > /dev/null",
+                "cat /proc/cpuinfo /proc/meminfo > /dev/null && df . > /dev/null && uptime > /dev/null",
             ),
             ("many files may be open", "test \"$(ulimit -n)\" -ge 256 && ulimit -c > /dev/null"),
         ]);
@@ -87,7 +89,7 @@ fn a4_programs_find_what_surrounds_them() {
 /// A4: what the user names passes as it is.
 #[test]
 fn a4_a_variable_that_is_named_passes() {
-    each(|desk| {
+    each(&VARIABLE, |desk| {
         let desk = desk.with("DATA", "/nowhere/data").with("OTHER", "x");
         let mut command = desk.bare(&["--env", "DATA"]);
         command.args(["sh", "-c", "echo \"$DATA${OTHER-}\""]);
@@ -96,14 +98,18 @@ fn a4_a_variable_that_is_named_passes() {
     });
 }
 
-/// Where the user keeps caches and state on another disk, by links, everything is found.
+/// The user keeps caches and state on another disk, by links.
+pub(crate) fn on_another_disk(desk: Desk) -> Desk {
+    desk.prepare(
+        "cd && mkdir disk disk/cache disk/state .local && ln -s disk/cache .cache && ln -s ../disk/state .local/state",
+    );
+    desk
+}
+
+/// There everything is found.
 #[test]
 fn caches_and_state_may_be_elsewhere() {
-    each(|desk| {
-        desk.prepare(
-            "mkdir ../home/disk ../home/disk/cache ../home/disk/state ../home/.local && \
-             ln -s disk/cache ../home/.cache && ln -s ../disk/state ../home/.local/state",
-        );
+    each(&ELSEWHERE, |desk| {
         desk.write("Cargo.toml", "");
         desk.works(&[
             ("the home is there", "touch \"$HOME/x\" && cd && git config user.name | grep -q Ada"),
@@ -115,7 +121,7 @@ fn caches_and_state_may_be_elsewhere() {
 /// Files are made with the mode that the caller's mask says.
 #[test]
 fn the_mask_of_new_files_is_the_callers() {
-    each(|desk| {
+    each(&PLAIN, |desk| {
         let script = format!("umask 027 && exec {} sh -c 'umask && mkdir d && touch f'", desk.line());
         let output = desk.starter("/bin/sh").args(["-c", &script]).output().unwrap();
         assert!(output.status.success() && output.stdout == b"0027\n", "{}", shown(&output));
@@ -129,7 +135,7 @@ fn the_mask_of_new_files_is_the_callers() {
 /// A limit of the caller holds inside.
 #[test]
 fn limits_are_the_callers() {
-    each(|desk| {
+    each(&PLAIN, |desk| {
         let script = format!("ulimit -S -n 333 && exec {} sh -c 'ulimit -n'", desk.line());
         let output = desk.starter("/bin/sh").args(["-c", &script]).output().unwrap();
         assert_eq!(output.stdout, b"333\n", "{}", shown(&output));
@@ -139,7 +145,7 @@ fn limits_are_the_callers() {
 /// Input comes in, output and its order go out, codes and signals are told.
 #[test]
 fn streams_codes_and_signals_pass() {
-    each(|desk| {
+    each(&PLAIN, |desk| {
         for (script, code) in
             [("exit 0", 0), ("exit 42", 42), ("kill -TERM $$", 143), ("kill -SEGV $$", 139), ("nosuch", 127)]
         {
@@ -170,7 +176,7 @@ fn streams_codes_and_signals_pass() {
 /// A session leaves nothing behind: not in the project, not in the home.
 #[test]
 fn nothing_is_left_behind() {
-    each(|desk| {
+    each(&PLAIN, |desk| {
         desk.write("file", "x");
         desk.works(&[("something is written everywhere", "touch \"$HOME/a\" /tmp/b && mkdir -p \"$HOME/.config/c\"")]);
         let names = |path| std::fs::read_dir(path).unwrap().count();

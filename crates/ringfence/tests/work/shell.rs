@@ -1,25 +1,13 @@
 //! The shell and the small tools.
 
-use crate::desk::{Desk, each, each_in_a_root};
+use crate::desk::{Desk, each};
+use crate::table::SMALL_TOOLS;
 
+/// M1: in a root of its own too.
 #[test]
 fn the_shell_and_the_small_tools() {
-    each(tools);
+    each(&SMALL_TOOLS, tools);
 }
-
-/// M1: the same in a root of its own.
-#[test]
-fn m1_the_shell_and_the_small_tools_in_a_root() {
-    each_in_a_root("shell", LACKS, tools);
-}
-
-/// What a root lacks: a compiler is no small tool, `<(..)` is made of `/proc`, and nobody traces anybody.
-const LACKS: &[&str] = &[
-    "make compiles and links, and what comes out runs",
-    "make does nothing twice, and cleans",
-    "processes stand for files",
-    "a traced program runs",
-];
 
 fn tools(desk: Desk) {
     desk.write("hello.c", "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n");

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use ringfence_session::launch::Ended;
 use ringfence_session::learned::Learned;
 use ringfence_surface::AbsPath;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
 use super::{Ladder, with_agent};
 use crate::cli::{Backend, RunArgs, TrialArgs};
-use crate::error::Failure;
-use crate::write;
+use crate::error::{Failure, LearnFailure};
 
 /// What is tried.
 pub(super) struct Trial {
@@ -38,13 +38,19 @@ impl Trial {
         let learned = learned.unwrap_or_else(Learned::nothing);
         let outcome = Outcome { code: ended.code, is_cut: ended.out_of_time || ended.stopped, learned };
         let text = serde_json::to_vec(&outcome).map_err(|source| Failure::Json { source })?;
-        write::replace(&self.into, &text).map_err(|source| Failure::Write { path: self.into.clone(), source })?;
+        std::fs::write(&self.into, &text).map_err(|source| Failure::Write { path: self.into.clone(), source })?;
         Ok(ended.code)
     }
 }
 
 /// Runs the command once.
 pub(crate) fn trial(args: &TrialArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    // A command that is learned from has more than its policy gives, so it does not outlive whoever learns.
+    let ends = set_parent_process_death_signal(Some(Signal::KILL));
+    ends.map_err(|errno| Failure::Output { source: errno.into() })?;
+    if getppid().map(Pid::as_raw_pid) != Some(args.parent) {
+        return Err(Failure::Learn { source: LearnFailure::NotRun });
+    }
     let unread = |path: &Path| {
         let path = path.to_path_buf();
         move |source| Failure::Read { path, source }

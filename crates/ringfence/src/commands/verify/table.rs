@@ -1,6 +1,7 @@
 //! What was found, rule by rule and layer by layer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use ringfence_plan::Claim;
 use ringfence_plan::verify::{Came, Expected, Judged, Moved, Said, Subject, Trial, judge};
@@ -58,11 +59,17 @@ pub(super) struct Column {
     mismatches: Vec<(Subject, Mismatch)>,
     /// Why this host does not have it.
     missing: Option<String>,
+    took: Duration,
 }
 
 impl Column {
     pub(super) fn new(name: &'static str) -> Self {
-        Self { name, cells: BTreeMap::new(), mismatches: Vec::new(), missing: None }
+        Self { name, cells: BTreeMap::new(), mismatches: Vec::new(), missing: None, took: Duration::ZERO }
+    }
+
+    /// With the time that trying took.
+    pub(super) fn in_time(self, took: Duration) -> Self {
+        Self { took, ..self }
     }
 
     /// A layer that this host does not have.
@@ -77,9 +84,15 @@ impl Column {
     }
 
     /// Adds what came of one start.
-    pub(super) fn add(&mut self, trials: &[Trial], came: &[Came], said: &Said, moved: &Moved) {
+    pub(super) fn add<'t>(
+        &mut self,
+        trials: impl IntoIterator<Item = &'t Trial>,
+        came: &[Came],
+        said: &Said,
+        moved: &Moved,
+    ) {
         let place = moved.path(&ringfence_surface::AbsPath::root()).to_string();
-        for (trial, came) in trials.iter().zip(came) {
+        for (trial, came) in trials.into_iter().zip(came) {
             let cell = self.cells.entry(trial.subject).or_default();
             match judge(&trial.expected, *came, said) {
                 Judged::Holds => cell.holds += 1,
@@ -120,12 +133,14 @@ fn is_the_rules_own(trial: &Trial) -> bool {
 pub(super) struct Table<'s> {
     surface: &'s Surface,
     columns: Vec<Column>,
+    took: Duration,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct WireTable {
     schema: u32,
     ok: bool,
+    seconds: f64,
     layers: Vec<WireLayer>,
     rules: Vec<WireRow>,
     mismatches: Vec<Mismatch>,
@@ -138,6 +153,7 @@ struct WireLayer {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     tried: usize,
+    seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -166,8 +182,8 @@ struct Row {
 }
 
 impl<'s> Table<'s> {
-    pub(super) fn new(surface: &'s Surface, columns: Vec<Column>) -> Self {
-        Self { surface, columns }
+    pub(super) fn new(surface: &'s Surface, columns: Vec<Column>, took: Duration) -> Self {
+        Self { surface, columns, took }
     }
 
     /// Does every layer do what it claims?
@@ -240,6 +256,7 @@ impl<'s> Table<'s> {
             available: column.missing.is_none(),
             reason: column.missing.clone(),
             tried: column.cells.values().map(|cell| cell.holds + cell.does_not).sum(),
+            seconds: seconds(column.took),
         });
         let tried: Vec<&Column> = self.columns.iter().filter(|column| column.missing.is_none()).collect();
         let rows = self.rows(true).into_iter().map(|row| {
@@ -254,6 +271,7 @@ impl<'s> Table<'s> {
         WireTable {
             schema: SCHEMA,
             ok: self.holds(),
+            seconds: seconds(self.took),
             layers: layers.collect(),
             rules: rows.collect(),
             mismatches: self.mismatches(),
@@ -312,8 +330,13 @@ impl<'s> Table<'s> {
             1 => "1 trial came out otherwise than it must".to_owned(),
             more => format!("{more} trials came out otherwise than they must"),
         };
-        text + &format!("\n{verdict}; {count} came out as they must\n")
+        text + &format!("\n{verdict}; {count} came out as they must, in {:.1} s\n", self.took.as_secs_f64())
     }
+}
+
+/// As it is shown: to a tenth.
+fn seconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 10.0).round() / 10.0
 }
 
 /// More are seldom read.
@@ -439,8 +462,8 @@ mod tests {
         };
         let said = Said { short: Vec::new(), less: Vec::new(), hidden: Vec::new(), unwritable: None };
         let mut column = Column::new("native");
-        column.add(&[trial], &[came], &said, &moved);
-        Table::new(surface, vec![column])
+        column.add([&trial], &[came], &said, &moved);
+        Table::new(surface, vec![column], Duration::from_millis(1240))
     }
 
     /// The exit code is 1 exactly where something did not come out as it must.
@@ -448,7 +471,7 @@ mod tests {
     fn g2_a_mismatch_is_shown_and_fails() {
         let surface = surface();
         let well = table(&surface, Came::Refused(13));
-        assert!(well.holds() && well.to_text(false).contains("every layer does what it claims; 1 came out"));
+        assert!(well.holds() && well.to_text(false).contains("claims; 1 came out as they must, in 1.2 s"));
         let wrong = table(&surface, Came::Done);
         let text = wrong.to_text(false);
         assert!(!wrong.holds());

@@ -1,0 +1,63 @@
+# Processes that put a link, or a directory with something in it, in the place of a file while that is moved to a name that rules begin
+# with. Argument: for how many seconds.
+import multiprocessing, os, sys, time
+
+end = time.time() + float(sys.argv[1])
+
+
+def quiet(f, *a):
+    try:
+        return f(*a)
+    except OSError:
+        return None
+
+
+def make(name):
+    fd = quiet(os.open, name, os.O_CREAT | os.O_WRONLY, 0o600)
+    if fd is not None:
+        os.close(fd)
+
+
+def moves():
+    away = "away%d" % os.getpid()
+    while time.time() < end:
+        quiet(os.rename, "it", ".cargo")
+        if os.path.islink(".cargo") or os.path.lexists(".cargo/config.toml"):
+            print("LANDED", flush=True)
+            os._exit(3)
+        quiet(os.rename, ".cargo", away)
+        quiet(os.unlink, away)
+        quiet(os.rmdir, away)
+
+
+def links():
+    link = "link%d" % os.getpid()
+    while time.time() < end:
+        quiet(os.symlink, "evil", link)
+        quiet(os.rename, link, "it")
+        quiet(os.unlink, "it")
+        make("it")
+
+
+def fills():
+    while time.time() < end:
+        quiet(os.unlink, "it")
+        quiet(os.mkdir, "it")
+        make("it/config.toml")
+        quiet(os.unlink, "it/config.toml")
+        quiet(os.rmdir, "it")
+        make("it")
+
+
+def burns():
+    while time.time() < end:
+        pass
+
+
+workers = [multiprocessing.Process(target=one) for one in (moves, moves, links, fills, burns, burns)]
+for one in workers:
+    one.start()
+for one in workers:
+    one.join()
+print("over")
+sys.exit(max(one.exitcode for one in workers))
