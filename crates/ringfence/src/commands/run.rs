@@ -215,7 +215,7 @@ impl Ladder<'_> {
         }
         report::lines(&denied, session.name()).iter().for_each(|line| say(line));
         if self.args.worktree.review {
-            tell_changes(session)?;
+            tell_changes(session);
         }
         if let Some(place) = report {
             place.write(session.name(), began, &ended, &denied)?;
@@ -418,13 +418,17 @@ impl Ladder<'_> {
     }
 }
 
-/// Sets what was written aside, and says what becomes of it.
-fn tell_changes(session: &Session) -> Result<(), Failure> {
-    match Review::keep(session).map_err(|source| Failure::Review { source: source.into() })? {
-        Some((review, changes)) => say(&super::review::ended(&review, &changes)),
-        None => say("ringfence: nothing was changed: there is nothing to review"),
+/// Sets what was written aside, and says what becomes of it. The command has ended with its own code, whatever comes of this.
+fn tell_changes(session: &Session) {
+    match Review::keep(session) {
+        Ok(Some((review, changes))) => say(&super::review::ended(&review, &changes)),
+        Ok(None) => say("ringfence: nothing was changed: there is nothing to review"),
+        Err(source) => {
+            let failure = Failure::Review { source: source.into() };
+            let (id, why) = (session.name(), failure.in_one_line());
+            say(&format!("ringfence: {failure}: {why}; what was written is kept as the changes of session {id}"));
+        }
     }
-    Ok(())
 }
 
 /// Writes down how a session ended, and returns what was denied in it.
