@@ -2,6 +2,7 @@
 
 mod learn;
 mod render;
+#[cfg(target_os = "linux")]
 mod review;
 mod root;
 #[cfg(target_os = "linux")]
@@ -34,6 +35,7 @@ use crate::tell;
 
 pub(crate) use learn::LearnFailure;
 pub(crate) use render::RenderFailure;
+#[cfg(target_os = "linux")]
 pub(crate) use review::ReviewFailure;
 pub(crate) use root::RootFailure;
 
@@ -352,6 +354,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Root { source: RootFailure },
     /// Something about changes that wait for a review.
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Review { source: ReviewFailure },
     /// A layer cannot be printed.
@@ -492,6 +495,7 @@ impl Failure {
             Self::Learn { source } => return source.hint(),
             Self::Root { source } => return source.hint(),
             Self::Render { source } => return source.hint(),
+            #[cfg(target_os = "linux")]
             Self::Review { source } => return source.hint(),
             #[cfg(target_os = "linux")]
             Self::Prepare { source: PrepareError::MountedBelow { .. } } => review::MOUNTED.into(),

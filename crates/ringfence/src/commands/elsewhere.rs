@@ -16,7 +16,7 @@ pub(crate) mod run {
 
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn trial(args: &crate::cli::TrialArgs, _managed: &Path) -> Result<ExitCode, Failure> {
-        let crate::cli::TrialArgs { policy: _, text: _, at: _, into: _, command: _ } = args;
+        let crate::cli::TrialArgs { policy: _, text: _, at: _, into: _, parent: _, command: _ } = args;
         Err(Failure::NotLinux)
     }
 }

@@ -1,25 +1,20 @@
 //! What can go wrong with changes that wait for a review.
 
-#[cfg(target_os = "linux")]
 use ringfence_session::review::ReviewError;
 
 /// What can be done about something that is mounted below the project.
-#[cfg(target_os = "linux")]
 pub(super) const MOUNTED: &str = "unmount it, start without `--review`, or keep changes apart with `--worktree`";
 
 /// Why changes are not held back, shown, applied or discarded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReviewFailure {
     /// They cannot be looked at or used.
-    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Itself(#[from] ReviewError),
     /// Another fence was asked for.
-    #[cfg(target_os = "linux")]
     #[error("not held: that nothing lands before it is reviewed (`--review`): only the native fence can hold that")]
     NotNative,
     /// There is no fence at all.
-    #[cfg(target_os = "linux")]
     #[error("not held: that nothing lands before it is reviewed (`--review`): this session governs itself")]
     Ungoverned,
 }
@@ -27,8 +22,7 @@ pub(crate) enum ReviewFailure {
 impl ReviewFailure {
     /// What the user can do about it.
     pub(crate) fn hint(&self) -> Option<String> {
-        #[cfg(target_os = "linux")]
-        return Some(match self {
+        Some(match self {
             Self::Itself(ReviewError::Nothing | ReviewError::NotFound { .. }) => {
                 "`ringfence run --review -- CMD` starts one; `ringfence ps --all` says which wait".to_owned()
             }
@@ -41,8 +35,6 @@ impl ReviewFailure {
                     .to_owned()
             }
             Self::Ungoverned => "leave `--review` out, or let the fence hold: `governance` in the policy".to_owned(),
-        });
-        #[cfg(not(target_os = "linux"))]
-        match *self {}
+        })
     }
 }
