@@ -228,7 +228,12 @@ impl Repository {
             cache: None,
         };
         known.write(&record)?;
-        let git_dir = match self.add(&git, &tree, (name, &full), session.name()) {
+        // Whoever collects what this one left, if it is killed, waits until what it has started has ended as well.
+        let lock = fs::File::open(os_path(&record)).map_err(file("opening what is known of the work tree"))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|errno| file("locking what is known of the work tree")(errno.into()))?;
+        let git = git.holding(&lock).map_err(file("holding what is known of the work tree"))?;
+        let git_dir = match self.add(&git, &lock, &tree, (name, &full), session.name()) {
             Ok(git_dir) => git_dir,
             Err(error) => {
                 // What cannot be removed now is found by its record.
@@ -248,6 +253,7 @@ impl Repository {
     fn add(
         &self,
         git: &Git<'_>,
+        lock: &fs::File,
         tree: &AbsPath,
         (name, branch): (&str, &str),
         session: &str,
@@ -259,6 +265,7 @@ impl Repository {
         git.shell("worktree add", ADD, &[os_path(tree).as_os_str(), place, words[0], words[1], words[2]])?;
         let git_dir = self.git_dir_of(tree)?;
         let own = Git::at(Place::Exactly { tree, git_dir: &git_dir, common_dir: &self.common_dir })?;
+        let own = own.holding(lock).map_err(file("holding what is known of the work tree"))?;
         own.ask("reset", &["reset", "--hard", "--quiet", "--no-recurse-submodules"].map(OsStr::new))?;
         Ok(git_dir)
     }
@@ -408,7 +415,11 @@ impl Record {
         );
         let git = Git::at(common)?;
         let unfinished = common_dir.join(&unfinished(&self.session));
-        for path in [Some(&tree), git_dir.as_ref(), Some(&unfinished)].into_iter().flatten() {
+        // In one step: a tree of which half is gone would look like one that somebody has changed.
+        let gone = tree.parent().unwrap_or_else(AbsPath::root).join(&format!(".removed-{}", self.session));
+        remove(&git, &gone)?;
+        move_away(&git, &tree, &gone)?;
+        for path in [Some(&gone), git_dir.as_ref(), Some(&unfinished)].into_iter().flatten() {
             remove(&git, path)?;
         }
         cache.as_ref().map_or(Ok(()), remove_own)?;
@@ -468,6 +479,18 @@ fn git_dir_by_name(common_dir: &AbsPath, tree: &AbsPath) -> Option<AbsPath> {
     };
     let entries = fs::read_dir(os_path(&all)).into_iter().flatten().flatten();
     entries.map(|entry| all.child(entry.file_name().as_bytes())).find(names)
+}
+
+/// Moves a work tree away, if it is there.
+fn move_away(git: &Git<'_>, tree: &AbsPath, to: &AbsPath) -> Result<(), WorktreeError> {
+    if os_path(tree).symlink_metadata().is_err() {
+        return Ok(());
+    }
+    if git.is_for_another() {
+        let paths = [os_path(tree).as_os_str(), os_path(to).as_os_str()];
+        return Ok(git.shell("mv", "mv -T -- \"$1\" \"$2\"", &paths)?);
+    }
+    fs::rename(os_path(tree), os_path(to)).map_err(file("moving the work tree away"))
 }
 
 /// Removes something of the repository, or a work tree.

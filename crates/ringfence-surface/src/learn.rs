@@ -265,11 +265,8 @@ fn is_of_the_kernel(path: &AbsPath) -> bool {
 fn standing(surface: &Surface, want: &Want) -> Standing {
     let of = |allowed: bool| if allowed { Standing::Allowed } else { Standing::Open };
     match want {
-        Want::Read { path, .. } => match of_verdict(&surface.decide(path, Access::Read)) {
-            Standing::Open if is_of_the_kernel(path) => Standing::Closed(OF_THE_MACHINE.to_owned()),
-            other => other,
-        },
-        Want::Write { path, .. } => of_verdict(&surface.decide(path, Access::Write)),
+        Want::Read { path, .. } => of_file(path, of_verdict(&surface.decide(path, Access::Read))),
+        Want::Write { path, .. } => of_file(path, of_verdict(&surface.decide(path, Access::Write))),
         Want::Socket { path } => match surface.decide_socket(path) {
             Some(_) => Standing::Allowed,
             // What carries authority is denied by name; what somebody may name is merely not there.
@@ -285,6 +282,13 @@ fn standing(surface: &Surface, want: &Want) -> Standing {
             Ok(target) => of(surface.decide_host(&target).is_some()),
             Err(why) => Standing::Closed(why.to_string()),
         },
+    }
+}
+
+fn of_file(path: &AbsPath, standing: Standing) -> Standing {
+    match standing {
+        Standing::Open if is_of_the_kernel(path) => Standing::Closed(OF_THE_MACHINE.to_owned()),
+        other => other,
     }
 }
 

@@ -5,6 +5,7 @@
 //! owns the repository.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -67,6 +68,8 @@ pub(crate) struct Git<'p> {
     named: Vec<Vec<u8>>,
     /// Who does it, where that is not the caller.
     user: Option<(u32, u32)>,
+    /// What is locked as long as anything that was started here runs.
+    lock: Option<File>,
 }
 
 /// Who owns a directory, where root asks and it is somebody else.
@@ -81,7 +84,7 @@ impl<'p> Git<'p> {
         let user = owner(match place {
             Place::From(dir) | Place::Exactly { common_dir: dir, .. } => dir,
         });
-        let mut git = Self { place, named: Vec::new(), user };
+        let mut git = Self { place, named: Vec::new(), user, lock: None };
         let words = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\..*\..*"];
         let listed = git.output("config", &words.map(OsStr::new))?;
         let names = listed.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
@@ -89,6 +92,12 @@ impl<'p> Git<'p> {
         git.named.sort();
         git.named.dedup();
         Ok(git)
+    }
+
+    /// What is started from here on holds this lock too, also when nobody waits for it any more.
+    pub(crate) fn holding(mut self, lock: &File) -> std::io::Result<Self> {
+        self.lock = Some(lock.try_clone()?);
+        Ok(self)
     }
 
     /// Is it done by somebody else than the caller?
@@ -174,7 +183,10 @@ impl<'p> Git<'p> {
             count += 1;
         }
         command.env("GIT_CONFIG_COUNT", count.to_string());
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A lock is held by whoever has the file open, and nothing here reads what it is given.
+        let lock = self.lock.as_ref().map(File::try_clone).transpose().map_err(|source| GitError::Start { source })?;
+        command.args(words).stdin(lock.map_or_else(Stdio::null, Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let output = command.output().map_err(|source| GitError::Start { source })?;
         match output.status.code() {
             Some(_) => Ok(output),
