@@ -33,7 +33,7 @@ use crate::place::{open_beneath, open_place, open_root, relative};
 use crate::visible::{Ground, Visible};
 use crate::walk::outermost;
 
-use self::tree::{IsDirectory, Noticed, Tree, Unwatched};
+use self::tree::{IsDirectory, Noticed, Tree, Unwatched, open_to_list};
 
 /// After more happened than the kernel keeps, everything is looked at from the beginning, but not all the time.
 const LOST: Duration = Duration::from_millis(100);
@@ -374,9 +374,8 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
         let mut buffer = vec![MaybeUninit::uninit(); 32 << 10];
         let mut ahead = VecDeque::from([root.clone()]);
         while let Some(path) = ahead.pop_front() {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
             // What has gone, or cannot be listed, was hidden when the view was made.
-            let Ok(dir) = open_beneath(&self.top, &relative(&path), flags) else { continue };
+            let Ok(dir) = open_to_list(&self.top, &path) else { continue };
             if let Err(cause) = self.watch(&dir, &path) {
                 (left_out, why) = (left_out + 1, Some(cause));
                 if left_out > MOST_LISTED {

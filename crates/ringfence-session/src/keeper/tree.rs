@@ -5,8 +5,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use ringfence_surface::AbsPath;
+use rustix::fs::OFlags;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
+
+use crate::place::{open_beneath, relative};
 
 /// More are not watched: each keeps an inode in the kernel's memory.
 const MOST: usize = 16_384;
@@ -113,12 +116,21 @@ impl Tree {
 /// So much is looked at before anything is done about it.
 const MOST_AT_ONCE: usize = 4_096;
 
+/// Opens a directory to be listed. That nobody inside did so shows in no time of access, where the kernel lets that be.
+pub(super) fn open_to_list(top: &OwnedFd, path: &AbsPath) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    match open_beneath(top, &relative(path), flags | OFlags::NOATIME) {
+        Err(Errno::PERM) => open_beneath(top, &relative(path), flags),
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStrExt as _;
 
-    use rustix::fs::{Mode, OFlags};
+    use rustix::fs::Mode;
 
     use super::*;
 
