@@ -6,7 +6,8 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::place::{each, lines, refused, shown};
+use crate::lessons::{lines, refused};
+use crate::place::{each, shown};
 
 const SECRET: &str = "THE-SECRET";
 

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 mod hostile;
+mod lessons;
 mod place;
 mod proof;
 mod shrink;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use ringfence_testkit::World;
-use serde_json::Value;
 
 const NOBODY: u32 = 65534;
 
@@ -86,15 +85,6 @@ impl Place {
         shown(&output)
     }
 
-    /// What is learned from a command.
-    #[track_caller]
-    pub(crate) fn learn(&self, options: &[&str], command: &[&str]) -> Value {
-        let words = [&["learn", "--json"], options, &["--"], command].concat();
-        let output = self.ringfence(&words);
-        assert!(output.status.success(), "{command:?} as {:?}: {}", self.who, shown(&output));
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output)))
-    }
-
     /// Everything in a directory: names, kinds, rights, content.
     pub(crate) fn picture(&self, dir: &str) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut picture = BTreeMap::new();
@@ -114,17 +104,6 @@ impl Place {
     }
 }
 
-/// The values of the lines that are proposed, as `key value`.
-pub(crate) fn lines(learned: &Value) -> Vec<String> {
-    let text = |change: &Value, name: &str| change[name].as_str().unwrap().to_owned();
-    let changes = learned["changes"].as_array().unwrap();
-    changes.iter().map(|change| format!("{} {}", text(change, "key"), text(change, "value"))).collect()
-}
-
-pub(crate) fn refused(learned: &Value) -> Vec<String> {
-    learned["refused"].as_array().unwrap().iter().map(|one| one["asked"].as_str().unwrap().to_owned()).collect()
-}
-
 pub(crate) fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| bytes.utf8_chunks().map(|chunk| chunk.valid().to_owned()).collect::<String>();
     format!("{:?}\n--- stdout\n{}\n--- stderr\n{}", output.status, text(&output.stdout), text(&output.stderr))
@@ -132,7 +111,10 @@ pub(crate) fn shown(output: &Output) -> String {
 
 fn give_away(path: &Path) {
     let Ok(metadata) = fs::symlink_metadata(path) else { return };
-    lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    // Whose it is already is left alone: the kernel notes every change of an owner.
+    if metadata.uid() != NOBODY {
+        lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
     if metadata.is_dir() {
         fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path()));
     }

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::place::{Place, Who, each, lines, shown};
+use crate::lessons::lines;
+use crate::place::{Place, Who, each, shown};
 
 impl Place {
     /// A proposal is made, written, and enough; without any one of its lines something is missing again.

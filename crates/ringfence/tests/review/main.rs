@@ -5,5 +5,7 @@
 
 mod changes;
 mod guards;
+#[path = "../learn/place.rs"]
 mod place;
+mod waiting;
 mod work;
