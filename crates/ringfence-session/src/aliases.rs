@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io::Read as _;
 
 use ringfence_surface::AbsPath;
 
@@ -35,7 +36,7 @@ pub(crate) struct Aliases {
 impl Aliases {
     /// From the host's table.
     pub(crate) fn of_host() -> Self {
-        Self::new(&fs::read("/proc/self/mountinfo").unwrap_or_default())
+        Self::new(&mount_table().unwrap_or_default())
     }
 
     fn new(table: &[u8]) -> Self {
@@ -139,9 +140,16 @@ fn mounted(line: &[u8]) -> Option<Mounted> {
     Some(Mounted { id, parent, device, root, point })
 }
 
+/// The kernel's table of mounts. It does not say how long it is, and writes each part anew: so there is room for all of it.
+fn mount_table() -> std::io::Result<Vec<u8>> {
+    let mut table = Vec::with_capacity(1 << 14);
+    fs::File::open("/proc/self/mountinfo")?.read_to_end(&mut table)?;
+    Ok(table)
+}
+
 /// Where something is mounted on this host.
 pub(crate) fn mount_points() -> std::io::Result<Vec<AbsPath>> {
-    let table = fs::read("/proc/self/mountinfo")?;
+    let table = mount_table()?;
     Ok(table.split(|byte| *byte == b'\n').filter_map(mounted).map(|mounted| mounted.point).collect())
 }
 

@@ -15,6 +15,7 @@ mod spawn;
 mod watchdog;
 mod wire;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -121,10 +122,18 @@ pub struct Desk {
     is_learning: bool,
     /// What is to be kept as it is while the session runs, until somebody does.
     guarded: Option<(Surface, Guarded)>,
+    /// What only the start needed.
+    needless: Option<Box<dyn Any>>,
     /// From when on somebody does, and the first process inside.
     keeps_from: Option<(Instant, rustix::process::Pid)>,
     /// Whoever keeps it.
     keeper: Option<Keeper>,
+}
+
+/// Memory that nobody needs any more.
+pub struct Leftover {
+    _guarded: Option<(Surface, Guarded)>,
+    _needless: Option<Box<dyn Any>>,
 }
 
 /// What a supervisor does by itself.
@@ -218,6 +227,7 @@ impl Desk {
             reached: Vec::new(),
             is_brokered: false,
             guarded: None,
+            needless: None,
             keeps_from: None,
             keeper: None,
         })
@@ -261,7 +271,10 @@ impl Desk {
     }
 
     /// Writes down how it ended, and returns what was denied in it; an error where it cannot be written.
-    pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>) {
+    ///
+    /// What is left over takes longer to give back piece by piece than the kernel takes for a whole process: one that ends now
+    /// forgets it.
+    pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>, Leftover) {
         self.stopped();
         self.judged();
         // Nobody says anything any more.
@@ -274,7 +287,8 @@ impl Desk {
         let (ended_by, learned) = (self.ended_by.take(), self.learned.take());
         let learned = learned.map(|learned| learned.with_reached(self.reached.iter().flat_map(|way| way.all().0)));
         let summary = Summary { ended_by, learned, ..self.stream.summary() };
-        (summary, self.write_end(code))
+        let written = self.write_end(code);
+        (summary, written, Leftover { _guarded: self.guarded.take(), _needless: self.needless.take() })
     }
 
     fn write_end(&mut self, code: u8) -> io::Result<()> {

@@ -75,3 +75,4 @@ pub mod ways;
 pub mod worktree;
 
 pub use environment::names_socket;
+pub use ringfence_sys::memory::keep_heap;

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use crate::place::{Id, open_beneath};
@@ -35,10 +35,19 @@ pub(crate) fn remove_until(dir: &Path, until: Option<Instant>) -> io::Result<()>
     let mut removal =
         Removal { top, mount, until, moved: 0, failed: None, buffer: vec![MaybeUninit::uninit(); 1 << 15] };
     // Each round empties the directories that stand at the top, and moves theirs up for the next.
-    while removal.round()? {}
-    match removal.failed {
-        Some(errno) => Err(errno.into()),
-        None => std::fs::remove_dir(dir),
+    loop {
+        let moved = removal.moved;
+        let is_progress = removal.round()?;
+        // Where nothing was moved up, and nobody makes anything meanwhile, that was all.
+        if removal.moved == moved && removal.failed.is_none() {
+            match std::fs::remove_dir(dir) {
+                Err(cause) if is_progress && cause.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+                other => return other,
+            }
+        }
+        if let Some(errno) = removal.failed.filter(|_| !is_progress) {
+            return Err(errno.into());
+        }
     }
 }
 
@@ -54,15 +63,15 @@ struct Removal {
 }
 
 impl Removal {
-    /// Empties every directory at the top. Is there anything left to do?
+    /// Empties every directory at the top. Was anything done?
     fn round(&mut self) -> io::Result<bool> {
         rustix::fs::seek(&self.top, rustix::fs::SeekFrom::Start(0))?;
         let names = names(&self.top, &mut self.buffer)?;
         let mut is_progress = false;
-        for name in &names {
+        for (name, kind) in &names {
             self.is_time()?;
             let was_moved = self.moved;
-            match self.remove(name) {
+            match self.remove(name, *kind) {
                 Ok(()) => is_progress = true,
                 Err(errno) => self.failed = Some(self.failed.unwrap_or(errno)),
             }
@@ -72,7 +81,7 @@ impl Removal {
             // What was in the way may be gone now.
             self.failed = None;
         }
-        Ok(is_progress && !names.is_empty())
+        Ok(is_progress)
     }
 
     fn is_time(&self) -> rustix::io::Result<()> {
@@ -83,43 +92,48 @@ impl Removal {
     }
 
     /// Removes what stands at the top under a name, after moving up the directories in it.
-    fn remove(&mut self, name: &CStr) -> rustix::io::Result<()> {
-        match rustix::fs::unlinkat(&self.top, name, AtFlags::empty()) {
-            Err(Errno::ISDIR | Errno::PERM) => {}
+    fn remove(&mut self, name: &CStr, kind: FileType) -> rustix::io::Result<()> {
+        match remove_one(&self.top, name, kind) {
+            Err(errno) if is_full(errno) => {}
             other => return other,
         }
         let dir = self.open(&self.top, name)?;
-        for inner in names(&dir, &mut self.buffer)? {
+        for (inner, kind) in names(&dir, &mut self.buffer)? {
             self.is_time()?;
-            match rustix::fs::unlinkat(&dir, &inner, AtFlags::empty()) {
+            match remove_one(&dir, &inner, kind) {
                 Ok(()) => continue,
-                Err(Errno::ISDIR | Errno::PERM) => {}
+                Err(errno) if is_full(errno) => {}
                 Err(errno) => return Err(errno),
             }
-            if rustix::fs::unlinkat(&dir, &inner, AtFlags::REMOVEDIR).is_err() {
-                // A directory that nobody may write cannot change its parent.
-                drop(self.open(&dir, &inner)?);
-                let number = self.moved + 1;
-                let to = CString::new(format!(".moved-{}-{number}", std::process::id())).unwrap_or_default();
-                rustix::fs::renameat(&dir, &inner, &self.top, &to)?;
-                // Only what was moved is progress: where nothing is, this ends.
-                self.moved = number;
-            }
+            // A directory that nobody may write cannot change its parent.
+            drop(self.open(&dir, &inner)?);
+            let number = self.moved + 1;
+            let to = CString::new(format!(".moved-{}-{number}", std::process::id())).unwrap_or_default();
+            rustix::fs::renameat(&dir, &inner, &self.top, &to)?;
+            // Only what was moved is progress: where nothing is, this ends.
+            self.moved = number;
         }
         rustix::fs::unlinkat(&self.top, name, AtFlags::REMOVEDIR)
     }
 
     /// Opens a directory to be emptied, and lets its owner do so.
     fn open(&self, dir: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
-        let place = open_beneath(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        self.is_here(&place)?;
-        // By the descriptor: a link that takes its place meanwhile leads nowhere.
-        let itself = CString::new(format!("/proc/self/fd/{}", place.as_raw_fd())).unwrap_or_default();
-        if Mode::from_raw_mode(rustix::fs::fstat(&place)?.st_mode) & Mode::RWXU != Mode::RWXU {
-            rustix::fs::chmodat(CWD, &itself, Mode::RWXU, AtFlags::empty())?;
-        }
-        let opened = open_beneath(dir, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let opened = match open_beneath(dir, name, flags) {
+            Err(Errno::ACCESS) => {
+                let place = open_beneath(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+                self.is_here(&place)?;
+                // By the descriptor: a link that takes its place meanwhile leads nowhere.
+                let itself = CString::new(format!("/proc/self/fd/{}", place.as_raw_fd())).unwrap_or_default();
+                rustix::fs::chmodat(CWD, &itself, Mode::RWXU, AtFlags::empty())?;
+                open_beneath(dir, name, flags)?
+            }
+            other => other?,
+        };
         self.is_here(&opened)?;
+        if Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode) & Mode::RWXU != Mode::RWXU {
+            rustix::fs::fchmod(&opened, Mode::RWXU)?;
+        }
         Ok(opened)
     }
 
@@ -129,13 +143,34 @@ impl Removal {
     }
 }
 
-fn names(dir: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> rustix::io::Result<Vec<CString>> {
+/// Removes a file, or a directory with nothing in it.
+fn remove_one(dir: &OwnedFd, name: &CStr, kind: FileType) -> rustix::io::Result<()> {
+    if kind == FileType::Directory {
+        match rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR) {
+            // Something else took its place.
+            Err(Errno::NOTDIR) => {}
+            other => return other,
+        }
+    }
+    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
+        // It is a directory after all.
+        Err(Errno::ISDIR | Errno::PERM) => rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR),
+        other => other,
+    }
+}
+
+/// Is there something in the directory that could not be removed? What is mounted there is busy, and looked at when it is opened.
+fn is_full(errno: Errno) -> bool {
+    matches!(errno, Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY)
+}
+
+fn names(dir: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> rustix::io::Result<Vec<(CString, FileType)>> {
     let mut names = Vec::new();
     let mut listing = RawDir::new(dir, buffer);
     while let Some(entry) = listing.next() {
-        let name = entry?.file_name().to_owned();
-        if !matches!(name.to_bytes(), b"." | b"..") {
-            names.push(name);
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.push((entry.file_name().to_owned(), entry.file_type()));
         }
     }
     Ok(names)

@@ -232,7 +232,9 @@ pub fn prepare_with(
         (_, Changes::Wait) if rung != Rung::Native => return Err(PrepareError::NoReview { rung }),
         (_, Changes::Wait) => Landing::Review(identity),
     };
-    if let (Landing::Review(_), Some((path, point))) = (landing, loose::mounted_below(&plan.mounts)) {
+    if let Landing::Review(_) = landing
+        && let Some((path, point)) = loose::mounted_below(&plan.mounts)
+    {
         return Err(PrepareError::MountedBelow { path, point });
     }
     let idmap =

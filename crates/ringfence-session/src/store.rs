@@ -140,8 +140,10 @@ impl Drop for Session {
         about::remove(&self.dir);
         // Most leave nothing behind; then no directory needs to be listed.
         let is_empty = |dir: &AbsPath| rustix::fs::rmdir(dir.as_bytes()).is_ok();
-        for name in given::FILES.into_iter().chain([given::GRANTS]) {
-            let _ = rustix::fs::unlink(given::dir(&self.dir).join(name).as_bytes());
+        let given = given::FILES.into_iter().chain([given::GRANTS]).map(|name| given::dir(&self.dir).join(name));
+        // Settings of git are all that many a home is given.
+        for path in given.chain([self.dir.join("home/.gitconfig")]) {
+            let _ = rustix::fs::unlink(path.as_bytes());
         }
         if !INNER.iter().all(|inner| is_empty(&self.dir.join(inner))) || !is_empty(&self.dir) {
             // What cannot be removed now is collected at a later start.

@@ -29,6 +29,18 @@ pub fn let_go_of_program() -> io::Result<()> {
     }
 }
 
+/// Has the allocator take memory in large pieces and keep what is given back to it: a program that starts frees and takes the same
+/// pages again and again otherwise, and the kernel clears them each time. [`let_go_of_heap`] gives them back.
+pub fn keep_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes numbers, and nothing is allocated differently but later.
+    unsafe {
+        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 8 << 20);
+    }
+}
+
 /// Gives back the pages of the heap in which nothing is left. The allocator keeps them otherwise, unless they are its last.
 pub fn let_go_of_heap() {
     #[cfg(target_env = "gnu")]

@@ -30,6 +30,11 @@ const MANAGED: &str = "/etc/ringfence/managed.toml";
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
+    #[cfg(target_os = "linux")]
+    if words.get(1).is_some_and(|name| name == "run" || name == "hook") {
+        // Somebody waits for each of these.
+        ringfence_session::keep_heap();
+    }
     if is_hook(&words) {
         return commands::hook::run(&words);
     }

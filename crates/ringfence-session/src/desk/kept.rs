@@ -1,5 +1,6 @@
 //! The guards of the session, and whoever keeps them.
 
+use std::any::Any;
 use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Shown, Surface};
@@ -29,6 +30,11 @@ impl Desk {
         self.guarded = guarded.map(|guarded| (surface, guarded));
     }
 
+    /// What only the start needed. A session that lasts gives it back, one that does not has no time for that.
+    pub fn let_go_later(&mut self, needless: impl Any) {
+        self.needless = Some(Box::new(needless));
+    }
+
     /// From soon on it is kept. `first` is the first process inside.
     pub(crate) fn keep_guards(&mut self, first: Pid) {
         self.keeps_from = Some((Instant::now() + SETTLE, first));
@@ -37,6 +43,7 @@ impl Desk {
     /// Begins to keep it, and to wait: what only the start needed is given back.
     pub(super) fn begin_to_keep(&mut self) {
         let Some((_, first)) = self.keeps_from.take() else { return };
+        self.needless = None;
         let _ = memory::let_go_of_program();
         memory::let_go_of_heap();
         let Some((surface, guarded)) = self.guarded.take() else { return };

@@ -23,7 +23,7 @@ use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
-use ringfence_surface::{AbsPath, Client, Effect, Governance, Role, Rule, Shown, Surface};
+use ringfence_surface::{AbsPath, Client, Effect, Governance, Resolved, Role, Rule, Shown, Surface};
 
 mod agent;
 mod report;
@@ -285,11 +285,11 @@ impl Ladder<'_> {
             |(here, ..)| &here.resolved.surface,
             |(here, plan, found)| {
                 record(&here.resolved.surface).map_err(io::Error::other)?;
-                let surface = here.resolved.surface;
-                drop((plan, found));
                 let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
                 let mut desk = Desk::open(session, about, receipt, control, ways)?;
+                let Here { inputs, facts, resolved: Resolved { surface, omissions, .. } } = here;
                 desk.guard(surface, guarded);
+                desk.let_go_later((inputs, facts, omissions, plan, found));
                 Ok(desk)
             },
         );
@@ -435,7 +435,9 @@ fn tell_changes(session: &Session) {
 fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) -> Summary {
     match (ended, desk) {
         (Ok(ended), Some(desk)) => {
-            let (denied, written) = desk.ended(ended.code);
+            let (denied, written, leftover) = desk.ended(ended.code);
+            // This process ends.
+            std::mem::forget(leftover);
             if let Err(cause) = written {
                 say(&format!("ringfence: the end of the session could not be written down: {cause}"));
             }
