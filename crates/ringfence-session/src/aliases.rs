@@ -29,8 +29,8 @@ struct Mounted {
 pub(crate) struct Aliases {
     /// Every mount that a path leads to.
     mounts: Vec<Mounted>,
-    /// Does any show what another shows?
-    overlap: bool,
+    /// The places, each with all below it, that are shown elsewhere too.
+    twice: Vec<AbsPath>,
 }
 
 impl Aliases {
@@ -46,13 +46,22 @@ impl Aliases {
         for mount in &mounts {
             of_one.entry(&mount.device).or_default().push(mount);
         }
-        let overlap = of_one.values().any(|of_one| of_one.iter().any(|a| of_one.iter().any(|b| a.overlaps(b))));
-        Self { mounts, overlap }
+        let pairs = of_one.values().flat_map(|of_one| of_one.iter().flat_map(|a| of_one.iter().map(move |b| (a, b))));
+        let mut places: Vec<AbsPath> = pairs.filter_map(|(a, b)| a.within(b)).flatten().collect();
+        places.sort();
+        let mut twice: Vec<AbsPath> = Vec::new();
+        for place in places {
+            // What lies in another one needs no mention of its own.
+            if twice.last().is_none_or(|last| !place.is_within(last)) {
+                twice.push(place);
+            }
+        }
+        Self { mounts, twice }
     }
 
-    /// Is nothing shown twice?
-    pub(crate) fn is_empty(&self) -> bool {
-        !self.overlap
+    /// Is a place, or something below it, shown elsewhere too?
+    pub(crate) fn touch(&self, path: &AbsPath) -> bool {
+        self.twice.iter().any(|place| path.is_within(place) || place.is_within(path))
     }
 
     /// Something that the host has mounted below a place, if there is anything.
@@ -62,7 +71,7 @@ impl Aliases {
 
     /// Where else a place, or a part of it, may be found. Whether it is, only a look can tell.
     pub(crate) fn of(&self, path: &AbsPath) -> Vec<AbsPath> {
-        if self.is_empty() {
+        if !self.touch(path) {
             return Vec::new();
         }
         let holds = |mount: &&Mounted| path.is_within(&mount.point);
@@ -88,9 +97,10 @@ impl Mounted {
         self.root.is_within(inside).then(|| self.point.clone())
     }
 
-    /// Does another mount of the same file system show a part of the same, at another place?
-    fn overlaps(&self, other: &Self) -> bool {
-        self.root.is_within(&other.root) && moved(&self.root, &other.root, &other.point) != self.point
+    /// Where another mount of the same file system shows what this one shows, and where this one does, if these are two places.
+    fn within(&self, other: &Self) -> Option<[AbsPath; 2]> {
+        let there = self.root.is_within(&other.root).then(|| moved(&self.root, &other.root, &other.point))?;
+        (there != self.point).then(|| [there, self.point.clone()])
     }
 }
 
@@ -207,12 +217,35 @@ mod tests {
         // Subvolumes beside each other show nothing twice; the whole file system does.
         let subvolumes = [("0:9", "/@", "/"), ("0:9", "/@home", "/home")];
         check(&subvolumes, "/home/u/.ssh", &[]);
-        assert!(Aliases::new(b"1 1 0:9 /@ / rw - x x x\n2 1 0:9 /@home /home rw - x x x\n").is_empty());
+        assert_eq!(Aliases::new(b"1 1 0:9 /@ / rw - x x x\n2 1 0:9 /@home /home rw - x x x\n").twice, []);
         check(&[subvolumes[0], subvolumes[1], ("0:9", "/", "/mnt")], "/home/u/.ssh", &["/mnt/@home/u/.ssh"]);
         // A directory on itself is in one place only.
-        assert!(Aliases::new(b"1 1 8:1 / / rw - x x x\n2 1 8:1 /nix/store /nix/store ro - x x x\n").is_empty());
+        assert_eq!(Aliases::new(b"1 1 8:1 / / rw - x x x\n2 1 8:1 /nix/store /nix/store ro - x x x\n").twice, []);
         check(&[("8:1", "/", "/"), ("8:1", "/a\\040b", "/c\\134d")], "/a b/x", &["/c\\d/x"]);
         assert_eq!(Aliases::new(b"garbage\n\n").mounts, []);
+    }
+
+    /// One file that is bound elsewhere is no reason to look everywhere.
+    #[test]
+    fn only_what_is_shown_twice_is_touched() {
+        let table = b"1 1 8:1 / / rw - x x x\n2 1 8:1 /srv/hosts /etc/hosts rw - x x x\n\
+                      3 1 8:1 /srv/a /mnt/a rw - x x x\n4 1 8:1 /srv/a/b /mnt/b rw - x x x\n";
+        let aliases = Aliases::new(table);
+        let expected = ["/etc/hosts", "/mnt/a", "/mnt/b", "/srv/a", "/srv/hosts"].map(abs);
+        assert_eq!(aliases.twice, expected);
+        for (path, is_touched) in [
+            ("/etc/hosts", true),
+            ("/etc", true),
+            ("/", true),
+            ("/mnt/a/x", true),
+            ("/srv/a/b/c", true),
+            ("/etc/hosts.deny", false),
+            ("/home/u/.ssh", false),
+            ("/mnt/c", false),
+        ] {
+            assert_eq!(aliases.touch(&abs(path)), is_touched, "{path}");
+        }
+        assert_eq!(aliases.of(&abs("/srv/a/b")), [abs("/mnt/a/b"), abs("/mnt/b")]);
     }
 
     /// In a view of ours: what masks are made of is also buried as a pin, where nobody comes to it.

@@ -53,7 +53,7 @@ impl<'s> Walk<'s> {
                 continue;
             }
             // What lies in something read-only cannot be written anyway, unless it is mounted elsewhere too.
-            let is_moot = rule.effect == Effect::Protect && self.is_read_only(base) && self.aliases.is_empty();
+            let is_moot = rule.effect == Effect::Protect && self.is_read_only(base) && !self.aliases.touch(base);
             if rule.pattern.rest.is_empty() {
                 match facts.paths.get(base) {
                     _ if is_moot => {}
@@ -63,7 +63,7 @@ impl<'s> Walk<'s> {
                     _ => self.look_at(base),
                 }
             } else if (!is_moot || self.visible.is_written_below(base)) && self.visible.shows_below(base)
-                || !self.aliases.is_empty()
+                || self.aliases.touch(base)
             {
                 let mut left = MOST_FOR_A_RULE;
                 let found = self.expand(base.clone(), &rule.pattern.rest, &mut listings, &mut left);
@@ -92,7 +92,7 @@ impl<'s> Walk<'s> {
     /// Guards what stands at a place, if it is shown and something takes it away.
     pub(crate) fn look_at(&mut self, path: &AbsPath) {
         // What is not shown here may be shown where else it is mounted.
-        if self.aliases.is_empty() && matches!(self.visible.ground(path), None | Some(Ground::Own)) {
+        if matches!(self.visible.ground(path), None | Some(Ground::Own)) && !self.aliases.touch(path) {
             return;
         }
         let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return };

@@ -141,11 +141,15 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
 }
 
 /// The way out leads to names. Root can give the machine one for as long as this takes: a network of its own with one address,
-/// and a file of hosts that names it. The home is on a disk of its own. Whoever then measures is not root.
+/// and a file of hosts that names it. That file is nowhere else: what a host shows at two places is guarded at both, which takes
+/// time that most hosts do not have to spend. The home is on a disk of its own. Whoever then measures is not root.
 const WITH_A_NAME: &str = r#"
 ip link set lo up
 ip addr add "$1" dev lo
-mount --bind "$2" /etc/hosts
+mount -t tmpfs tmpfs "$4"
+cp "$2" "$4/hosts"
+mount --bind "$4/hosts" /etc/hosts
+umount -l "$4"
 mount -o loop "$3" "$4"
 shift 4
 exec setpriv "$@"
