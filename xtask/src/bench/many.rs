@@ -114,8 +114,8 @@ impl Waiting {
 pub(super) fn memory(ground: &Ground, bars: &mut Bars) -> Result<(), Failure> {
     let mut waiting = Waiting::start(ground)?;
     bars.must("a sandbox that waits has started", waiting.is_ready());
-    // It gives back what only the start needed once it has waited for a moment.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // It gives back what only the start needed once it has waited for a second.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
     let held = waiting.processes().first().map(|pid| Held::of(*pid)).transpose()?.unwrap_or_default();
     bars.must("a sandbox that waited ends with its command's code", waiting.ends_well());
     let verdict = bars.hold("MiB that the waiting supervisor holds", held.resident / 1024.0, MEMORY_BAR);
