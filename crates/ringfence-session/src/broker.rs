@@ -10,6 +10,7 @@
 //! first call comes, and when this process ends, or one of them cannot go on, no call is carried out any more.
 
 mod caller;
+mod crowd;
 mod domain;
 mod git;
 mod judge;
@@ -36,7 +37,7 @@ use std::thread::{Builder, Scope};
 
 use ringfence_plan::{BROKERED, LOOKED_AT, Rung, SyscallAction, SyscallRule, brokered_with_reads};
 use ringfence_surface::Surface;
-use ringfence_sys::notify::{self, Answer, Notification};
+use ringfence_sys::notify::{self, Answer, Notification, Wakes};
 use ringfence_sys::process::{self, Namespaces};
 use ringfence_sys::seccomp;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -48,6 +49,7 @@ use crate::launch::Brokered;
 use crate::start::Order;
 
 use self::caller::Caller;
+use self::crowd::Crowd;
 use self::domain::Domains;
 use self::judge::Judge;
 use self::masks::Masks;
@@ -144,6 +146,7 @@ pub(crate) struct Broker<'s> {
     moves: RwLock<()>,
     threads: AtomicUsize,
     near: Near,
+    crowd: Crowd,
     telling: Telling,
 }
 
@@ -157,7 +160,7 @@ impl<'s> Broker<'s> {
     ) -> rustix::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Without it everything works, with more changes from one processor to another.
-        let _ = notify::wake_in_sync(listener.as_fd());
+        let _ = notify::wake(listener.as_fd(), Wakes::Here);
         Ok(Self {
             listener,
             judge: Judge::new(surface, supervisor, telling),
@@ -171,6 +174,7 @@ impl<'s> Broker<'s> {
             moves: RwLock::new(()),
             threads: AtomicUsize::new(0),
             near: Near::new(),
+            crowd: Crowd::new(),
             telling,
         })
     }

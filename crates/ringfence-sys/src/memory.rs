@@ -33,11 +33,11 @@ pub fn let_go_of_program() -> io::Result<()> {
 /// pages again and again otherwise, and the kernel clears them each time. [`let_go_of_heap`] gives them back.
 pub fn keep_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes numbers, and nothing is allocated differently but later.
-    unsafe {
-        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 8 << 20);
+    for (what, bytes) in
+        [(libc::M_TOP_PAD, 1 << 20), (libc::M_TRIM_THRESHOLD, 64 << 20), (libc::M_MMAP_THRESHOLD, 8 << 20)]
+    {
+        // SAFETY: takes numbers; what is allocated stays where it is.
+        unsafe { libc::mallopt(what, bytes) };
     }
 }
 

@@ -139,13 +139,23 @@ pub fn add_descriptor(
     if number >= 0 { Ok(number) } else { Err(last()) }
 }
 
-/// Has whoever waits for an answer, or for a call, run on the processor of whoever has it: both take turns anyway.
+/// Where somebody runs who was waiting for a call, or for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wakes {
+    /// On the processor of whoever calls or answers: one caller and one listener take turns anyway.
+    Here,
+    /// Wherever there is room.
+    Anywhere,
+}
+
+/// Says where.
 ///
 /// # Errors
-/// EINVAL before Linux 6.6.
-pub fn wake_in_sync(listener: BorrowedFd<'_>) -> rustix::io::Result<()> {
+/// EINVAL before Linux 6.6, where it is anywhere.
+pub fn wake(listener: BorrowedFd<'_>, wakes: Wakes) -> rustix::io::Result<()> {
+    let flags = if wakes == Wakes::Here { SYNC_WAKE_UP } else { 0 };
     // SAFETY: the argument is a number.
-    check(unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS as _, SYNC_WAKE_UP) })
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS as _, flags) })
 }
 
 /// Reads from a thread's memory. What is read may end before `into` does.

@@ -1,6 +1,6 @@
 //! Who waits for calls.
 //!
-//! A call wakes every thread that waits for one, so only one does: it receives a call, carries it out, and waits for the next on
+//! A call wakes every thread that waits for one, so only one does, unless many call at once: it receives a call, carries it out, and waits for the next on
 //! the processor where it is. Beside it another sleeps, and looks now and then whether the first is still at the same call: on a
 //! slow disk, or at a question that somebody is asked. Then it takes its place, and the first ends when it is done.
 
@@ -77,6 +77,8 @@ impl Broker<'_> {
             while !turn.is_taken.load(Ordering::SeqCst) {
                 let Some(call) = self.next() else { break };
                 turn.beat.fetch_add(1, Ordering::SeqCst);
+                self.note_caller(call.thread);
+                self.find_hands(scope);
                 match &second {
                     // Without one, calls wait for this one.
                     None => second = self.stand_by(scope, &turn),
