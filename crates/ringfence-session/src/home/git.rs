@@ -49,10 +49,15 @@ pub(super) fn furnish(ground: &Ground<'_>, home: &Dir, look: &mut dyn Look) -> i
         reader.file(path, 0);
     }
     let Reader { entries, files, .. } = reader;
-    let mut passing: Vec<Entry> = entries.iter().filter(|entry| entry.passes(settings::GIT)).cloned().collect();
+    let own = |section: &[u8], name: &[u8], value: &[u8]| {
+        let (section, name) = (section.to_vec(), name.to_vec());
+        Entry { section, subsection: None, name, value: Some(value.to_vec()) }
+    };
+    // Each file that is made is a call that waits: as many wait at once as there are processors. What the user says comes later.
+    let mut passing = vec![own(b"checkout", b"workers", b"0")];
+    passing.extend(entries.iter().filter(|entry| entry.passes(settings::GIT)).cloned());
     // Templates hold examples of hooks, and nothing of that name can be made inside.
-    let (section, name) = (b"init".to_vec(), b"templatedir".to_vec());
-    passing.push(Entry { section, subsection: None, name, value: Some(Vec::new()) });
+    passing.push(own(b"init", b"templatedir", b""));
     put(home, b".gitconfig", &git_config::write(&passing))?;
     for (file, default) in [(files.ignore, "ignore"), (files.attributes, "attributes")] {
         let path = file.or_else(|| Some(config.as_ref()?.join("git").join(default)));

@@ -57,6 +57,13 @@ fn a_day(desk: Desk) {
                  echo right > file && git commit -qam right && ! git merge -q left && grep -q '<<<<' file && \
                  echo both > file && git add file && git commit -qm both && git branch -D left",
         ),
+        (
+            "many files are checked out, by as many workers as there are processors",
+            "test \"$(git config checkout.workers)\" = 0 && git switch -qc many && mkdir files && \
+                 for n in $(seq 300); do echo $n > files/$n; done && git add files && git commit -qm many && \
+                 rm -r files && git checkout -q . && test \"$(cat files/* | sort -n | tail -1)\" = 300 && \
+                 test -z \"$(git status --porcelain)\" && git switch -q main && test ! -e files && git branch -qD many",
+        ),
         ("a tag is made and described", "git tag -a v1 -m 'version one' && git describe | grep -q v1"),
         (
             "history is read",
