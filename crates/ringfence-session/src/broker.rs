@@ -44,6 +44,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::WaitOptions;
 
+use crate::beside::Beside;
 use crate::launch::Brokered;
 use crate::start::Order;
 
@@ -142,6 +143,8 @@ pub(crate) struct Broker<'s> {
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
+    /// The same among sessions, where they could be told of each other.
+    beside: Option<&'s Beside>,
     threads: AtomicUsize,
     near: Near,
     telling: Telling,
@@ -153,6 +156,7 @@ impl<'s> Broker<'s> {
     pub(crate) fn new(
         listener: OwnedFd,
         (surface, telling): (&'s Surface, Telling),
+        beside: Option<&'s Beside>,
         supervisor: Option<OwnedFd>,
     ) -> rustix::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -169,6 +173,7 @@ impl<'s> Broker<'s> {
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
+            beside,
             threads: AtomicUsize::new(0),
             near: Near::new(),
             telling,
