@@ -8,8 +8,10 @@
 //! Whether somebody is still there a lock on a byte tells, which the kernel lets go of: the number of a session that was killed
 //! counts for nobody. It is not asked who works in which project, since the same directory may be reached by many names.
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +20,8 @@ use ringfence_surface::AbsPath;
 use ringfence_sys::shared::{ByteLock, Numbers, is_locked, lock_byte};
 use rustix::fs::{IFlags, Mode, OFlags};
 use rustix::io::Errno;
+
+use crate::walk::os_path;
 
 /// Its name says how it is laid out.
 const FILE: &[u8] = b"moves-1";
@@ -78,6 +82,7 @@ impl Beside {
     /// # Errors
     /// When the file cannot be made or shared, or too many are there already.
     pub(crate) fn join(state: &AbsPath) -> io::Result<Self> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(state))?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(state.child(FILE).as_bytes(), flags, Mode::RUSR | Mode::WUSR)?;
         let until = Instant::now() + PATIENCE;
