@@ -1,22 +1,32 @@
 //! Files that are written whole or not at all.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use tempfile::{Builder, NamedTempFile};
 
 /// Writes a file in the place of what is there.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    written(path, bytes)?.persist(path).map_err(|refused| refused.error)?;
-    Ok(())
+    let file = written(path, bytes)?.persist(path).map_err(|refused| refused.error)?;
+    is_there(path, &file)
 }
 
 /// Writes a file if nothing is there.
 pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    written(path, bytes)?.persist_noclobber(path).map_err(|refused| refused.error)?;
-    Ok(())
+    let file = written(path, bytes)?.persist_noclobber(path).map_err(|refused| refused.error)?;
+    is_there(path, &file)
+}
+
+/// Is it what was written? Whoever may make names beside it could have put another file in the place of the passing one.
+fn is_there(path: &Path, file: &File) -> io::Result<()> {
+    let (ours, there) = (file.metadata()?, std::fs::symlink_metadata(path)?);
+    if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
+        Ok(())
+    } else {
+        Err(io::Error::other("somebody put something else there meanwhile"))
+    }
 }
 
 /// A file beside `path`, complete and on the disk; it goes away unless it is given a name. It is opened and written by our
