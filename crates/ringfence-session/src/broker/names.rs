@@ -260,8 +260,11 @@ impl Work<'_, '_> {
                 }
                 seen += 1;
                 let below = path.child(name);
+                if seen > MOST_NAMES {
+                    return self.refuse_many(to);
+                }
                 let is_open = cursor.standing(name) == Standing::Open || self.judge(&below, Access::Write).is_allowed();
-                if !is_open || seen > MOST_NAMES {
+                if !is_open {
                     self.refuse_or_ask(place.dir.as_fd(), &below, Access::Write)?;
                 }
                 let is_directory = match entry.file_type() {
@@ -281,6 +284,17 @@ impl Work<'_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Work<'_, '_> {
+    /// Nobody knows what else is in it.
+    fn refuse_many(&self, to: &AbsPath) -> Result<(), Stop> {
+        let why = format!("rules speak of what is below it, and it has more than {MOST_NAMES} names to look at");
+        let remedy = "move it in parts, or yourself, outside the fence".to_owned();
+        let (judge, call) = self.teller();
+        judge.stopped(&self.caller, call, to.clone(), (why, remedy));
+        Err(Errno::ACCESS.into())
     }
 }
 

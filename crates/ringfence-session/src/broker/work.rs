@@ -220,7 +220,7 @@ impl<'w, 's> Work<'w, 's> {
     pub(super) fn refuse_or_ask(&mut self, dir: BorrowedFd<'_>, path: &AbsPath, access: Access) -> Result<(), Stop> {
         let verdict = match self.judge(path, access) {
             Ruling::Refused(verdict) => verdict,
-            // Too much was to be looked at, or somebody has given it meanwhile.
+            // Somebody has given it meanwhile.
             Ruling::Allowed => return Err(Errno::ACCESS.into()),
         };
         if is_sealed(dir) {
