@@ -39,10 +39,19 @@ const USED: usize = 1;
 const MOVER: u32 = 0;
 const COMER: u32 = 1;
 const FIRST: u32 = 16;
+/// In each line: how many calls are carried out, and how many wait for somebody who moves.
+const CALLS: usize = 0;
+const WAITING: usize = 1;
 /// How long somebody who moves waits for a call of somebody else's: a disk may be slow, and may never answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long somebody who moves lets those go first who wait already.
+const COURTESY: Duration = Duration::from_millis(5);
+/// A move that takes longer than this is long, and whoever makes one makes no other for so many times as long: nobody is kept from
+/// working by somebody else who moves large directories without end.
+const LONG: Duration = Duration::from_millis(1);
+const REST: u32 = 4;
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
 /// A place among those who work.
 #[derive(Debug)]
@@ -52,11 +61,20 @@ pub(crate) struct Beside {
     own: usize,
     /// The locks are all of one process's, so one thread asks at a time.
     asking: Mutex<()>,
+    /// Until when nothing is moved.
+    rests: Mutex<Instant>,
 }
 
-/// A call is carried out: nobody else moves a directory.
+/// A call is carried out: nobody else moves a directory. It is counted.
 #[derive(Debug)]
 pub(crate) struct Within<'b>(&'b AtomicU32);
+
+impl<'b> Within<'b> {
+    fn count(number: &'b AtomicU32) -> Self {
+        number.fetch_add(1, Ordering::SeqCst);
+        Self(number)
+    }
+}
 
 impl Drop for Within<'_> {
     fn drop(&mut self) {
@@ -66,13 +84,20 @@ impl Drop for Within<'_> {
 
 /// Nobody else carries out anything.
 #[derive(Debug)]
-pub(crate) struct Alone<'b>(&'b Beside);
+pub(crate) struct Alone<'b> {
+    beside: &'b Beside,
+    since: Instant,
+}
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.number(MOVING).store(0, Ordering::SeqCst);
+        self.beside.numbers.at(MOVING).store(0, Ordering::SeqCst);
         // It fails for nobody who has it.
-        let _ = lock_byte(self.0.file.as_fd(), MOVER, ByteLock::Open);
+        let _ = lock_byte(self.beside.file.as_fd(), MOVER, ByteLock::Open);
+        let took = self.since.elapsed();
+        if took > LONG {
+            *self.beside.rests.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + took * REST;
+        }
     }
 }
 
@@ -91,10 +116,11 @@ impl Beside {
         let numbers = Numbers::map(file.as_fd(), NUMBERS)?;
         let is_free = |own: &u32| lock_byte(file.as_fd(), FIRST + own, ByteLock::Alone).is_ok();
         let own = (0..MOST as u32).find(is_free).ok_or_else(|| io::Error::other("too many sessions at once"))?;
-        let beside = Self { own: own as usize, file, numbers, asking: Mutex::new(()) };
+        let beside =
+            Self { own: own as usize, file, numbers, asking: Mutex::new(()), rests: Mutex::new(Instant::now()) };
         // Whoever was there before may have been killed in a call.
-        beside.calls(beside.own).store(0, Ordering::SeqCst);
-        beside.number(USED).fetch_max(own + 1, Ordering::SeqCst);
+        [CALLS, WAITING].iter().for_each(|what| beside.of(beside.own, *what).store(0, Ordering::SeqCst));
+        beside.numbers.at(USED).fetch_max(own + 1, Ordering::SeqCst);
         lock_byte(beside.file.as_fd(), COMER, ByteLock::Open)?;
         Ok(beside)
     }
@@ -109,21 +135,27 @@ impl Beside {
     /// # Errors
     /// EINTR where it is not.
     pub(crate) fn within(&self, is_wanted: impl Fn() -> bool) -> rustix::io::Result<Within<'_>> {
-        let (calls, moving) = (self.calls(self.own), self.number(MOVING));
+        let (calls, moving) = (self.of(self.own, CALLS), self.numbers.at(MOVING));
+        let mut waiting = None;
         loop {
-            let within = Within(calls);
             // Whoever moves says so before it looks, and this is written before it is asked: one of the two sees the other.
-            calls.fetch_add(1, Ordering::SeqCst);
+            let within = Within::count(calls);
             if moving.load(Ordering::SeqCst) == 0 {
                 return Ok(within);
             }
             drop(within);
-            let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-            wait_for(|| lock_byte(self.file.as_fd(), MOVER, ByteLock::Shared), &is_wanted)?;
-            // Nobody moves now. One who was killed may have left it.
-            moving.store(0, Ordering::SeqCst);
-            lock_byte(self.file.as_fd(), MOVER, ByteLock::Open)?;
+            // Until this one is through.
+            waiting.get_or_insert_with(|| Within::count(self.of(self.own, WAITING)));
+            wait_for(|| if moving.load(Ordering::SeqCst) == 0 { Ok(()) } else { self.is_left() }, &is_wanted)?;
         }
+    }
+
+    /// Does nobody move, although it says so? One who was killed has left it then.
+    fn is_left(&self) -> rustix::io::Result<()> {
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        lock_byte(self.file.as_fd(), MOVER, ByteLock::Shared)?;
+        self.numbers.at(MOVING).store(0, Ordering::SeqCst);
+        lock_byte(self.file.as_fd(), MOVER, ByteLock::Open)
     }
 
     /// Waits until nobody else carries out anything. Nobody of this process is [`Beside::within`] meanwhile.
@@ -131,30 +163,42 @@ impl Beside {
     /// # Errors
     /// EINTR where it is not waited for any more, EBUSY where somebody else's call never ends.
     pub(crate) fn alone(&self, is_wanted: impl Fn() -> bool) -> rustix::io::Result<Alone<'_>> {
+        let others = || {
+            let used = self.numbers.at(USED).load(Ordering::SeqCst).min(MOST as u32);
+            (0..used).filter(|other| *other as usize != self.own)
+        };
+        let has = |other: u32, what: usize| -> rustix::io::Result<bool> {
+            let is_some = self.of(other as usize, what).load(Ordering::SeqCst) > 0;
+            Ok(is_some && is_locked(self.file.as_fd(), FIRST + other)?)
+        };
+        let over = |is_over: bool| if is_over { Ok(()) } else { Err(Errno::AGAIN) };
+        let rests = *self.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        if rests > Instant::now() && others().any(|other| is_locked(self.file.as_fd(), FIRST + other).unwrap_or(true)) {
+            wait_for(|| over(Instant::now() >= rests), &is_wanted)?;
+        }
         wait_for(|| lock_byte(self.file.as_fd(), MOVER, ByteLock::Alone), &is_wanted)?;
-        let alone = Alone(self);
-        self.number(MOVING).store(1, Ordering::SeqCst);
-        let used = self.number(USED).load(Ordering::SeqCst).min(MOST as u32);
+        let alone = Alone { beside: self, since: Instant::now() };
+        let until = alone.since + COURTESY;
+        for other in others() {
+            wait_for(|| over(Instant::now() >= until || !has(other, WAITING)?), &is_wanted)?;
+        }
+        self.numbers.at(MOVING).store(1, Ordering::SeqCst);
         let until = Instant::now() + PATIENCE;
-        for other in (0..used).filter(|other| *other as usize != self.own) {
-            let is_quiet = || {
-                let is_calling = self.calls(other as usize).load(Ordering::SeqCst) > 0;
-                if is_calling && is_locked(self.file.as_fd(), FIRST + other)? { Err(Errno::AGAIN) } else { Ok(()) }
-            };
-            wait_for(is_quiet, || Instant::now() < until && is_wanted()).map_err(|errno| match errno {
-                Errno::INTR if is_wanted() => Errno::BUSY,
-                other => other,
+        // Whoever comes from now on sees that somebody moves.
+        for other in others() {
+            wait_for(|| over(!has(other, CALLS)?), || Instant::now() < until && is_wanted()).map_err(|errno| {
+                match errno {
+                    Errno::INTR if is_wanted() => Errno::BUSY,
+                    other => other,
+                }
             })?;
         }
         Ok(alone)
     }
 
-    fn calls(&self, of: usize) -> &AtomicU32 {
-        self.number((of + 1) * LINE)
-    }
-
-    fn number(&self, at: usize) -> &AtomicU32 {
-        self.numbers.at(at)
+    /// A number of somebody who works.
+    fn of(&self, whom: usize, what: usize) -> &AtomicU32 {
+        self.numbers.at((whom + 1) * LINE + what)
     }
 }
 
@@ -224,7 +268,7 @@ mod tests {
                 let _alone = other.alone(|| true).unwrap();
                 assert!(is_over.load(Ordering::SeqCst), "a call was still carried out");
             });
-            while one.number(MOVING).load(Ordering::SeqCst) == 0 {
+            while one.numbers.at(MOVING).load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }
             is_over.store(true, Ordering::SeqCst);
@@ -297,6 +341,36 @@ mod tests {
         let within = last.within(|| true).unwrap();
         assert_eq!(one.alone(|| false).map(drop), Err(Errno::INTR));
         drop(within);
+    }
+
+    /// Somebody who moves without end does not keep others from working.
+    #[test]
+    fn whoever_waits_comes_before_the_next_move() {
+        let (_dir, one, other) = two();
+        let (moves, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    let _alone = one.alone(|| true).unwrap();
+                    moves.fetch_add(1, Ordering::SeqCst);
+                    let until = Instant::now() + LONG * 5;
+                    while Instant::now() < until {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            for _ in 0..50 {
+                let before = moves.load(Ordering::SeqCst);
+                // In the middle of a move, or at its end.
+                while moves.load(Ordering::SeqCst) == before {
+                    std::thread::yield_now();
+                }
+                drop(other.within(|| true).unwrap());
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        let moves = moves.load(Ordering::SeqCst);
+        assert!(moves < 50 * 4, "{moves} moves for 50 calls");
     }
 
     /// Many at once: while somebody is alone nobody else is there.
