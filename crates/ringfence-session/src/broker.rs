@@ -45,6 +45,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::WaitOptions;
 
+use crate::beside::Beside;
 use crate::launch::Brokered;
 use crate::start::Order;
 
@@ -144,6 +145,8 @@ pub(crate) struct Broker<'s> {
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
+    /// The same among sessions, where they could be told of each other.
+    beside: Option<&'s Beside>,
     threads: AtomicUsize,
     near: Near,
     crowd: Crowd,
@@ -156,6 +159,7 @@ impl<'s> Broker<'s> {
     pub(crate) fn new(
         listener: OwnedFd,
         (surface, telling): (&'s Surface, Telling),
+        beside: Option<&'s Beside>,
         supervisor: Option<OwnedFd>,
     ) -> rustix::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -172,6 +176,7 @@ impl<'s> Broker<'s> {
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
+            beside,
             threads: AtomicUsize::new(0),
             near: Near::new(),
             crowd: Crowd::new(),

@@ -228,6 +228,8 @@ impl Within {
             Claim::NothingElseIsSeen => !self.rung.has_view() && hides,
             // What is left of the network is the session's, or nothing.
             Claim::OnlyTheseHosts { .. } if self.side == Side::Inside => false,
+            // A session has a broker where a program with several threads has none for its calls.
+            Claim::ProtectedLater => self.side == Side::Outside,
             other => !said.contains(other),
         };
         all.filter(counts).collect()

@@ -7,12 +7,15 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use ringfence_fs::{Environment, Exec, ExecError, Executed, FileError, Operation, Root, RootError, Writable};
+use ringfence_plan::Shortfall;
 use ringfence_surface::{AbsPath, Access, SubPolicy, Surface};
 
 use crate::alive::{Found, NotWithin};
+use crate::beside::{Beside, Within as Among};
 use crate::call::{CallError, Within};
 use crate::capture::{Terms, capture};
 use crate::launch::StartError;
@@ -49,6 +52,8 @@ pub struct FencedEnvironment {
     surface: Surface,
     root: Root,
     session: Option<Found>,
+    /// Its place among those who work at the same time, once something is changed.
+    beside: OnceLock<Beside>,
 }
 
 impl FencedEnvironment {
@@ -73,12 +78,36 @@ impl FencedEnvironment {
         let surface = within.surface.tighten(&policy).map_err(CallError::from)?;
         // Which of its names may be changed is the surface's to say.
         let root = Root::open(os_path(surface.workdir()), Writable::everything())?;
-        Ok(Self { within, policy, surface, root, session: None })
+        Ok(Self { within, policy, surface, root, session: None, beside: OnceLock::new() })
     }
 
     /// What its tools may touch.
     pub fn surface(&self) -> &Surface {
         &self.surface
+    }
+
+    /// What of its commands does not hold, beyond what the session has said of itself. A program with several threads has no broker for
+    /// them: what they make under protected names that do not exist yet is not held then.
+    ///
+    /// # Errors
+    /// [`CallError`]: then no command can be run either.
+    pub fn not_held(&self) -> Result<Vec<Shortfall>, CallError> {
+        let command = [OsString::from("true")];
+        let laid = self.within.lay_out(&self.policy, &command, Occasion::EmbeddedCall, &mut Live::new())?;
+        Ok(laid.short)
+    }
+
+    /// Until it is let go of, no session and no call of this user moves a directory: what is changed is where it was decided.
+    fn among(&self, path: &Path) -> Result<Among<'_>, FileError> {
+        let failed = |source| FileError::Io { call: "open", path: path.to_owned(), source };
+        let beside = match self.beside.get() {
+            Some(beside) => beside,
+            None => {
+                let joined = Beside::join(&self.within.state).map_err(failed)?;
+                self.beside.get_or_init(|| joined)
+            }
+        };
+        beside.within(|| true).map_err(|errno| failed(errno.into()))
     }
 
     /// The path below the root, if the policy allows this. It comes before anything is touched.
@@ -139,11 +168,15 @@ impl Environment for FencedEnvironment {
     }
 
     fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
-        self.root.write(self.allowed(path, Operation::Write)?, content)
+        let below = self.allowed(path, Operation::Write)?;
+        let _among = self.among(path)?;
+        self.root.write(below, content)
     }
 
     fn remove(&self, path: &Path) -> Result<(), FileError> {
-        self.root.remove(self.allowed(path, Operation::Remove)?)
+        let below = self.allowed(path, Operation::Remove)?;
+        let _among = self.among(path)?;
+        self.root.remove(below)
     }
 
     fn glob(&self, pattern: &Path, most: usize) -> Result<ringfence_fs::Found, FileError> {

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
+use crate::beside::Beside;
 use crate::broker::{Broker, Telling};
 use crate::descendants;
 use crate::hold::{Hold, Word};
@@ -77,6 +78,8 @@ pub(crate) struct First<'p> {
     pub(crate) lock: OwnedFd,
     /// By what calls are judged, where they are brokered. Then this process was copied from one without further threads.
     pub(crate) brokered: Option<(&'p Surface, Telling)>,
+    /// Its place among those who work at the same time.
+    pub(crate) beside: Option<Beside>,
 }
 
 impl First<'_> {
@@ -168,7 +171,8 @@ impl First<'_> {
             let broker = OnceLock::new();
             std::thread::scope(|scope| {
                 let stage = Stage::Handover(handover);
-                let desk = Brokerage { stage, broker: &broker, scope, judged, supervisor: broker_end };
+                let beside = self.beside.as_ref();
+                let desk = Brokerage { stage, broker: &broker, scope, judged, beside, supervisor: broker_end };
                 let (code, number) = watch.wait(Some(desk));
                 process::end_copy(self.ended(code, number, &signal))
             });
@@ -209,10 +213,11 @@ impl First<'_> {
             Seat::Made(fd, _) | Seat::ToBeMade(fd, _) => Some(fd.as_raw_fd()),
         };
         let lock = self.lock.as_raw_fd();
+        let beside = self.beside.as_ref().map(Beside::descriptor);
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
         let [ways, broker, proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors, alive, signal, lock, one(view), one(seat), ways, broker, proc];
+        let mut keep = [errors, alive, signal, lock, one(beside), one(view), one(seat), ways, broker, proc];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
@@ -395,6 +400,7 @@ struct Brokerage<'scope, 'env, 's> {
     scope: &'scope Scope<'scope, 'env>,
     /// By what, and what of it is told.
     judged: (&'s Surface, Telling),
+    beside: Option<&'s Beside>,
     supervisor: Option<OwnedFd>,
 }
 
@@ -409,7 +415,7 @@ impl Brokerage<'_, '_, '_> {
             // Everybody who could have called has ended: that is told too.
             Stage::Listener(_) if !ready.contains(PollFlags::IN) => Stage::Done,
             Stage::Listener(listener) => {
-                if let Ok(broker) = Broker::new(listener, self.judged, self.supervisor.take()) {
+                if let Ok(broker) = Broker::new(listener, self.judged, self.beside, self.supervisor.take()) {
                     let _ = self.broker.get_or_init(|| broker).start(self.scope);
                 }
                 Stage::Done

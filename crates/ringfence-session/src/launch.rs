@@ -26,6 +26,7 @@ use rustix::process::WaitOptions;
 
 use crate::alive::Watched;
 use crate::arguments::Arguments;
+use crate::beside::Beside;
 use crate::broker::Telling;
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
@@ -92,6 +93,8 @@ pub struct Prepared {
     pub(crate) lock: OwnedFd,
     /// Whether calls that change files are brokered.
     pub(crate) brokered: Brokered,
+    /// Its place among those who work at the same time, where calls are brokered.
+    pub(crate) beside: Option<Beside>,
 }
 
 /// Whether calls that change files are carried out by the first process.
@@ -277,6 +280,7 @@ impl Prepared {
                 streams: streams.map_err(|errno: Errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
                 lock: self.lock,
                 brokered,
+                beside: self.beside,
             };
             let ends = Ends { errors, alive, ways: ways_inside, signal, broker: saying };
             let raw = |end: &Option<OwnedFd>| end.as_ref().map(OwnedFd::as_raw_fd);

@@ -11,6 +11,7 @@ pub mod approvals;
 mod arguments;
 pub mod audit;
 mod beneath;
+mod beside;
 pub mod broker;
 mod bwrap;
 mod bytes;

@@ -26,6 +26,7 @@ use ringfence_sys::seccomp;
 use rustix::fs::AtFlags;
 
 use crate::agent::{self, Furnished, Furnishing};
+use crate::beside::Beside;
 use crate::broker;
 pub use crate::broker::BrokerChoice;
 use crate::bwrap::Bubble;
@@ -296,6 +297,10 @@ pub fn prepare_with(
     walked.shortfalls.extend(globs.shortfall());
     walked.shortfalls.extend(loose::in_layers(surface, &walked.findings, &mounts, landing));
     walked.shortfalls.extend(folded::shortfall(surface).filter(|_| listens.is_ok()));
+    let beside = listens.is_ok().then(|| Beside::join(session.state())).transpose().unwrap_or_else(|cause| {
+        walked.shortfalls.push(unshared(&cause));
+        None
+    });
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
@@ -427,7 +432,7 @@ pub fn prepare_with(
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
     let prepared =
-        Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered };
+        Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered, beside };
     let commits = match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
@@ -453,6 +458,16 @@ fn freeze(walked: &mut Walked, client: Option<&Furnished>, rung: Rung) {
         layer: LayerName::Landlock,
         reason: reason.to_owned(),
     }));
+}
+
+/// What does not hold where sessions cannot be told of each other.
+fn unshared(cause: &io::Error) -> Shortfall {
+    let reason = "another session or call may move a directory while this one makes a name in it";
+    Shortfall {
+        claim: Claim::ProtectedLater,
+        layer: LayerName::Broker,
+        reason: format!("{reason}: they cannot be told of each other ({cause})"),
+    }
 }
 
 /// How many claims fall short, for whoever shows it inside. What every session lacks and nobody can change is among them.

@@ -26,7 +26,7 @@ use crate::surface::{Effect, Role, Surface};
 pub use edit::{NotEdited, add, remove};
 pub use generalise::Ground;
 pub use risk::Risk;
-pub use unused::{Grant, Kept, Session, Unused, unused};
+pub use unused::{Grant, Kept, Session, Unused, gained, unused};
 
 /// What stands at a path on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

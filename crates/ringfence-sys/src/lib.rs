@@ -17,3 +17,4 @@ pub mod ns;
 pub mod process;
 pub mod pty;
 pub mod seccomp;
+pub mod shared;

@@ -1,22 +1,40 @@
 //! Files that are written whole or not at all.
 
-use std::fs::OpenOptions;
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Writes a file in the place of what is there.
+/// Writes a file in the place of what is there. Whoever could read and write that can read and write this, and nobody else.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    written(path, bytes)?.persist(path).map_err(|refused| refused.error)?;
-    Ok(())
+    let file = written(path, bytes)?;
+    if let Some(old) = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file) {
+        if old.uid() != file.as_file().metadata()?.uid() {
+            // Only root can give it back; whoever else may replace it has it from now on.
+            let _ = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+        }
+        file.as_file().set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+    }
+    let file = file.persist(path).map_err(|refused| refused.error)?;
+    is_there(path, &file)
 }
 
 /// Writes a file if nothing is there.
 pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    written(path, bytes)?.persist_noclobber(path).map_err(|refused| refused.error)?;
-    Ok(())
+    let file = written(path, bytes)?.persist_noclobber(path).map_err(|refused| refused.error)?;
+    is_there(path, &file)
+}
+
+/// Is it what was written? Whoever may make names beside it could have put another file in the place of the passing one.
+fn is_there(path: &Path, file: &File) -> io::Result<()> {
+    let (ours, there) = (file.metadata()?, std::fs::symlink_metadata(path)?);
+    if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
+        Ok(())
+    } else {
+        Err(io::Error::other("somebody put something else there meanwhile"))
+    }
 }
 
 /// A file beside `path`, complete and on the disk; it goes away unless it is given a name. It is opened and written by our
@@ -43,6 +61,11 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
         replace(&path, b"three").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"three");
+        let mode = || std::fs::metadata(&path).unwrap().mode() & 0o777;
+        assert_eq!(mode(), 0o644);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+        replace(&path, b"four").unwrap();
+        assert_eq!((std::fs::read(&path).unwrap().as_slice(), mode()), (b"four".as_slice(), 0o400));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

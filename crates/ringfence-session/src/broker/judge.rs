@@ -173,12 +173,17 @@ impl<'s> Judge<'s> {
 
     /// Tells that a socket was not reached, since nobody inside made it.
     pub(super) fn unreached(&self, caller: &Caller<'_>, call: &str, path: Option<&AbsPath>) {
+        let path = path.cloned().unwrap_or_else(AbsPath::root);
+        let remedy = format!("name it in the policy: [network] sockets = [\"{path}\"]");
+        self.stopped(caller, call, path, ("a unix socket that was not made inside".to_owned(), remedy));
+    }
+
+    /// Tells of something that no rule forbids by itself: why it was not done, and what can be done instead.
+    pub(super) fn stopped(&self, caller: &Caller<'_>, call: &str, path: AbsPath, (rule, remedy): (String, String)) {
         if self.supervisor.is_none() {
             return;
         }
         let (program, command) = caller.names();
-        let path = path.cloned().unwrap_or_else(AbsPath::root);
-        let remedy = format!("name it in the policy: [network] sockets = [\"{path}\"]");
         self.say(&Said::Refused(Report {
             pid: caller.process().unwrap_or_default(),
             program,
@@ -186,7 +191,7 @@ impl<'s> Judge<'s> {
             call: call.to_owned(),
             path,
             access: Access::Write,
-            rule: "a unix socket that was not made inside".to_owned(),
+            rule,
             source: String::new(),
             remedy,
             errno: u16::try_from(Errno::ACCESS.raw_os_error()).ok(),

@@ -234,18 +234,24 @@ impl Work<'_, '_> {
             || place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
         let surface = self.surface();
         let there = surface.cursor(to);
-        if there.adds_nothing_to(&surface.cursor(from)) {
+        let here = surface.cursor(from);
+        if there.adds_nothing_to(&here) {
+            if !moves_directory() {
+                return Ok(());
+            }
             // Nobody else makes names in there meanwhile.
-            return if moves_directory() { self.alone() } else { Ok(()) };
+            self.alone()?;
+            return if here.adds_nothing_to(&there) { Ok(()) } else { self.may_take(place, from, to) };
         }
         // Nor does anybody put a directory in the place of what was looked at.
         self.alone()?;
         if !moves_directory() {
             return Ok(());
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let name = super::caller::c_string(&place.name)?;
-        let dir = rustix::fs::openat(&place.dir, name.as_c_str(), flags, Mode::empty())?;
+        if !here.adds_nothing_to(&there) {
+            self.may_take(place, from, to)?;
+        }
+        let dir = listed(place)?;
         let mut left: Vec<(OwnedFd, AbsPath, ringfence_surface::Cursor<'_>)> = vec![(dir, to.clone(), there)];
         let mut seen = 0;
         while let Some((dir, path, cursor)) = left.pop() {
@@ -260,8 +266,11 @@ impl Work<'_, '_> {
                 }
                 seen += 1;
                 let below = path.child(name);
+                if seen > MOST_NAMES {
+                    return self.refuse_many(to);
+                }
                 let is_open = cursor.standing(name) == Standing::Open || self.judge(&below, Access::Write).is_allowed();
-                if !is_open || seen > MOST_NAMES {
+                if !is_open {
                     self.refuse_or_ask(place.dir.as_fd(), &below, Access::Write)?;
                 }
                 let is_directory = match entry.file_type() {
@@ -275,12 +284,75 @@ impl Work<'_, '_> {
                     self.refuse_link(&below, rule)?;
                 }
                 if is_directory {
-                    let inner = rustix::fs::openat(&dir, entry.file_name(), flags, Mode::empty())?;
+                    let inner = rustix::fs::openat(&dir, entry.file_name(), LISTED, Mode::empty())?;
                     left.push((inner, below, cursor.enter(name)));
                 }
             }
         }
         Ok(())
+    }
+
+    /// May everything in a directory leave the names by which rules know it? What was there at the start is held by mounts on the
+    /// way to it. What somebody outside has made since is not, and under another name the next session would not know it.
+    fn may_take(&mut self, place: &Place, from: &AbsPath, to: &AbsPath) -> Result<(), Stop> {
+        let (surface, mut seen) = (self.surface(), 0);
+        let mut left = vec![(listed(place)?, from.clone(), to.clone(), surface.cursor(from))];
+        while let Some((dir, old, new, cursor)) = left.pop() {
+            if cursor.is_exhausted() {
+                continue;
+            }
+            for entry in Dir::read_from(&dir)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                if matches!(name, b"." | b"..") {
+                    continue;
+                }
+                seen += 1;
+                if seen > MOST_NAMES {
+                    return self.refuse_many(to);
+                }
+                let (old, new) = (old.child(name), new.child(name));
+                // The settings of a repository that was made inside go where it goes, unless nobody guards them there.
+                if cursor.standing(name) != Standing::Open && !self.is_repositorys(&old) && self.is_freed(&old, &new) {
+                    self.refuse_or_ask(place.dir.as_fd(), &old, Access::Write)?;
+                }
+                let is_directory = match entry.file_type() {
+                    FileType::Directory => true,
+                    FileType::Unknown => is_directory(&dir, entry.file_name()),
+                    _ => false,
+                };
+                if is_directory {
+                    let inner = rustix::fs::openat(&dir, entry.file_name(), LISTED, Mode::empty())?;
+                    left.push((inner, old, new, cursor.enter(name)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// May something be read or written under its new name that may not under its old one?
+    fn is_freed(&self, old: &AbsPath, new: &AbsPath) -> bool {
+        let is_open = |path, access| self.surface().decide(path, access).is_allowed();
+        [Access::Read, Access::Write].into_iter().any(|access| !is_open(old, access) && is_open(new, access))
+    }
+}
+
+const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A directory, to look at what is in it.
+fn listed(place: &Place) -> rustix::io::Result<OwnedFd> {
+    let name = super::caller::c_string(&place.name)?;
+    rustix::fs::openat(&place.dir, name.as_c_str(), LISTED, Mode::empty())
+}
+
+impl Work<'_, '_> {
+    /// Nobody knows what else is in it.
+    fn refuse_many(&self, to: &AbsPath) -> Result<(), Stop> {
+        let why = format!("rules speak of what is below it, and it has more than {MOST_NAMES} names to look at");
+        let remedy = "move it in parts, or yourself, outside the fence".to_owned();
+        let (judge, call) = self.teller();
+        judge.stopped(&self.caller, call, to.clone(), (why, remedy));
+        Err(Errno::ACCESS.into())
     }
 }
 

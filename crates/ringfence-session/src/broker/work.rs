@@ -16,6 +16,7 @@ use super::request::{Named, Request};
 use super::resolve::Resolver;
 use super::sockets::Sockets;
 use super::{Broker, Telling};
+use crate::beside::{Alone, Within};
 
 /// How a call is answered.
 #[derive(Debug)]
@@ -43,13 +44,14 @@ impl From<Errno> for Stop {
     }
 }
 
-/// What keeps directories where they are while a call is about them.
+/// What keeps directories where they are while a call is about them: in other sessions first let go of, and then in this one.
 #[derive(Debug)]
+#[expect(dead_code, reason = "they are let go of when they go")]
 enum Hold<'w> {
     /// Nobody moves a directory.
-    Shared(#[expect(dead_code, reason = "it is let go of when it goes")] RwLockReadGuard<'w, ()>),
+    Shared(Option<Within<'w>>, RwLockReadGuard<'w, ()>),
     /// Nobody does anything.
-    Alone(#[expect(dead_code, reason = "it is let go of when it goes")] RwLockWriteGuard<'w, ()>),
+    Alone(Option<Alone<'w>>, RwLockWriteGuard<'w, ()>),
     None,
 }
 
@@ -89,11 +91,11 @@ impl<'w, 's> Work<'w, 's> {
                 _ => {}
             }
         }
-        self.hold = Hold::Shared(self.broker.moves.read().unwrap_or_else(PoisonError::into_inner));
+        self.hold = self.shared()?;
         let done = match self.dispatch(request) {
             Err(Stop::Alone) => {
                 self.hold = Hold::None;
-                self.hold = Hold::Alone(self.broker.moves.write().unwrap_or_else(PoisonError::into_inner));
+                self.hold = self.exclusive()?;
                 self.dispatch(request)
             }
             other => other,
@@ -106,6 +108,18 @@ impl<'w, 's> Work<'w, 's> {
             Stop::Told(errno) => errno,
             Stop::Alone => Errno::ACCESS,
         })
+    }
+
+    fn shared(&self) -> Result<Hold<'w>, Errno> {
+        let here = self.broker.moves.read().unwrap_or_else(PoisonError::into_inner);
+        let elsewhere = self.broker.beside.map(|beside| beside.within(|| self.is_waiting())).transpose()?;
+        Ok(Hold::Shared(elsewhere, here))
+    }
+
+    fn exclusive(&self) -> Result<Hold<'w>, Errno> {
+        let here = self.broker.moves.write().unwrap_or_else(PoisonError::into_inner);
+        let elsewhere = self.broker.beside.map(|beside| beside.alone(|| self.is_waiting())).transpose()?;
+        Ok(Hold::Alone(elsewhere, here))
     }
 
     fn dispatch(&mut self, request: Request) -> Result<Reply, Stop> {
@@ -183,7 +197,7 @@ impl<'w, 's> Work<'w, 's> {
 
     /// Nothing else is carried out from here on: the call begins again for it.
     pub(super) fn alone(&self) -> Result<(), Stop> {
-        if matches!(self.hold, Hold::Alone(_)) { Ok(()) } else { Err(Stop::Alone) }
+        if matches!(self.hold, Hold::Alone(..)) { Ok(()) } else { Err(Stop::Alone) }
     }
 
     /// From here on the call waits for others, and is about what it holds.
@@ -206,7 +220,7 @@ impl<'w, 's> Work<'w, 's> {
     pub(super) fn refuse_or_ask(&mut self, dir: BorrowedFd<'_>, path: &AbsPath, access: Access) -> Result<(), Stop> {
         let verdict = match self.judge(path, access) {
             Ruling::Refused(verdict) => verdict,
-            // Too much was to be looked at, or somebody has given it meanwhile.
+            // Somebody has given it meanwhile.
             Ruling::Allowed => return Err(Errno::ACCESS.into()),
         };
         if is_sealed(dir) {

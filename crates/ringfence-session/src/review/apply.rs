@@ -12,6 +12,8 @@ use ringfence_surface::{AbsPath, Access};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
+use crate::beside::{Beside, Within};
+
 use super::base::Seen;
 use super::changes::{Change, Node, What};
 use super::files::{directory, file, found, status, target};
@@ -50,6 +52,7 @@ impl Review {
     /// [`ReviewError`]; applying again finishes what was begun.
     pub fn apply(mut self, paths: &[AbsPath], force: Force) -> Result<Report, ReviewError> {
         let _held = self.hold()?;
+        let beside = self.beside()?;
         let is_chosen = |path: &AbsPath| paths.is_empty() || paths.iter().any(|chosen| path.is_within(chosen));
         let found = self.changes();
         let mut report = Report {
@@ -80,7 +83,7 @@ impl Review {
             turn(one).cmp(&turn(other)).then(paths)
         });
         for change in chosen {
-            match self.apply_one(&change) {
+            match self.apply_one(&change, &beside) {
                 Ok(()) => report.applied.push(change),
                 Err(cause) if is(&cause, Errno::STALE) => report.conflicts.push(change.path),
                 // What is left in it is told by itself.
@@ -106,8 +109,15 @@ impl Review {
         Ok(report)
     }
 
-    fn apply_one(&self, change: &Change) -> io::Result<()> {
+    /// A place among those who work: what is applied lands where it was judged, whatever a session moves meanwhile.
+    fn beside(&self) -> Result<Beside, ReviewError> {
+        let state = self.dir.parent().and_then(|reviews| reviews.parent()).unwrap_or_else(AbsPath::root);
+        Beside::join(&state).map_err(|source| ReviewError::Layer { path: state, source })
+    }
+
+    fn apply_one(&self, change: &Change, beside: &Beside) -> io::Result<()> {
         let (parent, name) = split(&change.path)?;
+        let among = beside.within(|| true)?;
         if change.what != What::Deleted {
             self.make_parents(change, &parent)?;
         }
@@ -117,23 +127,26 @@ impl Review {
         if now.as_ref().map(Seen::of).map(Still) != change.seen.map(Still) {
             return Err(Errno::STALE.into());
         }
-        match (change.what, change.node) {
-            (What::Deleted, Node::Directory) => Ok(rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR)?),
-            (What::Deleted, _) => Ok(rustix::fs::unlinkat(&dir, name, AtFlags::empty())?),
-            (_, Node::Directory) if now.is_some() && change.was.is_none() => Ok(()),
-            (_, Node::File) => {
-                self.put(change, (&dir, name), now.as_ref(), |new| self.copy(change, &dir, new, now.as_ref()))
-            }
-            (_, Node::Link) => self.put(change, (&dir, name), now.as_ref(), |new| {
+        if change.what == What::Deleted {
+            let flags = if change.node == Node::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            return Ok(rustix::fs::unlinkat(&dir, name, flags)?);
+        }
+        // What is large takes long, and nobody waits for that.
+        drop(among);
+        let place = Place { dir: &dir, path: &parent, name, beside };
+        match change.node {
+            Node::Directory if now.is_some() && change.was.is_none() => Ok(()),
+            Node::File => self.put(change, &place, now.as_ref(), |new| self.copy(change, &dir, new, now.as_ref())),
+            Node::Link => self.put(change, &place, now.as_ref(), |new| {
                 let to = target(source(change)?)?;
                 rustix::fs::symlinkat(to.as_slice(), &dir, new)?;
                 self.give(change, &dir, new, None)
             }),
-            (_, Node::Directory) => self.put(change, (&dir, name), now.as_ref(), |new| {
+            Node::Directory => self.put(change, &place, now.as_ref(), |new| {
                 rustix::fs::mkdirat(&dir, new, Mode::RWXU)?;
                 self.give(change, &dir, new, None)
             }),
-            (_, Node::Other) => Err(Errno::OPNOTSUPP.into()),
+            Node::Other => Err(Errno::OPNOTSUPP.into()),
         }
     }
 
@@ -141,15 +154,17 @@ impl Review {
     fn put(
         &self,
         change: &Change,
-        (dir, name): (&OwnedFd, &[u8]),
+        place: &Place<'_>,
         now: Option<&Stat>,
         make: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
+        let Place { dir, name, .. } = *place;
         let mut random = [0; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let new = format!(".ringfence-{:016x}", u64::from_ne_bytes(random));
         let is_directory = |status: &Stat| FileType::from_raw_mode(status.st_mode) == FileType::Directory;
         let made = make(new.as_bytes()).and_then(|()| {
+            let _among = place.hold()?;
             match now {
                 // Neither can take the place of the other.
                 Some(old) if is_directory(old) != (change.node == Node::Directory) => {
@@ -260,6 +275,24 @@ impl Review {
             }
         }
         Ok(())
+    }
+}
+
+/// Where something is put: a directory that is held, and a name in it.
+struct Place<'p> {
+    dir: &'p OwnedFd,
+    path: &'p AbsPath,
+    name: &'p [u8],
+    beside: &'p Beside,
+}
+
+impl<'p> Place<'p> {
+    /// Until it is let go of the directory stays where it is; it may have been moved before.
+    fn hold(&self) -> io::Result<Within<'p>> {
+        let among = self.beside.within(|| true)?;
+        let (held, there) = (rustix::fs::fstat(self.dir)?, found(self.path)?);
+        let is_still = there.is_some_and(|there| (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino));
+        if is_still { Ok(among) } else { Err(Errno::STALE.into()) }
     }
 }
 

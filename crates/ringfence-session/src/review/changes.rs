@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use ringfence_surface::{AbsPath, Access};
+use ringfence_surface::{AbsPath, Access, Because};
 use rustix::fs::{FileType, Stat};
 
 use super::base::{self, Seen};
@@ -326,6 +326,14 @@ impl Search<'_> {
         };
         let verdict = self.review.surface.decide(path, Access::Write);
         let refused = (!verdict.is_allowed()).then(|| verdict.because.to_string());
+        // What a link leads to would be below a name that rules begin with, and they know it by another.
+        let begun = match (node, path.parent(), path.file_name()) {
+            (Node::Link, Some(dir), Some(name)) if what != What::Deleted => {
+                self.review.surface.cursor(&dir).begins(name)
+            }
+            _ => None,
+        };
+        let refused = refused.or_else(|| begun.map(|rule| Because::Rule(rule).to_string()));
         let (path, from, layer) = (path.clone(), from.cloned(), self.layer);
         self.changes.push(Change { path, what, node, was, modes, is_conflict, refused, from, layer, seen });
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ringfence_fs::{Environment as _, Exec, ExecError, FileError, Outcome};
+use ringfence_plan::Claim;
 use ringfence_session::fenced::FencedEnvironment;
 use ringfence_surface::SubPolicy;
 
@@ -46,6 +47,17 @@ fn m3_m5_files_and_commands_follow_one_policy() {
     assert!(!world.project.join("infra/new").exists());
     assert_eq!(tools.read(Path::new("out"), 9).unwrap(), b"x\n");
     tools.remove(Path::new("out")).unwrap();
+}
+
+/// K8: a program with several threads, as this one, has no broker for its commands. Whoever embeds it is told.
+#[test]
+fn k8_what_does_not_hold_for_commands_of_a_program_with_threads_is_told() {
+    let world = world("");
+    let tools = FencedEnvironment::new(world.within.clone(), world.tools()).unwrap();
+    let short = tools.not_held().unwrap();
+    assert!(short.iter().any(|short| short.claim == Claim::ProtectedLater), "{short:?}");
+    assert!(tools.exec(&sh("echo x > .envrc")).unwrap().outcome == Outcome::Exited(0), "it holds, and is said not to");
+    assert!(tools.write(Path::new(".envrc"), b"x").is_err());
 }
 
 /// T1, M3: what a command is given, and what comes back.

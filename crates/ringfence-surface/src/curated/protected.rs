@@ -171,6 +171,7 @@ pub static PROTECTED_ANYWHERE: &[Row] = rows! {
     "**/.qwen" => "Qwen Code: settings, hooks, extensions",
     "**/.replit" => "development container: runs when the project is opened",
     "**/.ringfence" => "ringfence: the fence itself",
+    "**/.ringfence-*" => "ringfence: what it is about to put in place",
     "**/.roo" => "Roo Code: settings and MCP servers",
     "**/.roomodes" => "Roo Code: modes and what they may do",
     "**/.rovodev" => "Rovo Dev: settings and MCP servers",

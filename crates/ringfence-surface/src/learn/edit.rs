@@ -59,9 +59,8 @@ pub fn remove(text: &str, grant: &Grant) -> Result<String, NotEdited> {
     let (Found::List { items, .. }, _) = find(text, grant.key)? else { return Err(missing()) };
     let at = items.iter().position(|item| item.start == grant.span.start).ok_or_else(missing)?;
     let mut gone = items[at].clone();
-    let rest = &text[gone.end..];
     // The comma that follows it; after the last there may be none, and then the one before goes.
-    match rest.find(|c: char| !c.is_whitespace()).filter(|comma| rest[*comma..].starts_with(',')) {
+    match comma(&text[gone.end..]) {
         Some(comma) => gone.end += comma + 1,
         None if at > 0 && !text[items[at - 1].end..gone.start].contains('\n') => gone.start = items[at - 1].end,
         None => {}
@@ -77,6 +76,19 @@ pub fn remove(text: &str, grant: &Grant) -> Result<String, NotEdited> {
         gone.end += text[gone.end..line_end].len() - text[gone.end..line_end].trim_start_matches(' ').len();
     }
     Ok(format!("{}{}", &text[..gone.start], &text[gone.end..]))
+}
+
+/// Where the next comma is, if nothing but blanks and comments comes before it.
+fn comma(text: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += text[at..].find(|c: char| !c.is_whitespace())?;
+        match text[at..].chars().next()? {
+            ',' => return Some(at),
+            '#' => at += text[at..].find('\n')?,
+            _ => return None,
+        }
+    }
 }
 
 /// Where a key stands.
@@ -345,5 +357,40 @@ mod tests {
             0,
             "version = 1\n[files]\nread = [\n  \"b\"\n]\n",
         );
+    }
+
+    /// However a list is written, it says the same without the entry.
+    #[test]
+    fn an_entry_is_taken_out_of_a_list_that_is_written_oddly() {
+        const BETWEEN: [&str; 8] = ["", " ", "\n", " # a, \"x\"\n", "\n  ", "\r\n", "# ]\n\t", "\n#,\n"];
+        const ITEMS: [&str; 5] = ["\"a\"", "'b'", "\"c,d\"", "\"e # f\"", "\"\"\"g\"\"\""];
+        let mut state = 7_u64;
+        let mut next = |most: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % most
+        };
+        let read = |text: &str| -> Vec<String> {
+            let file = PolicyFile::parse(&PolicyText::new(b"p", text.as_bytes().to_vec()).unwrap()).unwrap();
+            let read = file.files.unwrap().read.unwrap();
+            read.iter().map(|entry| entry.value.0.text().to_owned()).collect()
+        };
+        for _ in 0..5_000 {
+            let count = 1 + next(4);
+            let mut text = "version = 1\n[files]\nread = [".to_owned();
+            for item in 0..count {
+                text += &[BETWEEN[next(8)], ITEMS[next(5)], BETWEEN[next(8)]].concat();
+                if item + 1 < count || next(2) == 0 {
+                    text.push(',');
+                }
+            }
+            text += &format!("{}]\nwrite = [\".\"]\n", BETWEEN[next(8)]);
+            let (Found::List { items, .. }, _) = find(&text, Key::Read).unwrap() else { panic!("no list") };
+            let nth = next(count);
+            let grant = Grant { key: Key::Read, value: String::new(), span: items[nth].clone() };
+            let mut expected = read(&text);
+            expected.remove(nth);
+            let after = remove(&text, &grant).unwrap();
+            assert_eq!(read(&after), expected, "{text}\n--- without {nth}\n{after}");
+        }
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Range;
 use super::Key;
 use crate::decide::Access;
 use crate::host::{HostPattern, HostTarget};
-use crate::policy::{Extension, HostRule, PolicyFile};
+use crate::policy::{AllowRule, Extension, HostRule, PolicyFile};
 use crate::source::Source;
-use crate::surface::{Effect, Surface};
+use crate::surface::{Effect, Rule, Sense, Surface};
 use crate::text::{Place, Spanned};
 
 /// One entry of a policy file.
@@ -99,6 +99,44 @@ pub fn unused(file: &PolicyFile, surface: &Surface, sessions: &[Session]) -> (Ve
     (sorted.unused, sorted.kept)
 }
 
+/// What would be gained by one Surface beside another, if anything would: a shrunk policy gives no path, host, port or socket that the
+/// old one does not, however it was written.
+pub fn gained(before: &Surface, after: &Surface) -> Option<String> {
+    let has = |surface: &Surface, wanted: &dyn Fn(&Rule) -> bool| surface.rules().iter().any(wanted);
+    let is_write = |rule: &Rule| matches!(rule.effect, Effect::Write(_));
+    let is_grant = |rule: &Rule| is_write(rule) || matches!(rule.effect, Effect::Read(_));
+    // What an exception opens is granted too.
+    for rule in after.rules().iter().filter(|rule| is_grant(rule) || rule.sense == Sense::Exception) {
+        let is_covered = |other: &Rule| {
+            let is_as_wide = if is_grant(rule) {
+                is_write(other) || is_grant(other) && !is_write(rule)
+            } else {
+                other.effect == rule.effect
+            };
+            is_as_wide && other.sense == rule.sense && other.pattern == rule.pattern
+        };
+        if !has(before, &is_covered) {
+            return Some(rule.pattern.to_string());
+        }
+    }
+    for rule in before.rules().iter().filter(|rule| rule.effect.takes_away() && rule.sense == Sense::Rule) {
+        let is_it =
+            |other: &Rule| (other.effect, other.sense, &other.pattern) == (rule.effect, rule.sense, &rule.pattern);
+        if !has(after, &is_it) {
+            return Some(rule.pattern.to_string());
+        }
+    }
+    let (old, new) = (before.reach(), after.reach());
+    let hosts = new.hosts.iter().find(|host| !old.hosts.iter().any(|other| other.value == host.value));
+    let private = new.private.iter().find(|host| !old.private.iter().any(|other| other.value == host.value));
+    let ports = new.host_ports.iter().find(|port| !old.host_ports.iter().any(|other| other.value == port.value));
+    let sockets = new.sockets.iter().find(|socket| !old.sockets.iter().any(|other| other.value == socket.value));
+    (hosts.or(private).map(|host| host.value.to_string()))
+        .or_else(|| ports.map(|port| format!("localhost:{}", port.value)))
+        .or_else(|| sockets.map(|socket| socket.value.to_string()))
+        .or_else(|| (before.view() != after.view()).then(|| "the view".to_owned()))
+}
+
 struct Sorted<'s> {
     sessions: &'s [Session],
     unused: Vec<Unused>,
@@ -106,8 +144,10 @@ struct Sorted<'s> {
 }
 
 impl Sorted<'_> {
-    fn write<T>(&mut self, entry: &Spanned<T>, surface: &Surface) {
+    fn write(&mut self, entry: &Spanned<AllowRule>, surface: &Surface) {
         let Some(grant) = grant(Key::Write, &entry.place) else { return };
+        // It may be written anew elsewhere: what it says counts then, not how it was quoted.
+        let grant = Grant { value: entry.value.0.text().to_owned(), ..grant };
         let rules: Vec<_> = surface.rules().iter().filter(|rule| rule.source.place() == Some(&entry.place)).collect();
         if rules.is_empty() {
             return self.unknown(Key::Write, &entry.place, "it takes no part here");

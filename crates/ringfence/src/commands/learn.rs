@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use ringfence_surface::learn::{self, Addition, Asked, Ground, Key, Proposal, Risk, Thing, Want};
-use ringfence_surface::{AbsPath, HostFacts, Shown, Surface};
+use ringfence_surface::{AbsPath, HostFacts, Layer, Shown, Surface};
 use rustix::fs::MemfdFlags;
 
 use super::run::Outcome;
@@ -49,6 +49,8 @@ struct Policy {
     path: AbsPath,
     /// What it says, where it is there.
     text: Option<String>,
+    /// What it extends, and what that says.
+    bases: Vec<(AbsPath, String)>,
     facts: HostFacts,
     /// Whether it is the project's own: then it must be trusted.
     is_project: bool,
@@ -70,9 +72,13 @@ impl Policy {
                 None => (Vec::new(), true),
             },
         };
-        Ok(match layers.last() {
-            Some(main) => Self { path: main.path.clone(), text: Some(main.text.text.clone()), facts, is_project },
-            None => Self { path: facts.cwd.child(crate::load::PROJECT_FILE), text: None, facts, is_project },
+        let mut texts: Vec<(AbsPath, String)> = texts(&layers);
+        Ok(match texts.pop() {
+            Some((path, text)) => Self { path, text: Some(text), bases: texts, facts, is_project },
+            None => {
+                let path = facts.cwd.child(crate::load::PROJECT_FILE);
+                Self { path, text: None, bases: Vec::new(), facts, is_project }
+            }
         })
     }
 
@@ -102,14 +108,23 @@ impl Policy {
         }
         say(&format!("ringfence: wrote {}", self.path));
         if self.is_project {
-            // What was there was trusted, and what is new was looked at just now.
+            // What was there was trusted, and what is new was looked at just now. What stands there by now may be neither.
             let mut loader = Loader::with_facts(managed, self.facts.clone());
             let project = loader.project(file)?;
+            let looked_at = self.bases.iter().cloned().chain([(self.path.clone(), text.to_owned())]);
+            if texts(&project.layers) != looked_at.collect::<Vec<_>>() {
+                return Err(Failure::Learn { source: LearnFailure::Changed { path: self.path.clone() } });
+            }
             trust::store(loader.facts(), &project.layers, &project.hash)?;
             say("ringfence: it is trusted as it is now");
         }
         Ok(())
     }
+}
+
+/// Every file and what it says; the last is the one that extends the others.
+fn texts(layers: &[Layer]) -> Vec<(AbsPath, String)> {
+    layers.iter().map(|layer| (layer.path.clone(), layer.text.text.clone())).collect()
 }
 
 /// How it ended.

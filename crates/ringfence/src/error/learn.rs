@@ -37,6 +37,14 @@ pub(crate) enum LearnFailure {
         /// Which.
         path: AbsPath,
     },
+    /// The shorter text would say something else.
+    #[error("{path} without what is unused would give {what} besides")]
+    Widens {
+        /// Which.
+        path: AbsPath,
+        /// What would be gained.
+        what: String,
+    },
     /// There is nothing to shrink.
     #[error("there is no policy file to shrink")]
     NoFile,
@@ -59,6 +67,7 @@ impl LearnFailure {
             Self::NoFile => {
                 "without a file nothing is granted but what a project needs; `ringfence init` writes one".to_owned()
             }
+            Self::Widens { .. } => "write its lists plainly, one string to a line".to_owned(),
             Self::NotRun | Self::Unread { .. } | Self::Ungoverned | Self::Edit { .. } => return None,
         })
     }

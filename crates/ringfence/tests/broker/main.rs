@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+mod beside;
 #[expect(dead_code, reason = "what the tables of ordinary work need besides")]
 #[path = "../work/desk.rs"]
 mod desk;

@@ -230,3 +230,20 @@ fn k8_repositories_are_made_inside() {
         ]);
     });
 }
+
+/// What has too many names to look at does not go where rules speak of them, and that is told like any refusal.
+#[test]
+fn k8_what_is_too_large_to_look_at_is_refused_and_told() {
+    each_user(|desk| {
+        let many = desk.project("many");
+        std::fs::create_dir(&many).unwrap();
+        for number in 0..50_001 {
+            std::fs::File::create(many.join(number.to_string())).unwrap();
+        }
+        desk.hand_over();
+        let output = desk.inside("mv many moved; mv moved .cargo");
+        let said = shown(&output);
+        assert!(!output.status.success() && desk.project("moved").exists(), "{said}");
+        assert!(said.contains("more than 50000 names to look at") && said.contains("stopped: write"), "{said}");
+    });
+}

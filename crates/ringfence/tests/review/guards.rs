@@ -115,3 +115,50 @@ fn what_appears_later_is_covered_and_the_receipt_says_what_is_not_held() {
         assert!(is_said || replaced.trim_start().starts_with("holds"), "{said}");
     });
 }
+
+/// A link under a name that rules begin with is not applied: what it leads to is protected by another path.
+#[test]
+fn a_link_under_the_name_of_a_guarded_directory_is_never_applied() {
+    each(|place| {
+        let line = "mkdir conf; echo x > conf/config.toml; ln -s conf .cargo; ln -s conf harmless";
+        place.done(&["run", "--review", "--no-broker", "--", "sh", "-ec", line]);
+        let said = place.done(&["diff"]);
+        assert!(said.contains(".cargo (never applied: protect \"**/.cargo/"), "{said}");
+        let said = shown(&place.ringfence(&["apply"]));
+        assert!(said.contains("never applied: ") && place.path("project/harmless").is_symlink(), "{said}");
+        assert!(fs::symlink_metadata(place.path("project/.cargo")).is_err(), "{said}");
+    });
+}
+
+/// Moves the directory as soon as something is put into it.
+const MOVER: &str = "
+import os, sys
+print('ready', flush=True)
+while True:
+    if any(name.startswith('.ringfence-') for name in os.listdir('x')):
+        os.rename('x', '.cargo')
+        break
+print('moved', flush=True)
+sys.stdin.read()
+";
+
+/// What is applied lands where it was judged, or not at all: a session that runs moves the directory meanwhile. One with a broker could
+/// not, since what is about to be put in place is protected.
+#[test]
+fn what_is_applied_lands_where_it_was_judged() {
+    each(|place| {
+        place.world.write("project/x/kept", "kept");
+        place.world.write("project/mover.py", MOVER);
+        place.review("head -c 100000000 /dev/urandom > x/config.toml");
+        let mut child = place.start(&["run", "--no-broker", "--", "python3", "mover.py"]);
+        wait_for_line(&mut child);
+        let said = shown(&place.ringfence(&["apply"]));
+        drop(child.stdin.take());
+        let mut moved = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut moved).unwrap();
+        child.wait().unwrap();
+        assert_eq!(moved, "moved\n", "as {:?}: {said}", place.who);
+        let names = fs::read_dir(place.path("project/.cargo")).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["kept"], "as {:?}: {said}", place.who);
+    });
+}

@@ -66,6 +66,9 @@ pub(super) fn run(args: &LearnArgs, policy: &Policy, managed: &Path) -> Result<E
     }
     let moved: Vec<Addition> = unused.iter().filter_map(moved).collect();
     after = learn::add(Some(&after), &moved, surface.packs()).map_err(edit)?;
+    if let Some(what) = learn::gained(&surface, &policy.saying(&after, &args.policy, managed)?) {
+        return Err(failed(LearnFailure::Widens { path: policy.path.clone(), what }));
+    }
     let name = policy.path.to_string();
     let diff = if after == text { String::new() } else { diff::unified(Some(text), Some(&after), &name) };
     if args.json {

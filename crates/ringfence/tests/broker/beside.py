@@ -1,0 +1,82 @@
+# Two sessions in one project: one moves a directory with many names to a name that rules begin with, while the other makes in it what
+# they protect there; one makes part of a repository while the other makes the rest. Arguments: the part that is played, and for how
+# many seconds.
+import os, sys, time
+
+part, seconds = sys.argv[1], float(sys.argv[2])
+
+
+def quiet(f, *a):
+    try:
+        return f(*a)
+    except OSError:
+        return None
+
+
+def make(name):
+    fd = quiet(os.open, name, os.O_CREAT | os.O_WRONLY, 0o600)
+    if fd is not None:
+        os.close(fd)
+
+
+def landed(what):
+    make("done")
+    print("LANDED", what, flush=True)
+    sys.exit(3)
+
+
+def moves():
+    quiet(os.mkdir, "x")
+    for number in range(2000):
+        make("x/%d" % number)
+    turns = 0
+    while time.time() < end:
+        turns += 1
+        quiet(os.rename, "x", ".cargo")
+        if os.path.lexists(".cargo/config.toml"):
+            landed(".cargo/config.toml")
+        quiet(os.rename, ".cargo", "x")
+    return turns
+
+
+def makes():
+    turns = 0
+    while time.time() < end and not os.path.exists("done"):
+        turns += 1
+        make("x/config.toml")
+        quiet(os.unlink, "x/config.toml")
+    return turns
+
+
+def plants(own, others):
+    turns = 0
+    while time.time() < end and not os.path.exists("done"):
+        turns += 1
+        quiet(os.mkdir, "repository")
+        for name in own:
+            quiet(os.mkdir, "repository/" + name)
+        # What is one's own stays as long as it is looked at.
+        if others and all(os.path.lexists("repository/" + name) for name in own + others):
+            landed("repository")
+        for name in own:
+            quiet(os.rmdir, "repository/" + name)
+        quiet(os.rmdir, "repository")
+    return turns
+
+
+# A session does not start where everything moves about: the first waits for the second.
+if part in ("moves", "plants"):
+    print(os.environ["RINGFENCE_SESSION"], flush=True)
+    patience = time.time() + 60
+    while not os.path.exists("go") and time.time() < patience:
+        time.sleep(0.01)
+else:
+    make("go")
+end = time.time() + seconds
+turns = {
+    "moves": moves,
+    "makes": makes,
+    "plants": lambda: plants(["objects", "refs"], ["hooks"]),
+    "hooks": lambda: plants(["hooks"], []),
+}[part]()
+print("over after", turns, flush=True)
