@@ -138,6 +138,8 @@ pub struct Summary {
     pub denied: u64,
     /// Each kind that is kept, in the order in which each came first.
     pub kinds: Vec<Counted>,
+    /// For each of them, whether the user's terminal has shown it already.
+    pub shown: Vec<bool>,
     /// How often something was denied that is not among them.
     pub more: u64,
     /// Which watch ended the session, where one did.
@@ -150,7 +152,7 @@ impl Summary {
     /// Of a session in which nothing was denied.
     #[must_use]
     pub fn nothing() -> Self {
-        Self { denied: 0, kinds: Vec::new(), more: 0, ended_by: None, learned: None }
+        Self { denied: 0, kinds: Vec::new(), shown: Vec::new(), more: 0, ended_by: None, learned: None }
     }
 }
 
