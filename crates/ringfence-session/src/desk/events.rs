@@ -135,7 +135,7 @@ impl Desk {
 
     fn tell(&mut self, told: &[violations::Counted]) {
         for one in told {
-            self.notices.add(Notice::Stopped(one.clone()));
+            self.notices.add(Notice::Stopped(Box::new(one.clone())));
         }
     }
 
@@ -172,7 +172,7 @@ pub(super) enum Notice {
     /// A line.
     Line(String),
     /// Something that was stopped. What is told now is not told again at the end.
-    Stopped(violations::Counted),
+    Stopped(Box<violations::Counted>),
 }
 
 /// Lines for the user's terminal.
