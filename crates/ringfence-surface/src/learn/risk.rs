@@ -63,7 +63,7 @@ impl Ground<'_> {
                 (Risk::Medium, "on another disk, which may hold somebody's home, read-only")
             }
             (Access::Read, None) if (self.is_private)(path) => {
-                (Risk::Medium, "not everybody on this machine may read all of it, read-only")
+                (Risk::Medium, "read-only, and not everybody on this machine may read it")
             }
             (Access::Read, None) => (Risk::Low, "outside every home directory, read-only"),
         }

@@ -6,6 +6,7 @@ use ringfence_session::{
     give::GiveError,
     launch::StartError,
     start::PrepareError,
+    store::FindError,
     walk::WalkError,
 };
 #[cfg(target_os = "linux")]
@@ -102,6 +103,8 @@ impl Failure {
             Self::Served { address } => format!("it is at {address}, and its token in the file `serve/token` of ringfence's state"),
             #[cfg(target_os = "linux")]
             Self::Listen { .. } => "name another with `--port`; without it any free one is taken".into(),
+            #[cfg(target_os = "linux")]
+            Self::Find { source: FindError::Ended { .. } } => "`ringfence ps` lists those that run".into(),
             #[cfg(target_os = "linux")]
             Self::Find { .. } => "`ringfence ps --all` lists them".into(),
             #[cfg(target_os = "linux")]

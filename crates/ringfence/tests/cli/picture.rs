@@ -37,7 +37,7 @@ fn taken() -> Vec<Row> {
         let shown = terminal::lines(&Screen::start(shell).all().1);
         let shown = shown.iter().map(|line| {
             let line = line.replace(&format!("{root}/project"), "/home/you/hello");
-            with_one_name(&line.replace(&format!("{root}/home"), "/home/you"))
+            without_grant(&line.replace(&format!("{root}/home"), "/home/you"))
         });
         rows.push(Row::Typed((*typed).to_owned()));
         for line in at_the_end(shown.collect()) {
@@ -53,11 +53,11 @@ fn taken() -> Vec<Row> {
     rows
 }
 
-/// Every session has a name of its own; in the picture all have this one.
-fn with_one_name(line: &str) -> String {
+/// Something can be granted to a session that runs, by its name; whether it still runs when the line is told depends on the moment.
+fn without_grant(line: &str) -> String {
     let Some((before, rest)) = line.split_once("ringfence grant ") else { return line.to_owned() };
-    let after = rest.split_once(' ').map(|(_, after)| after).unwrap_or_default();
-    format!("{before}ringfence grant k3v9x2ma {after}")
+    let after = rest.split_once(", or ").map(|(_, after)| after).unwrap_or_default();
+    format!("{before}{after}")
 }
 
 /// What is stopped is told once, in the first calm moment: that may be before the command says something or after it, and before the
