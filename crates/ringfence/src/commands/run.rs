@@ -18,7 +18,7 @@ use ringfence_session::learned::Learned;
 use ringfence_session::probe;
 use ringfence_session::review::Review;
 use ringfence_session::roots::{Depth, Root};
-use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, prepare};
+use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, PrepareError, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
@@ -43,6 +43,9 @@ use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let args = &with_agent(args);
+    if args.command.is_empty() && args.policy.agent.is_none() {
+        return Err(Failure::Prepare { source: PrepareError::NoCommand });
+    }
     let root = match (args.backend, &args.root) {
         (Some(Backend::Chroot), Some(name)) => Some(enter_work(name)?),
         (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),

@@ -1,6 +1,9 @@
 //! What the user can do about what went wrong.
 
 #[cfg(target_os = "linux")]
+use std::path::Path;
+
+#[cfg(target_os = "linux")]
 use ringfence_session::{
     container::{NoContainer, NoEngine},
     give::GiveError,
@@ -10,7 +13,7 @@ use ringfence_session::{
     walk::WalkError,
 };
 #[cfg(target_os = "linux")]
-use ringfence_surface::NotGiven;
+use ringfence_surface::{NotGiven, Shown};
 
 use super::Failure;
 #[cfg(target_os = "linux")]
@@ -52,6 +55,8 @@ impl Failure {
             }
             #[cfg(target_os = "linux")]
             Self::Engine { .. } => "install it and start its service, or leave `--backend` out".into(),
+            #[cfg(target_os = "linux")]
+            Self::Start { source: StartError::NotFound { program } } => return where_it_is(program),
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::TooManyLayers } => {
                 "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()
@@ -127,4 +132,25 @@ impl Failure {
             _ => return None,
         })
     }
+}
+
+/// Where a program is that the fence does not have, and what shows it there. What is of the system is in every fence.
+#[cfg(target_os = "linux")]
+fn where_it_is(program: &str) -> Option<String> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&search).map(|dir| dir.join(program));
+    let found = places.into_iter().find(|path| path.is_absolute() && path.is_file())?;
+    let real = found.canonicalize().ok()?;
+    let mut dirs = vec![found.parent()?, real.parent()?];
+    dirs.dedup();
+    dirs.retain(|dir| !dir.starts_with("/usr") && !dir.starts_with("/bin"));
+    let shown = |path: &Path| Shown(path.as_os_str().as_encoded_bytes()).to_string();
+    let references: Vec<String> = dirs.into_iter().map(|dir| format!("--ref {}", shown(dir))).collect();
+    (!references.is_empty()).then(|| {
+        format!(
+            "outside it is {}: `{}` shows it for one run, `read` in [files] always",
+            shown(&found),
+            references.join(" ")
+        )
+    })
 }
