@@ -33,7 +33,7 @@ pub enum Claim {
     ProtectedLater,
     /// A guard stays when somebody outside replaces the file.
     HeldWhenReplaced,
-    /// A guarded file has no other name by which it could be reached.
+    /// Something guarded has no other name by which it could be reached, and is no link to something that is not guarded.
     OneName {
         /// Which.
         path: String,

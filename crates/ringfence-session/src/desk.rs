@@ -474,7 +474,7 @@ impl Aside for Desk {
     }
 
     fn notice(&mut self, screen: Screen) -> Option<String> {
-        self.notices.next(screen)
+        self.next_notice(screen)
     }
 
     fn question(&self) -> Option<Prompt> {

@@ -5,8 +5,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
 use ringfence_plan::{Claim, Findings, Found, LayerName, Shortfall};
-use ringfence_surface::{AbsPath, Standing, Surface};
+use ringfence_surface::{AbsPath, Access, Cursor, Effect, Standing, Surface, follow};
 
+use crate::look::Live;
+use crate::visible::{Ground, Visible};
 use crate::walk::os_path;
 
 /// How many names inside guarded directories are looked at.
@@ -32,6 +34,34 @@ fn not_held(surface: &Surface, path: &AbsPath) -> Option<Shortfall> {
     };
     let reason = format!("{path} is a link, and whoever mounts for us guards only where it leads");
     Some(Shortfall { claim, layer: LayerName::Mounts, reason })
+}
+
+/// What is not held since a link was there before anybody could refuse it: rules guard its name, or begin with it, and what it leads
+/// to is under those of its own path. Nothing where these guard it too, or where it is not shown.
+pub(crate) fn leads_past(
+    surface: &Surface,
+    visible: &Visible<'_>,
+    cursor: &Cursor<'_>,
+    dir: &AbsPath,
+    name: &[u8],
+) -> Option<Shortfall> {
+    let (rule, is_whole) = match cursor.standing(name) {
+        Standing::Denied(rule) | Standing::Protected(rule) => (rule, true),
+        Standing::Open => (cursor.begins(name)?, false),
+    };
+    let target = follow(dir, name, &mut Live::new()).ok()?.path;
+    let (access, list) = match rule.effect {
+        Effect::Protect => (Access::Write, "protect"),
+        _ => (Access::Read, "deny"),
+    };
+    let Some(Ground::Host { is_writable }) = visible.ground(&target) else { return None };
+    let is_alike = || !is_whole && cursor.enter(name).adds_nothing_to(&surface.cursor(&target));
+    if (access == Access::Write && !is_writable) || !surface.decide(&target, access).is_allowed() || is_alike() {
+        return None;
+    }
+    let rule = &rule.pattern;
+    let reason = format!("it is a link to {target}, and `{rule}` does not hold there; name that in `{list}` too");
+    Some(Shortfall { claim: Claim::OneName { path: dir.child(name).to_string() }, layer: LayerName::Mounts, reason })
 }
 
 /// Files in guarded directories that have another name somewhere, by which they are not guarded. A directory with more names than

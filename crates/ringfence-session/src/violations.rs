@@ -138,6 +138,8 @@ pub struct Summary {
     pub denied: u64,
     /// Each kind that is kept, in the order in which each came first.
     pub kinds: Vec<Counted>,
+    /// For each of them, whether the user's terminal has shown it already.
+    pub shown: Vec<bool>,
     /// How often something was denied that is not among them.
     pub more: u64,
     /// Which watch ended the session, where one did.
@@ -150,7 +152,7 @@ impl Summary {
     /// Of a session in which nothing was denied.
     #[must_use]
     pub fn nothing() -> Self {
-        Self { denied: 0, kinds: Vec::new(), more: 0, ended_by: None, learned: None }
+        Self { denied: 0, kinds: Vec::new(), shown: Vec::new(), more: 0, ended_by: None, learned: None }
     }
 }
 
@@ -191,7 +193,7 @@ impl Violation {
         let is_unnamed = refusal.why == UNNAMED && thing != "udp";
         let remedy = host.as_deref().filter(|_| is_unnamed).map(|host| {
             let shown = Shown(host.as_bytes());
-            format!("ringfence grant {session} --host {shown}, or `[network] allow = [\"{shown}\"]`")
+            format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]")
         });
         let Refusal { what, why } = refusal;
         Self { host, path, remedy, ..Self::new(Layer::Egress, access, what, why) }
@@ -254,10 +256,26 @@ impl Violation {
             (Some(one), None) | (None, Some(one)) => format!(" [{}]", shown(one)),
             (None, None) => String::new(),
         };
-        let remedy = self.remedy.as_ref().map(|remedy| format!("; {}", shown(remedy))).unwrap_or_default();
+        // That there is none is said with why.
+        let remedy = self.remedy.as_deref().map(|remedy| remedy.strip_prefix("none: ").unwrap_or(remedy));
+        let remedy = remedy.map(|remedy| format!("; {}", shown(remedy))).unwrap_or_default();
         format!("{}{times}{by}: {}{rule}{remedy}", shown(&self.tried), shown(&self.why))
     }
+
+    /// The same for a session that has ended: nothing can be given to it any more.
+    #[must_use]
+    pub fn line_afterwards(&self, times: u64) -> String {
+        let after = |remedy: &str| {
+            let rest = remedy.strip_prefix(GRANT).and_then(|rest| rest.split_once(OR)).map(|(_, rest)| rest);
+            rest.unwrap_or(remedy).to_owned()
+        };
+        Self { remedy: self.remedy.as_deref().map(after), ..self.clone() }.line(times)
+    }
 }
+
+/// What a remedy begins with that helps a session which runs, and what follows it.
+const GRANT: &str = "ringfence grant ";
+const OR: &str = ", or ";
 
 /// What the way out says of a host that is not in the policy.
 const UNNAMED: &str = "the policy does not name it";
@@ -277,8 +295,15 @@ mod tests {
         assert_eq!((named.access, named.host.as_deref()), (Deed::Resolve, Some("example.com")));
         assert_eq!(
             named.remedy.as_deref(),
-            Some("ringfence grant abcd --host example.com, or `[network] allow = [\"example.com\"]`")
+            Some("ringfence grant abcd --host example.com, or add \"example.com\" to `allow` in [network]")
         );
+        assert!(
+            named
+                .line(1)
+                .ends_with("; ringfence grant abcd --host example.com, or add \"example.com\" to `allow` in [network]")
+        );
+        // Nothing can be given to what has ended.
+        assert!(named.line_afterwards(1).ends_with("name it; add \"example.com\" to `allow` in [network]"));
         assert!(refused("tcp 1.1.1.1:80", UNNAMED).remedy.is_some_and(|remedy| remedy.contains("1.1.1.1:80")));
         for (what, why) in [("udp 1.1.1.1:53", UNNAMED), ("tcp a.b:443", "TLS names c.d"), ("connection", "too many")] {
             assert_eq!(refused(what, why).remedy, None, "{what}");
@@ -292,11 +317,11 @@ mod tests {
         let mut violation = refused("name \u{1b}[2Jx", "w\u{202e}hy\n\r");
         violation.program = Some(Bytes::new(b"/bin/\x1b]0;x\x07"));
         violation.pid = Some(7);
-        violation.remedy = Some("a\nb".into());
+        violation.remedy = Some("none: a\nb".into());
         violation.rule = Some("\u{9b}31m".into());
         let line = violation.line(2);
         assert!(line.chars().all(|c| !c.is_control() && c != '\u{202e}'), "{line:?}");
-        assert!(line.contains("(2 times) by /bin/"), "{line}");
+        assert!(line.contains("(2 times) by /bin/") && line.ends_with("; a\\nb"), "{line}");
     }
 
     /// K14: lines of the audit from before are understood.

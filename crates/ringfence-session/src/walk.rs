@@ -21,6 +21,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use crate::aliases::Aliases;
+use crate::links;
 use crate::place::{Id, open_beneath, open_place, open_root, relative};
 use crate::visible::{Ground, Visible};
 
@@ -453,6 +454,10 @@ impl<'s> Walk<'s> {
             Standing::Open if is_git_pointer(here.path, bytes, kind) => Guard::Protect,
             Standing::Open => Guard::None,
         };
+        if kind == FileType::Symlink {
+            let past = links::leads_past(self.surface, &self.visible, here.cursor, here.path, bytes);
+            self.walked.shortfalls.extend(past);
+        }
         let is_entered = kind == FileType::Directory && standing != Guard::Deny;
         if standing == Guard::None && !is_entered {
             return true;

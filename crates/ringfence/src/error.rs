@@ -1,5 +1,7 @@
-//! What can go wrong, which exit code it has, and what the user can do about it: all in one place.
+//! What can go wrong, and which exit code it has. What the user can do about it is in `hint`.
 
+mod hint;
+#[cfg(target_os = "linux")]
 mod learn;
 mod render;
 #[cfg(target_os = "linux")]
@@ -22,17 +24,17 @@ use ringfence_session::{
     record::RecordError,
     start::PrepareError,
     store::FindError,
-    walk::WalkError,
     worktree::WorktreeError,
 };
+#[cfg(target_os = "linux")]
+use ringfence_surface::Widens;
 use ringfence_surface::text::Diagnostic;
 use ringfence_surface::{AbsPath, HostError, PathError, Shown};
-#[cfg(target_os = "linux")]
-use ringfence_surface::{NotGiven, Widens};
 
 use crate::out::say;
 use crate::tell;
 
+#[cfg(target_os = "linux")]
 pub(crate) use learn::LearnFailure;
 pub(crate) use render::RenderFailure;
 #[cfg(target_os = "linux")]
@@ -348,6 +350,7 @@ pub(crate) enum Failure {
         text: String,
     },
     /// Nothing is learned.
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Learn { source: LearnFailure },
     /// Something about roots.
@@ -401,7 +404,6 @@ impl Failure {
             Self::Prepare { source: PrepareError::NoCommand } => USAGE,
             #[cfg(target_os = "linux")]
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
-            #[cfg(target_os = "linux")]
             Self::Root { source } if source.is_usage() => USAGE,
             Self::Render { source: RenderFailure::OnlyWith { .. } } => USAGE,
             #[cfg(target_os = "linux")]
@@ -422,114 +424,6 @@ impl Failure {
         let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
         let causes: String = causes.map(|cause| format!(": {cause}")).collect();
         format!("{self}{causes}")
-    }
-
-    pub(crate) fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Exists { .. } => "look at it first; `--force` replaces it".into(),
-            Self::NoProjectFile { .. } => "`ringfence init` writes a starter policy".into(),
-            Self::LinkedProjectFile { .. } => "copy the file there, or name the other one with `--policy`".into(),
-            Self::TrustedBefore { .. } => "read what has changed, then `ringfence trust --force`".into(),
-            Self::NoCommand { known, .. } => format!("the commands are {}", known.join(", ")),
-            Self::UnreadableDirectory { .. } => "go to a directory that you may open by its full name".into(),
-            Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
-            Self::Host { source } => return source.hint(),
-            Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
-            #[cfg(target_os = "linux")]
-            Self::Prepare { source: PrepareError::NoCommand } => "name one: `ringfence run -- bash`".into(),
-            #[cfg(target_os = "linux")]
-            Self::Prepare { source: PrepareError::Workdir { .. } } => {
-                "start in a directory that may be read; for one call, `--workdir DIR` names it".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Widens { .. } => "ask for no more than the session has, or start a session that has it: what it has is in its policy".into(),
-            #[cfg(target_os = "linux")]
-            Self::PartOfTheNetwork => "`--no-network` closes it; from outside the fence a call can have a part".into(),
-            #[cfg(target_os = "linux")]
-            Self::Within { .. } => "name a session that runs: `ringfence ps` lists yours, and inside it is $RINGFENCE_SESSION".into(),
-            #[cfg(target_os = "linux")]
-            Self::Amount { .. } => "a time is written 30s, 5m or 1h30m, a size 512MiB or 2GiB".into(),
-            #[cfg(target_os = "linux")]
-            Self::Prepare { source: PrepareError::Container(NoContainer::NeedsLibraries) } => {
-                "install the program that `cargo xtask dist` builds, or use `image = \"host\"`".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Engine { source: NoEngine::Remote { .. } } => {
-                "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Engine { .. } => "install it and start its service, or leave `--backend` out".into(),
-            #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::TooManyLayers } => {
-                "the kernel stacks 16 layers of Landlock: make the call from a fence that is less deep, or from outside".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::Clone { .. } } | Self::NoRung { .. } => {
-                "`ringfence doctor` says what this host lacks, and what helps".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::FileSystem { kind: "proc", .. } } => {
-                "a container that masks parts of /proc forbids another: start it with `--security-opt systempaths=unconfined` \
-                 (docker) or `unmask=ALL` (podman)"
-                    .into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::FileSystem { kind: "devpts", .. } } => {
-                "this kernel has no terminals of its own for a session (CONFIG_UNIX98_PTYS), or a container forbids them".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::Replaced { .. } }
-            | Self::Prepare { source: PrepareError::Walk(WalkError::Changing { .. }) } => {
-                "start it again when nothing moves files about there".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Shortfalls { .. } => {
-                "`--allow-shortfall NAME` accepts one of them, by the name in brackets or its text".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::NoAgent { .. } => "install it, or name it: `[agent.NAME] command = [\"/path/to/it\"]`".into(),
-            #[cfg(target_os = "linux")]
-            Self::WithoutHooks { .. } => "leave it out; with `ringfence run -- env CLIENT` the fence alone holds".into(),
-            #[cfg(target_os = "linux")]
-            Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
-            Self::Learn { source } => return source.hint(),
-            Self::Root { source } => return source.hint(),
-            Self::Render { source } => return source.hint(),
-            #[cfg(target_os = "linux")]
-            Self::Review { source } => return source.hint(),
-            #[cfg(target_os = "linux")]
-            Self::Prepare { source: PrepareError::MountedBelow { .. } } => review::MOUNTED.into(),
-            #[cfg(target_os = "linux")]
-            Self::Start { source: StartError::NoRight } => root::NO_RIGHT.into(),
-            #[cfg(any(test, not(target_os = "linux")))]
-            Self::NotLinux => "`explain`, `plan`, `check` and the other queries work here".into(),
-            #[cfg(target_os = "linux")]
-            Self::Served { address } if address.is_empty() => "end the other one first".into(),
-            #[cfg(target_os = "linux")]
-            Self::Served { address } => format!("it is at {address}, and its token in the file `serve/token` of ringfence's state"),
-            #[cfg(target_os = "linux")]
-            Self::Listen { .. } => "name another with `--port`; without it any free one is taken".into(),
-            #[cfg(target_os = "linux")]
-            Self::Find { .. } => "`ringfence ps --all` lists them".into(),
-            #[cfg(target_os = "linux")]
-            Self::Control { id, .. } => {
-                format!("`ringfence show {id}` says which process it is; TERM ends it with its command")
-            }
-            #[cfg(target_os = "linux")]
-            Self::Refused { hint, .. } => return hint.clone(),
-            #[cfg(target_os = "linux")]
-            Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
-                "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
-            }
-            #[cfg(target_os = "linux")]
-            Self::Worktree { source } => return worktree::hint(source),
-            #[cfg(target_os = "linux")]
-            Self::Give { source: GiveError::TooMuch { .. } } => "name a smaller place in it".into(),
-            #[cfg(target_os = "linux")]
-            Self::KnownLine { .. } => "`ringfence audit verify` prints the last line so".into(),
-            Self::Facts { .. } => "`ringfence plan --facts` prints those of this host".into(),
-            _ => return None,
-        })
     }
 
     #[cfg(target_os = "linux")]

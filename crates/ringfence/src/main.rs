@@ -19,11 +19,12 @@ mod write;
 #[cfg(target_os = "linux")]
 mod yaml;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The administrator's file. Nothing in the environment or on the command line can name another.
 const MANAGED: &str = "/etc/ringfence/managed.toml";
@@ -71,10 +72,33 @@ fn parse(words: Vec<OsString>) -> cli::Cli {
         [_, name, end, command @ ..] if name == "run" && end == "--" => run(cli::RunArgs::plain(command)),
         [_, name, ..] if name == "run" => match Run::try_parse_from(&words[1..]) {
             Ok(Run { args }) => run(args),
-            Err(_) => cli::Cli::parse_from(words),
+            Err(_) => parse_all(words),
         },
-        _ => cli::Cli::parse_from(words),
+        _ => parse_all(words),
     }
+}
+
+fn parse_all(words: Vec<OsString>) -> cli::Cli {
+    let name = words.get(1).cloned().unwrap_or_default();
+    cli::Cli::try_parse_from(words).unwrap_or_else(|error| with_tip(error, &name).exit())
+}
+
+/// What whoever forgot an option or the `--` most likely meant.
+fn with_tip(mut error: clap::Error, name: &OsStr) -> clap::Error {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return error;
+    };
+    let tip = match name.to_str() {
+        _ if word.starts_with('-') => return error,
+        Some(name @ ("run" | "learn")) => format!("the command comes behind `--`: `ringfence {name} -- {word}`"),
+        Some("exec") => format!("the command comes behind `--`: `ringfence exec --within SESSION -- {word}`"),
+        Some("explain") => format!("say what is asked: `ringfence explain --read {word}`, or `--write {word}`"),
+        _ => return error,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }
 
 #[cfg(test)]

@@ -225,7 +225,8 @@ impl Asked<'_, '_> {
         if !matches!(one, One::Read | One::List | One::See | One::Connect) {
             self.is_open |= self.is_git_pointer(&found.path);
         }
-        if one == One::MakeLink {
+        // What is removed is made again.
+        if one == One::MakeLink || one == One::Remove && matches!(node, Some(Node::Link(_))) {
             self.is_open |= self.begins(&found.path);
         }
         if one == One::MakeSocket {
@@ -302,7 +303,9 @@ impl Asked<'_, '_> {
             self.need(&path, Access::Write, What::Content);
             self.need(&there, Access::Write, What::Content);
             self.is_open |= self.is_git_pointer(&path) || self.is_git_pointer(&there);
-            self.is_open |= matches!(self.shape.get(&path), Some(Node::Link(_))) && self.begins(&there);
+            // It is moved back, too.
+            let begins = self.begins(&there) || self.begins(&path);
+            self.is_open |= matches!(self.shape.get(&path), Some(Node::Link(_))) && begins;
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ringfence_surface::{AbsPath, Access};
 use ringfence_sys::notify::OnExec;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::c_string;
@@ -179,6 +179,11 @@ impl Work<'_, '_> {
         }
         let opened = self.perform(|| rustix::fs::openat(&place.dir, name.as_c_str(), flags, opening.mode));
         match opened {
+            // What was opened just now is the terminal of this process, which is the user's own.
+            Ok(fd) if !is_new && is_dev_tty(&rustix::fs::fstat(&fd)?) => {
+                drop(fd);
+                self.open_found(place, opening)
+            }
             Ok(fd) => {
                 if waits {
                     settle(&fd, opening.flags)?;
@@ -186,17 +191,22 @@ impl Work<'_, '_> {
                 Ok(Entry::Done(Reply::Descriptor(fd, opening.on_exec())))
             }
             Err(Errno::LOOP) if !opening.has(OFlags::NOFOLLOW) && is_link(place) => Ok(Entry::Link),
-            Err(Errno::NXIO | Errno::AGAIN) if waits => {
-                let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
-                let again = self.resolver.place(&from, &place.name)?;
-                let target = self.resolver.target(&from, again, Last::Itself)?;
-                if target.kind() == FileType::Symlink {
-                    return Err(Errno::LOOP.into());
-                }
-                self.open_target(&target, opening).map(Entry::Done)
-            }
+            // A pipe that nobody reads, or this process has no terminal and the caller may have one.
+            Err(Errno::NXIO) => self.open_found(place, opening),
+            Err(Errno::AGAIN) if waits => self.open_found(place, opening),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// What stands at a place that could not simply be opened.
+    fn open_found(&mut self, place: &Place, opening: &Opening) -> Result<Entry, Stop> {
+        let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
+        let again = self.resolver.place(&from, &place.name)?;
+        let target = self.resolver.target(&from, again, Last::Itself)?;
+        if target.kind() == FileType::Symlink {
+            return Err(Errno::LOOP.into());
+        }
+        self.open_target(&target, opening).map(Entry::Done)
     }
 
     /// What no rule allows: the kernel's own errors come first.
@@ -261,12 +271,11 @@ impl Work<'_, '_> {
 
     /// Opens exactly what is held, and waits where the caller would.
     fn open_target(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
-        let (kind, device) = (target.kind(), target.status.st_rdev);
-        if kind == FileType::CharacterDevice && device == DEV_TTY {
+        if is_dev_tty(&target.status) {
             let terminal = self.terminal()?;
             return self.open_again(&terminal, opening);
         }
-        if kind == FileType::Fifo && !opening.has(OFlags::NONBLOCK) {
+        if target.kind() == FileType::Fifo && !opening.has(OFlags::NONBLOCK) {
             return self.open_pipe(target, opening);
         }
         self.open_again(target, opening)
@@ -397,6 +406,11 @@ fn is_mounted_on(place: &Place) -> Result<bool, Stop> {
         Ok(fd) => Ok(mount_of(fd.as_fd())? != mount_of(place.dir.as_fd())?),
         Err(_) => Ok(false),
     }
+}
+
+/// Is it the name by which everybody opens a terminal of their own? Whose it is depends on who opens it.
+fn is_dev_tty(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice && status.st_rdev == DEV_TTY
 }
 
 /// It was opened without waiting; from now on it waits.

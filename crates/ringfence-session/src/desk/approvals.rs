@@ -10,6 +10,7 @@ use crate::audit::{Patience, What};
 use crate::broker::wire::Told;
 use crate::terminal::{Key, Prompt};
 
+use super::events::Notice;
 use super::{Answer, Desk, Verb};
 
 impl Desk {
@@ -39,7 +40,7 @@ impl Desk {
                 let Some(question) = question else { return };
                 let session = &self.about.id;
                 let line = format!("ringfence: asks: {}; `ringfence approve {session} {id}`", question.line());
-                self.notices.add(line);
+                self.notices.add(Notice::Line(line));
                 self.note(What::Asked(question));
                 self.watch(Counted::Asked, 1);
             }

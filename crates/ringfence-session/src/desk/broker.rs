@@ -136,7 +136,7 @@ fn of_report(report: Report) -> Violation {
     let text = |text: String| Some(text).filter(|text| !text.is_empty());
     Violation {
         tried: format!("{} {} ({})", access.word(), report.path, Shown(report.call.as_bytes())),
-        why: "a rule of the session denies it".to_owned(),
+        why: "the rules of the session do not allow it".to_owned(),
         layer: Layer::Broker,
         access,
         path: Some(Bytes::new(report.path.as_bytes())),

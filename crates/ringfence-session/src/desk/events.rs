@@ -135,8 +135,19 @@ impl Desk {
 
     fn tell(&mut self, told: &[violations::Counted]) {
         for one in told {
-            self.notices.add(format!("ringfence: stopped: {}", one.violation.line(one.times)));
+            self.notices.add(Notice::Stopped(Box::new(one.clone())));
         }
+    }
+
+    /// The next line for the user's terminal, where this is the moment for it.
+    pub(super) fn next_notice(&mut self, screen: Screen) -> Option<String> {
+        Some(match self.notices.next(screen)? {
+            Notice::Line(line) => line,
+            Notice::Stopped(one) => {
+                self.stream.is_shown(&one.violation);
+                format!("ringfence: stopped: {}", one.violation.line(one.times))
+            }
+        })
     }
 
     fn is_counted(&mut self) {
@@ -155,13 +166,22 @@ impl Desk {
     }
 }
 
+/// Something for the user's terminal.
+#[derive(Debug)]
+pub(super) enum Notice {
+    /// A line.
+    Line(String),
+    /// Something that was stopped. What is told now is not told again at the end.
+    Stopped(Box<violations::Counted>),
+}
+
 /// Lines for the user's terminal.
 #[derive(Debug)]
 pub(super) struct Notices {
     /// Those that are told whatever is on the screen.
     urgent: VecDeque<String>,
     /// Those that wait for a calm moment. What does not come to be told is told at the end.
-    others: VecDeque<String>,
+    others: VecDeque<Notice>,
 }
 
 /// More do not wait.
@@ -176,9 +196,9 @@ impl Notices {
         !self.urgent.is_empty() || !self.others.is_empty()
     }
 
-    pub(super) fn add(&mut self, line: String) {
+    pub(super) fn add(&mut self, notice: Notice) {
         if self.others.len() < MOST_NOTICES {
-            self.others.push_back(line);
+            self.others.push_back(notice);
         }
     }
 
@@ -188,8 +208,8 @@ impl Notices {
         }
     }
 
-    pub(super) fn next(&mut self, screen: Screen) -> Option<String> {
-        let other = |others: &mut VecDeque<String>| if screen == Screen::Calm { others.pop_front() } else { None };
-        self.urgent.pop_front().or_else(|| other(&mut self.others))
+    pub(super) fn next(&mut self, screen: Screen) -> Option<Notice> {
+        let other = |others: &mut VecDeque<Notice>| if screen == Screen::Calm { others.pop_front() } else { None };
+        self.urgent.pop_front().map(Notice::Line).or_else(|| other(&mut self.others))
     }
 }

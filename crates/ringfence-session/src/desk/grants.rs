@@ -322,15 +322,23 @@ impl Desk {
                 if let Some(at) = self.grants.iter().rposition(|grant| grant.what == what) {
                     self.grants.remove(at);
                 }
-                let why = why.to_owned();
                 match what {
                     Thing::Place(path, _) => {
                         self.keep_taken(&path);
-                        self.note(What::Revoke { path: Bytes::new(path.as_bytes()), why });
-                        self.say_grants(Answer::Done)
+                        self.note(What::Revoke { path: Bytes::new(path.as_bytes()), why: why.to_owned() });
+                        let answer = self.say_grants(Answer::Done);
+                        let is_it = |other: &Thing| matches!(other, Thing::Place(other, _) if *other == path);
+                        // Whoever takes a place away means all that was given of it: to be read, and to be written.
+                        if work.client.is_some()
+                            && answer == Answer::Done
+                            && self.revoke(work.client, is_it, why).is_ok()
+                        {
+                            return;
+                        }
+                        answer
                     }
                     Thing::Way(way) => {
-                        self.note(What::RevokeHost { host: way.to_string(), why });
+                        self.note(What::RevokeHost { host: way.to_string(), why: why.to_owned() });
                         self.say_grants(Answer::Closed { connections })
                     }
                 }

@@ -13,6 +13,7 @@ use crate::live::Cover;
 use crate::text::Bytes;
 
 use super::clients::KEPT;
+use super::events::Notice;
 use super::{Desk, Gives};
 
 /// A session that ends before this has nobody look around in its project: what is guarded when it starts is guarded.
@@ -100,7 +101,7 @@ impl Desk {
                 (line.clone(), What::Failed { why: line })
             }
         };
-        self.notices.add(format!("ringfence: {line}"));
+        self.notices.add(Notice::Line(format!("ringfence: {line}")));
         self.note(what);
     }
 

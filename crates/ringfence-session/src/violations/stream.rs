@@ -51,6 +51,8 @@ struct Kept {
     /// How often, when it was last told.
     told: u64,
     number: u64,
+    /// Whether the user's terminal has shown it already.
+    is_shown: bool,
 }
 
 impl Stream {
@@ -94,7 +96,7 @@ impl Stream {
         let is_told = bucket.told < most;
         let told = if is_told { times } else { 0 };
         let (next, number) = (next_after(times), self.kinds);
-        bucket.kept.push_back(Kept { violation: violation.clone(), times, next, told, number });
+        bucket.kept.push_back(Kept { violation: violation.clone(), times, next, told, number, is_shown: false });
         if !is_told {
             bucket.untold += 1;
             return Vec::new();
@@ -102,6 +104,14 @@ impl Stream {
         bucket.told += 1;
         let more = more_of(&violation, std::mem::take(&mut bucket.untold));
         more.into_iter().chain([Counted { violation, times }]).collect()
+    }
+
+    /// The user's terminal shows it now.
+    pub(crate) fn is_shown(&mut self, violation: &Violation) {
+        let mut kept = self.groups.values_mut().flat_map(|bucket| &mut bucket.kept);
+        if let Some(kept) = kept.find(|kept| is_same(&kept.violation, violation)) {
+            kept.is_shown = true;
+        }
     }
 
     /// Something was denied of which no more is known.
@@ -132,8 +142,9 @@ impl Stream {
         let mut kept: Vec<&Kept> = self.groups.values().flat_map(|bucket| &bucket.kept).collect();
         kept.sort_by_key(|kept| kept.number);
         let kinds = kept.iter().map(|kept| Counted { violation: kept.violation.clone(), times: kept.times }).collect();
+        let shown = kept.iter().map(|kept| kept.is_shown).collect();
         let more = self.groups.values().map(|bucket| bucket.gone).sum();
-        Summary { denied: self.denied, kinds, more, ended_by: None, learned: None }
+        Summary { denied: self.denied, kinds, shown, more, ended_by: None, learned: None }
     }
 }
 
@@ -198,6 +209,12 @@ mod tests {
         assert_eq!((summary.denied, summary.kinds.len(), summary.kinds[0].times, summary.more), (1_000, 1, 1_000, 0));
         // The end says how often it was in all.
         assert!(stream.untold().is_empty());
+        // What a terminal has shown meanwhile is known.
+        assert_eq!(summary.shown, [false]);
+        stream.is_shown(&denied("a", "/y"));
+        assert_eq!(stream.summary().shown, [false]);
+        stream.is_shown(&denied("a", "/x"));
+        assert_eq!(stream.summary().shown, [true]);
         assert!(stream.note(denied("a", "/x"), 5).is_empty());
         let last: Vec<u64> = stream.untold().iter().map(|one| one.times).collect();
         assert_eq!((last, stream.untold().len()), (vec![1_005], 0));

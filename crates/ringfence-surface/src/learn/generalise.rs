@@ -12,7 +12,7 @@ use crate::surface::Surface;
 const MANY: usize = 3;
 
 /// What is known of where a policy stands.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Ground<'g> {
     /// The directory of the policy's file.
     pub dir: &'g AbsPath,
@@ -20,6 +20,8 @@ pub struct Ground<'g> {
     pub home: Option<&'g AbsPath>,
     /// Every home directory of the user's.
     pub homes: &'g [AbsPath],
+    /// Is there something at a path, or below it, that not everybody on the machine may read?
+    pub is_private: &'g dyn Fn(&AbsPath) -> bool,
 }
 
 /// Where, what stands there, and for what of what was asked for.

@@ -62,6 +62,9 @@ impl Ground<'_> {
             (Access::Read, None) if is_below(OF_OTHER_DISKS) => {
                 (Risk::Medium, "on another disk, which may hold somebody's home, read-only")
             }
+            (Access::Read, None) if (self.is_private)(path) => {
+                (Risk::Medium, "read-only, and not everybody on this machine may read it")
+            }
             (Access::Read, None) => (Risk::Low, "outside every home directory, read-only"),
         }
     }

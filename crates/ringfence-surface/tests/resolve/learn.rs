@@ -26,6 +26,8 @@ const FILES: &[&str] = &[
     "/opt/data/b.csv",
     "/opt/data/c.csv",
     "/opt/data/d.csv",
+    "/opt/keys/server.pem",
+    "/opt/keys/server.crt",
     "/opt/sdk/lib/x.so",
     "/opt/one",
     "/srv/lib/Cargo.toml",
@@ -43,6 +45,9 @@ const FILES: &[&str] = &[
     "/var/run/docker.sock",
     "/sys/kernel/x",
 ];
+
+/// Not everybody may read these.
+const PRIVATE: &[&str] = &["/opt/keys/server.pem", "/opt/sdk/lib"];
 
 impl Lesson {
     fn with(&self, text: &str) -> Option<Surface> {
@@ -68,7 +73,8 @@ impl Lesson {
 
     fn propose(&self, asked: &[Asked]) -> Proposal {
         let (dir, homes) = (abs("/home/u/proj"), [abs("/home/u")]);
-        let ground = Ground { dir: &dir, home: Some(&homes[0]), homes: &homes };
+        let is_private = |path: &AbsPath| PRIVATE.iter().any(|private| abs(private).is_within(path));
+        let ground = Ground { dir: &dir, home: Some(&homes[0]), homes: &homes, is_private: &is_private };
         let base = self.base();
         let edited = |additions: &[Addition]| learn::add(Some(&self.text()), additions, base.packs()).unwrap();
         propose(&base, asked, &ground, &mut |additions| self.with(&edited(additions)))
@@ -131,6 +137,12 @@ fn files_and_directories() {
     PLAIN.check(&[read("/srv/lib/Cargo.toml"), read("/srv/lib/src/lib.rs")], &["files.read /srv/lib: low"]);
     PLAIN.check(&[read("/home/u/notes/todo.md")], &["files.read ~/notes/todo.md: medium"]);
     PLAIN.check(&[read("/home/u/notes")], &["files.read ~/notes: high"]);
+    // What not everybody may read is somebody's own, wherever it is.
+    PLAIN.check(
+        &[read("/opt/keys/server.pem"), read("/opt/keys/server.crt")],
+        &["files.read /opt/keys/server.crt: low", "files.read /opt/keys/server.pem: medium"],
+    );
+    PLAIN.check(&[read("/opt/keys")], &["files.read /opt/keys: medium"]);
     PLAIN.check(&[write("/opt/data/new", "/opt/data")], &["files.write /opt/data: medium"]);
     PLAIN.check(&[write("/opt/data/a.csv", "/opt/data/a.csv")], &["files.write /opt/data/a.csv: medium"]);
     // What is writable is readable: one line says both.

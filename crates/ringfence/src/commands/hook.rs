@@ -15,7 +15,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ringfence_plan::HOOK_SECONDS;
-use ringfence_plan::hook::{Dialect, Event, Refusal, ToolCall};
+#[cfg(target_os = "linux")]
+use ringfence_plan::hook::Event;
+use ringfence_plan::hook::{Dialect, Refusal, ToolCall};
 use ringfence_surface::AbsPath;
 
 use watchdog::Watchdog;
@@ -37,19 +39,24 @@ struct Arguments {
 }
 
 /// A call that may run.
+#[cfg(target_os = "linux")]
 struct Allowed {
     tool: String,
     event: Event,
     by: By,
 }
 
+/// Elsewhere there are no sessions, and so there is no such call.
+#[cfg(not(target_os = "linux"))]
+enum Allowed {}
+
 /// Who lets a call run.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     /// The session's rules.
     Rules,
     /// The user, who was asked.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "elsewhere there are no sessions"))]
     User,
 }
 
@@ -90,8 +97,8 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
     if let Ok(arguments) = &arguments {
         tell(arguments, &judged);
     }
-    let is_claude = arguments.is_ok_and(|arguments| arguments.dialect == Dialect::Claude);
-    answer(judged, is_claude)
+    // Without arguments nothing was allowed.
+    answer(judged.map(|allowed| arguments.ok().and_then(|arguments| allowed.said(arguments.dialect))))
 }
 
 /// Has the supervisor write it down. Nothing waits for that.
@@ -121,20 +128,31 @@ fn tell(arguments: &Arguments, judged: &Result<Allowed, Blocked>) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn tell(_: &Arguments, judged: &Result<Allowed, Blocked>) {
+fn tell(_: &Arguments, _: &Result<Allowed, Blocked>) {
     // Nobody is there to hear it.
-    let (Ok(Allowed { tool: _, .. }) | Err(_)) = judged;
 }
 
-fn answer(judged: Result<Allowed, Blocked>, is_claude: bool) -> ExitCode {
-    // Without an answer Claude Code would ask somebody, or ask the hook again.
-    const ALLOWED: &[u8] =
-        br#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}"#;
-    const APPROVED: &[u8] = br#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"ringfence: the user said yes"}}"#;
-    let said = judged.map(|allowed| match allowed.event {
-        Event::Permission => Some(ALLOWED),
-        Event::BeforeTool => Some(APPROVED).filter(|_| is_claude && allowed.by == By::User),
-    });
+impl Allowed {
+    /// What the client is told, where it waits for more than silence.
+    #[cfg(target_os = "linux")]
+    fn said(&self, dialect: Dialect) -> Option<&'static [u8]> {
+        // Without an answer Claude Code would ask somebody, or ask the hook again.
+        const ALLOWED: &[u8] =
+            br#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}"#;
+        const APPROVED: &[u8] = br#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"ringfence: the user said yes"}}"#;
+        match self.event {
+            Event::Permission => Some(ALLOWED),
+            Event::BeforeTool => Some(APPROVED).filter(|_| dialect == Dialect::Claude && self.by == By::User),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn said(&self, _: Dialect) -> Option<&'static [u8]> {
+        match *self {}
+    }
+}
+
+fn answer(said: Result<Option<&[u8]>, Blocked>) -> ExitCode {
     let blocked = match said {
         Ok(None) => return ExitCode::SUCCESS,
         Ok(Some(answer)) => match io::stdout().write_all(answer).and_then(|()| io::stdout().flush()) {

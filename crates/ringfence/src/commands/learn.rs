@@ -1,6 +1,7 @@
 //! `ringfence learn`: runs a command inside the fence until nothing that may be given is missing, and proposes the lines.
 
 mod asked;
+mod private;
 mod show;
 mod shrink;
 
@@ -231,7 +232,7 @@ impl<'l> Lesson<'l> {
     fn propose(&mut self) {
         let home = self.homes.first();
         let dir = self.policy.path.parent().unwrap_or_else(AbsPath::root);
-        let ground = Ground { dir: &dir, home, homes: &self.homes };
+        let ground = Ground { dir: &dir, home, homes: &self.homes, is_private: &private::is_private };
         let mut with = |additions: &[Addition]| {
             let text = self.text(additions).ok()?;
             self.policy.saying(&text, &self.args.policy, self.managed).ok()
@@ -266,7 +267,8 @@ impl<'l> Lesson<'l> {
     /// Directories that are shown for one run: those of low risk, unless the user agrees to everything.
     fn around(&self, next: &[Addition], code: u8) -> Vec<AbsPath> {
         let dir = self.policy.path.parent().unwrap_or_else(AbsPath::root);
-        let ground = Ground { dir: &dir, home: self.homes.first(), homes: &self.homes };
+        let home = self.homes.first();
+        let ground = Ground { dir: &dir, home, homes: &self.homes, is_private: &private::is_private };
         let tried: BTreeSet<usize> = next.iter().flat_map(|addition| addition.covers.iter().copied()).collect();
         let beside = tried.iter().filter_map(|at| match &self.asked[*at].want {
             Want::Read { path, .. } => path.parent(),

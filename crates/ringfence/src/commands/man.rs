@@ -11,12 +11,16 @@ use crate::out;
 pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
     let mut command = Cli::command();
     command.build();
+    let version = command.render_version();
     let page = match &args.command {
         None => command,
         Some(name) => command.find_subcommand(name).cloned().ok_or_else(|| unknown(name, &command))?,
     };
     let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text).map_err(|source| Failure::Output { source })?;
+    clap_mangen::Man::new(page)
+        .source(version.trim_end())
+        .render(&mut text)
+        .map_err(|source| Failure::Output { source })?;
     out::print(&String::from_utf8(text).unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,7 +18,7 @@ use ringfence_session::learned::Learned;
 use ringfence_session::probe;
 use ringfence_session::review::Review;
 use ringfence_session::roots::{Depth, Root};
-use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, prepare};
+use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, PrepareError, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
@@ -43,6 +43,9 @@ use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let args = &with_agent(args);
+    if args.command.is_empty() && args.policy.agent.is_none() {
+        return Err(Failure::Prepare { source: PrepareError::NoCommand });
+    }
     let root = match (args.backend, &args.root) {
         (Some(Backend::Chroot), Some(name)) => Some(enter_work(name)?),
         (Some(Backend::Chroot), None) | (_, Some(_)) => return Err(Failure::Root { source: RootFailure::Alone }),
@@ -187,7 +190,7 @@ impl Ladder<'_> {
         }
         if attempt == Attempt::First && self.trial.is_none() {
             tell::resolved(&here.resolved, Detail::Short);
-            summary(surface).iter().for_each(|line| say(line));
+            summary(surface, self.changes()).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
             if self.trial.is_some() {
@@ -386,7 +389,7 @@ impl Ladder<'_> {
             variables: &self.variables,
             root: self.root.as_ref(),
             container: None,
-            changes: if self.args.worktree.review { Changes::Wait } else { Changes::Land },
+            changes: self.changes(),
             broker: match (&self.trial, self.args.no_broker, self.args.report_reads) {
                 (Some(_), ..) => BrokerChoice::Learn,
                 (None, true, _) => BrokerChoice::Off,
@@ -394,6 +397,11 @@ impl Ladder<'_> {
                 (None, false, false) => BrokerChoice::On,
             },
         }
+    }
+
+    /// When what is written lands.
+    fn changes(&self) -> Changes {
+        if self.args.worktree.review { Changes::Wait } else { Changes::Land }
     }
 
     /// Says what does not hold, and refuses where it must.
@@ -506,7 +514,7 @@ pub(super) fn stopped(ended: &Ended) -> Vec<String> {
 }
 
 /// What is fenced, in three lines.
-fn summary(surface: &Surface) -> Vec<String> {
+fn summary(surface: &Surface, changes: Changes) -> Vec<String> {
     let writes = paths(surface.allowed_writes());
     let mut reads = paths(surface.rules().iter().filter(|rule| matches!(rule.effect, Effect::Read(_))));
     reads.retain(|path| !writes.contains(path));
@@ -514,8 +522,14 @@ fn summary(surface: &Surface) -> Vec<String> {
     hosts.sort();
     let reads = if reads.is_empty() { String::new() } else { few(&reads) + " and " };
     let packs: Vec<String> = surface.packs().iter().map(|pack| (*pack).to_owned()).collect();
+    let writes = match changes {
+        Changes::Wait if !writes.is_empty() => {
+            format!("ringfence: what is written in {} waits for `ringfence diff` and `ringfence apply`", few(&writes))
+        }
+        Changes::Wait | Changes::Land => format!("ringfence: writes {}", few(&writes)),
+    };
     let mut lines = vec![
-        format!("ringfence: writes {}", few(&writes)),
+        writes,
         format!("ringfence: reads {reads}the system; packs: {}", few(&packs)),
         format!("ringfence: reaches {}", few(&hosts)),
     ];

@@ -5,7 +5,6 @@ use ringfence_surface::learn::NotEdited;
 
 /// Why nothing is learned.
 #[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is run there"))]
 pub(crate) enum LearnFailure {
     /// A project's file that only narrows is nothing to add to.
     #[error("{path} is not trusted as it is")]

@@ -23,6 +23,9 @@ impl ReviewFailure {
     /// What the user can do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Itself(ReviewError::NotFound { prefix }) if prefix.contains(['/', '.']) => {
+                "a path comes behind the session that it is of: `ringfence ps --all` says which wait".to_owned()
+            }
             Self::Itself(ReviewError::Nothing | ReviewError::NotFound { .. }) => {
                 "`ringfence run --review -- CMD` starts one; `ringfence ps --all` says which wait".to_owned()
             }

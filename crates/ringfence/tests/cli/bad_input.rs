@@ -61,6 +61,15 @@ fn usage_mistakes() {
     ] {
         world.ringfence(&args).expect_code(2);
     }
+    for (args, tip) in [
+        (["run", "ls"], "tip: the command comes behind `--`: `ringfence run -- ls`"),
+        (["learn", "make"], "`ringfence learn -- make`"),
+        (["exec", "ls"], "`ringfence exec --within SESSION -- ls`"),
+        (["explain", "x"], "`ringfence explain --read x`, or `--write x`"),
+    ] {
+        let run = world.ringfence(&args).expect_code(2);
+        assert!(run.stderr.contains(tip), "{}", run.stderr);
+    }
     world.ringfence(&["explain", "--read", ""]).expect_code(2);
     world.ringfence(&["explain", "--read", "x", "--env", "A*"]).expect_code(2);
     let long = "x/".repeat(3000);

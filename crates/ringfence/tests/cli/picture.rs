@@ -37,7 +37,7 @@ fn taken() -> Vec<Row> {
         let shown = terminal::lines(&Screen::start(shell).all().1);
         let shown = shown.iter().map(|line| {
             let line = line.replace(&format!("{root}/project"), "/home/you/hello");
-            with_one_name(&line.replace(&format!("{root}/home"), "/home/you"))
+            without_grant(&line.replace(&format!("{root}/home"), "/home/you"))
         });
         rows.push(Row::Typed((*typed).to_owned()));
         for line in at_the_end(shown.collect()) {
@@ -53,21 +53,25 @@ fn taken() -> Vec<Row> {
     rows
 }
 
-/// Every session has a name of its own; in the picture all have this one.
-fn with_one_name(line: &str) -> String {
+/// Something can be granted to a session that runs, by its name; whether it still runs when the line is told depends on the moment.
+fn without_grant(line: &str) -> String {
     let Some((before, rest)) = line.split_once("ringfence grant ") else { return line.to_owned() };
-    let after = rest.split_once(' ').map(|(_, after)| after).unwrap_or_default();
-    format!("{before}ringfence grant k3v9x2ma {after}")
+    let after = rest.split_once(", or ").map(|(_, after)| after).unwrap_or_default();
+    format!("{before}{after}")
 }
 
-/// What is stopped is told at the end, and on a terminal also in the first calm moment: that depends on the moment, and is left out.
+/// What is stopped is told once, in the first calm moment: that may be before the command says something or after it, and before the
+/// same comes again or after it. In the picture it stands at the end.
 fn at_the_end(lines: Vec<String>) -> Vec<String> {
-    let what =
-        |line: &str| Some(line.strip_prefix("ringfence: stopped: ")?.split(": ").next()?.replace(" (2 times)", ""));
-    let is_told_again = |at: usize| {
-        what(&lines[at]).is_some_and(|one| lines[at + 1..].iter().any(|later| what(later).as_ref() == Some(&one)))
-    };
-    (0..lines.len()).filter(|at| !is_told_again(*at)).map(|at| lines[at].clone()).collect()
+    let (told, others): (Vec<String>, Vec<String>) =
+        lines.into_iter().partition(|line| line.starts_with("ringfence: stopped: "));
+    let told: Vec<String> = told.iter().map(|line| line.replacen(" (2 times)", "", 1)).collect();
+    let what = |line: &String| line.split(": ").nth(2).map(str::to_owned);
+    assert!(
+        told.iter().enumerate().all(|(at, line)| !told[..at].iter().any(|other| what(other) == what(line))),
+        "{told:?}"
+    );
+    others.into_iter().chain(told).collect()
 }
 
 /// What every host shows alike.

@@ -278,6 +278,28 @@ fn what_passes_through() {
     });
 }
 
+/// A program that the fence does not show is said to be outside, with what shows it; that is enough.
+#[test]
+fn a_program_that_is_not_shown() {
+    each(|fence| {
+        let (tools, tool) = (fence.world.path("outside/tools"), fence.world.path("outside/tools/tool"));
+        fence.world.write("outside/tools/tool", "#!/bin/sh\necho runs\n");
+        fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", tools.display());
+        let output = fence.command().arg("tool").env("PATH", &path).output().unwrap();
+        let hint = format!("hint: outside it is {}: `--ref {}` shows it", tool.display(), tools.display());
+        assert_eq!(output.status.code(), Some(127));
+        assert!(text(&output.stderr).contains(&hint), "{}", text(&output.stderr));
+        let shown = fence.with(&["--ref", tools.to_str().unwrap()]).arg("tool").env("PATH", &path).output().unwrap();
+        assert_eq!(shown.stdout, b"runs\n", "{}", text(&shown.stderr));
+        // Nowhere is it, and nothing is said before it is known what is to be run.
+        let output = fence.command().arg("no-such-program").output().unwrap();
+        assert!(!text(&output.stderr).contains("hint"), "{}", text(&output.stderr));
+        let nothing = fence.command().output().unwrap();
+        assert!(nothing.status.code() == Some(2) && text(&nothing.stderr).starts_with("error: "), "{nothing:?}");
+    });
+}
+
 /// The tree ends with the session, also when the supervisor is killed; nothing is left in the work tree.
 #[test]
 fn the_tree_ends_with_the_session() {

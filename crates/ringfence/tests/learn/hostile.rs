@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -84,6 +84,30 @@ fn without_a_yes_only_low_risks_are_tried() {
         );
         let learned = place.learn(&["--yes"], &["sh", "-c", &command]);
         assert_eq!((&learned["proven"], &learned["code"]), (&true.into(), &0.into()), "{learned:#}");
+    });
+}
+
+/// What not everybody on the machine may read is somebody's own, also where it is in no home, and also where it lies beside something else.
+#[test]
+fn without_a_yes_nothing_is_shown_that_not_everybody_may_read() {
+    each(|place| {
+        place.world.write("other/data/open", "OPEN");
+        let private = place.world.write("other/data/private", "PRIVATE-KEY");
+        fs::set_permissions(private, fs::Permissions::from_mode(0o600)).unwrap();
+        let (open, private) = (place.at("other/data/open"), place.at("other/data/private"));
+        let command = format!("cat {private}; cat {open} && cat {private}");
+        let output = place.ringfence(&["learn", "--", "sh", "-c", &command]);
+        assert!(output.status.success() && !shown(&output).contains("PRIVATE-KEY"), "{}", shown(&output));
+        let learned = place.learn(&[], &["sh", "-c", &command]);
+        let risk = |name: &str| {
+            let mut changes = learned["changes"].as_array().unwrap().iter();
+            changes.find(|change| change["value"].as_str().unwrap().ends_with(name)).map(|change| &change["risk"])
+        };
+        assert_eq!(risk("private"), Some(&"medium".into()), "{learned:#}");
+        if place.is_open() {
+            assert_eq!(risk("open"), Some(&"low".into()), "{learned:#}");
+            assert!(shown(&output).contains("OPEN"), "{}", shown(&output));
+        }
     });
 }
 

@@ -1,5 +1,7 @@
 //! What is learned, as the program says it.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::Value;
 
 use crate::place::{Place, shown};
@@ -12,6 +14,16 @@ impl Place {
         let output = self.ringfence(&words);
         assert!(output.status.success(), "{command:?} as {:?}: {}", self.who, shown(&output));
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output)))
+    }
+}
+
+impl Place {
+    /// May everybody on the machine go there? Where the tests do not run as root it lies in the checkout, which may be closed.
+    pub(crate) fn is_open(&self) -> bool {
+        self.path("other").ancestors().all(|dir| {
+            let mode = std::fs::metadata(dir).map_or(0, |metadata| metadata.permissions().mode());
+            mode & 0o001 != 0
+        })
     }
 }
 

@@ -101,7 +101,8 @@ fn a_directory_that_is_only_looked_for() {
     each(|place| {
         place.world.write("other/sdk/x", "x");
         let command = format!("test -d {}", place.at("other/sdk"));
-        let learned = place.learn(&[], &["sh", "-c", &command]);
+        let options: &[&str] = if place.is_open() { &[] } else { &["--yes"] };
+        let learned = place.learn(options, &["sh", "-c", &command]);
         assert_eq!(lines(&learned), ["files.read ../other/sdk"], "{learned:#}");
         assert_eq!((&learned["proven"], &learned["code"]), (&true.into(), &0.into()), "{learned:#}");
         // Where it does not count it is not proposed.

@@ -38,6 +38,9 @@ fn nothing_lands_before_it_is_applied_and_then_exactly_what_was_written() {
         let before = place.picture("project");
         let said = place
             .review(&format!("{EVERYTHING}; find . | LC_ALL=C sort; cat moved dir file/in again/new; readlink link"));
+        let begins =
+            format!("what is written in {} waits for `ringfence diff` and `ringfence apply`", place.at("project"));
+        assert!(said.contains(&begins) && !said.contains("ringfence: writes"), "{said}");
         assert!(said.contains("wait for a review: `ringfence diff"), "{said}");
         assert_eq!(place.picture("project"), before, "as {:?}", place.who);
 

@@ -76,11 +76,12 @@ impl Place {
     }
 }
 
-/// What was denied, with what allows it.
+/// What was denied, with what allows it. What stood on the terminal when it happened is not told again.
 pub(super) fn lines(denied: &Summary, session: &str) -> Vec<String> {
-    let line = |one: &Counted| format!("ringfence: stopped: {}", one.violation.line(one.times));
-    let mut lines: Vec<String> = denied.kinds.iter().take(FEW).map(line).collect();
-    let others = denied.kinds.iter().skip(FEW).map(|one| one.times).sum::<u64>() + denied.more;
+    let line = |one: &Counted| format!("ringfence: stopped: {}", one.violation.line_afterwards(one.times));
+    let untold = denied.kinds.iter().zip(&denied.shown).filter(|(_, is_shown)| !**is_shown).map(|(one, _)| one);
+    let mut lines: Vec<String> = untold.clone().take(FEW).map(line).collect();
+    let others = untold.skip(FEW).map(|one| one.times).sum::<u64>() + denied.more;
     if others > 0 {
         lines.push(format!("ringfence: stopped: {others} more; `ringfence violations {session}` lists them"));
     }

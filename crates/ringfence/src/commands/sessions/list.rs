@@ -9,12 +9,12 @@ use ringfence_session::text::now_ms;
 use ringfence_surface::Shown;
 use serde::Serialize;
 
-use super::words::{age, command, moment};
+use super::words::{age, command, kinds, moment};
 use super::{any, ask, states};
 use crate::cli::{OneArgs, PsArgs};
 use crate::error::Failure;
 use crate::host::os_path;
-use crate::out::{print, print_json};
+use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
 /// A session in JSON.
@@ -117,8 +117,10 @@ pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
-    if !rows.is_empty() {
-        text.push_str("SESSION   STATE     AGE   PROJECT  COMMAND\n");
+    match (rows.is_empty(), args.all) {
+        (false, _) => text.push_str("SESSION   STATE     AGE   PROJECT  COMMAND\n"),
+        (true, true) => say("ringfence: there is no session"),
+        (true, false) => say("ringfence: no session runs; `ringfence ps --all` lists those that have ended too"),
     }
     text.extend(rows.iter().map(line));
     print(&text)?;
@@ -206,9 +208,10 @@ fn in_words(row: &Row) -> String {
     }
     lines.extend(row.ended_ms.map(|ms| format!("ended     {}", moment(ms))));
     lines.extend(row.code.map(|code| format!("code      {code}")));
-    lines.extend(
-        row.stopped.map(|count| format!("stopped   {count} kinds of things; `ringfence violations {}`", row.id)),
-    );
+    lines.extend(row.stopped.map(|count| match count {
+        0 => "stopped   nothing".to_owned(),
+        more => format!("stopped   {}; `ringfence violations {}`", kinds(more), row.id),
+    }));
     lines.extend(row.to_review.map(|_| format!("changes   wait for a review: `ringfence diff {}`", row.id)));
     lines.extend(row.paused.as_ref().map(|why| format!("paused    {}", Shown(why.as_bytes()))));
     for grant in row.grants.iter().flatten() {

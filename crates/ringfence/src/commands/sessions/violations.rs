@@ -1,11 +1,11 @@
 //! `ringfence violations`: what was denied, in one session or in all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
 use ringfence_session::audit::{Audit, Event, Query};
 use ringfence_session::desk::{Answer, Connection, Verb};
-use ringfence_session::store::Found;
+use ringfence_session::store::{self, Found};
 use ringfence_session::violations::{Counted, Violation};
 use ringfence_surface::{AbsPath, Shown};
 use serde::Serialize;
@@ -53,14 +53,17 @@ pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
         if let Answer::Event { happened } = answer
             && let Some(row) = row(*happened)
         {
-            tell(&row, args)?;
+            tell(&row, Life::Runs, args)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(state: &AbsPath, session: Option<&str>, args: &ViolationsArgs) -> Result<(), Failure> {
-    denied(state, session, None)?.iter().try_for_each(|row| tell(row, args))
+    let read = |source| Failure::Read { path: os_path(state).into(), source };
+    let live: HashSet<String> = store::sessions(state).map_err(read)?.into_iter().map(|live| live.id).collect();
+    let life = |row: &Denied| if live.contains(&row.session) { Life::Runs } else { Life::Ended };
+    denied(state, session, None)?.iter().try_for_each(|row| tell(row, life(row), args))
 }
 
 /// What the audit has: each kind once in a session, as it was last told.
@@ -92,12 +95,23 @@ fn row(event: Event) -> Option<Denied> {
     Violation::of_event(event.what).map(|counted| Denied { session, at_ms, counted })
 }
 
-fn tell(row: &Denied, args: &ViolationsArgs) -> Result<(), Failure> {
+/// Does a session go on?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Runs,
+    Ended,
+}
+
+fn tell(row: &Denied, life: Life, args: &ViolationsArgs) -> Result<(), Failure> {
     if args.json {
         let text = serde_json::to_string(row).map_err(|source| Failure::Json { source })?;
         return print(&(safe_json(&text) + "\n"));
     }
     let Denied { session, at_ms, counted } = row;
-    let (layer, line) = (counted.violation.layer.word(), counted.violation.line(counted.times));
+    let layer = counted.violation.layer.word();
+    let line = match life {
+        Life::Runs => counted.violation.line(counted.times),
+        Life::Ended => counted.violation.line_afterwards(counted.times),
+    };
     print(&format!("{} {} {layer} {line}\n", moment(*at_ms), Shown(session.as_bytes())))
 }

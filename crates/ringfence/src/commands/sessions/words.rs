@@ -35,6 +35,15 @@ pub(super) fn command(words: &[Bytes]) -> String {
     words.iter().map(Bytes::shown).collect::<Vec<_>>().join(" ")
 }
 
+/// How many different things something was done to.
+pub(super) fn kinds(count: u64) -> String {
+    match count {
+        0 => "nothing".to_owned(),
+        1 => "one kind of thing".to_owned(),
+        more => format!("{more} kinds of things"),
+    }
+}
+
 /// An event on one line.
 pub(super) fn event(event: &Event) -> String {
     let session = event.session.as_deref().unwrap_or("-");
@@ -52,13 +61,14 @@ fn what(what: &What) -> String {
             format!("receipt: {} claims not held, {} entries withheld", shortfalls.len(), withheld.len())
         }
         What::Failed { why } => format!("failed: {}", shown(why)),
-        What::End { code, stopped } => format!("end with code {code}, {stopped} kinds of things stopped"),
+        What::End { code, stopped } => format!("end with code {code}, {} stopped", kinds(*stopped)),
         What::Used { reached, written, .. } => {
-            let written = written.as_ref().map_or_else(|| "unknown".to_owned(), |written| shown(&written.join(", ")));
-            format!("used: reached {}; written by {written}", shown(&reached.join(", ")))
+            let list = |all: &[String]| if all.is_empty() { "nothing".to_owned() } else { shown(&all.join(", ")) };
+            let written = written.as_ref().map_or_else(|| "unknown".to_owned(), |written| list(written));
+            format!("used: reached {}; written by {written}", list(reached))
         }
         What::Killed => "its supervisor was killed".to_owned(),
-        What::Violation(counted) => format!("stopped {}", counted.violation.line(counted.times)),
+        What::Violation(counted) => format!("stopped {}", counted.violation.line_afterwards(counted.times)),
         What::Verdict { tool, allowed, why, path, .. } => {
             let path = path.as_ref().map(|path| format!(" {}", path.shown())).unwrap_or_default();
             format!("{} {}{path}: {}", if *allowed { "allowed" } else { "denied" }, shown(tool), shown(why))

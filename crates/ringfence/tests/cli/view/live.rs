@@ -318,6 +318,14 @@ fn k13_a_place_is_written_and_taken_away() {
         assert!(shell.revoke("$W/other/data").status.success());
         assert!(shell.does("echo x > $W/other/data/again; ls $W/other/data").contains("No such file"));
         assert!(!fence.path("other/data/again").exists());
+        // What was given twice, to be read and to be written, is taken away as a whole.
+        let read = ["grant", &shell.id, "--read", &fence.script("$W/other/data")];
+        assert!(ringfence(fence, &read).status.success() && grant(&shell).status.success());
+        assert_eq!(shell.does("cat $W/other/data/file; echo FRESH > $W/other/data/file && echo DONE"), "hello DONE");
+        assert!(shell.revoke("$W/other/data").status.success());
+        let said = shell.does("cat $W/other/data/file; echo z > $W/other/data/file && echo DONE");
+        assert!(!said.contains("FRESH") && !said.contains("DONE"), "as {:?}: {said}", fence.who);
+        assert!(!text(&ringfence(fence, &["show", &shell.id]).stdout).contains("granted"));
         shell.ends();
         fence.left_nothing();
     });

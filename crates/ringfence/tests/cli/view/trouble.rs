@@ -1,8 +1,10 @@
 //! Hosts on which something is missing or full: a clear refusal, and nothing is left.
 
+use std::fs;
 use std::process::Command;
 
 use super::{Who, each, is_root, text};
+use crate::screen::Screen;
 
 /// In a container that masks parts of `/proc` an ordinary user cannot mount another; that is said, with the remedy.
 #[test]
@@ -70,6 +72,44 @@ fn a_disk_that_fills_while_it_runs() {
         let output = fence.after_mounting(mount, &["/bin/sh", "-c", run, fence.binary()]);
         assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("No space left on device"), "{}", text(&output.stderr));
+    });
+}
+
+/// Whoever opens `/dev/tty` gets the terminal of their own session. The broker, which opens for others, has the user's.
+#[test]
+fn a16_the_users_terminal_is_opened_by_nobody_inside() {
+    const LOOK: &str = "
+import ctypes, os
+os.symlink('/dev/tty', 'lead')
+for path in '/dev/tty', '/dev/../dev/tty', 'lead', '/proc/self/root/dev/tty':
+    for flags in os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, os.O_RDWR | os.O_NONBLOCK:
+        fd = os.open(path, flags)
+        # Only who has it as the terminal of the session is told whose it is.
+        session = ctypes.CDLL(None).tcgetsid(fd)
+        print('own' if session == os.getsid(0) else 'OTHER', path, flags)
+print('all were', 'opened')
+";
+    each(|fence| {
+        for options in [&[][..], &["--no-broker"], &["--report-reads"]] {
+            let mut command = fence.ringfence();
+            command.arg("run").args(options).args(["--", "python3", "-c", LOOK]);
+            let (code, shown) = Screen::start(command).all();
+            let shown = text(&shown);
+            assert_eq!(code, Some(0), "as {:?}: {shown}", fence.who);
+            assert_eq!((shown.matches("own /").count(), shown.matches("own lead").count()), (12, 4), "{shown}");
+            assert!(shown.contains("all were opened") && !shown.contains("OTHER"), "as {:?}: {shown}", fence.who);
+            fs::remove_file(fence.path("project/lead")).unwrap();
+        }
+        // Nor where the session has none although the user has.
+        let line = "\"$0\" run -- sh -c 'echo typed by nobody > /dev/tty' < /dev/null 2>&1 | cat";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line, fence.binary()]);
+        let shown = text(&Screen::start(fence.by(shell)).all().1);
+        assert!(
+            shown.contains("No such device") && !shown.contains("typed by nobody\r\n"),
+            "as {:?}: {shown}",
+            fence.who
+        );
     });
 }
 

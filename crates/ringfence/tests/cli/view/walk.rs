@@ -73,6 +73,62 @@ fn links_lead_the_walk_nowhere() {
     });
 }
 
+/// A link that is there at the start under a guarded name, or one that rules begin with: what it leads to is under other rules, and
+/// that is said. Where the same holds there, or nothing is shown of it, nothing is said.
+#[test]
+fn what_a_guarded_link_leads_to_is_said_not_to_be_guarded() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"**/.env\"]\n");
+        fence.write(&[("project/conf/x", ""), ("project/.cargo2/x", ""), ("project/pkg/x", ""), ("other/x", "")]);
+        fence.write(&[("project/dev.env", "SECRET\n"), ("project/a/.cargo/x", "")]);
+        let said = |links: &[(&str, &str)], options: &[&str]| {
+            for (name, target) in links {
+                symlink(target, fence.path("project").join(name)).unwrap();
+            }
+            let words = [&["run"], options, &["--", "true"]].concat();
+            let output = fence.ringfence().args(words).output().unwrap();
+            for (name, _) in links {
+                fs::remove_file(fence.path("project").join(name)).unwrap();
+            }
+            let shown = text(&output.stderr).replace(fence.path("project").to_str().unwrap(), "$P");
+            assert!(output.status.success(), "{shown}");
+            let is_it = |line: &&str| line.starts_with("ringfence: not held: no other name");
+            shown.lines().filter(is_it).map(str::to_owned).collect::<Vec<_>>()
+        };
+        for (link, target, list) in [
+            (".cargo", "conf", "protect"),
+            ("pkg/.cargo", "../conf", "protect"),
+            (".cargo", "is-not-there-yet", "protect"),
+            (".envrc", "conf/x", "protect"),
+            (".env", "dev.env", "deny"),
+        ] {
+            let lines = said(&[(link, target)], &[]);
+            let place = format!("$P/{}", target.trim_start_matches("../"));
+            let begins =
+                format!("ringfence: not held: no other name of $P/{link} [one-name]: it is a link to {place}, ");
+            let is_right = |line: &String| line.starts_with(&begins) && line.ends_with(&format!("in `{list}` too"));
+            assert!(matches!(lines.as_slice(), [line] if is_right(line)), "{link} as {:?}: {lines:?}", fence.who);
+        }
+        let nothing: [String; 0] = [];
+        for (link, target) in [
+            (".cargo", "a/.cargo"),
+            (".cargo", "../other"),
+            (".cargo", "/usr/lib"),
+            ("plain", "conf"),
+            (".env", "a/.env"),
+        ] {
+            assert_eq!(said(&[(link, target)], &[]), nothing, "{link} to {target} as {:?}", fence.who);
+        }
+        // What helps is what the line says.
+        fence.policy("[files]\nprotect = [\"conf\"]\n");
+        assert_eq!(said(&[(".cargo", "conf")], &[]), nothing);
+        fence.policy("[workspace]\ntier = \"production\"\n");
+        let accepted = ["denied-later", "sockets-later", "replaced", "one-name"];
+        let accepted: Vec<&str> = accepted.iter().flat_map(|name| ["--allow-shortfall", *name]).collect();
+        assert_eq!(said(&[(".cargo", "conf")], &accepted).len(), 1);
+    });
+}
+
 /// What is mounted below the project, also the project itself once more, is guarded at each of its places.
 #[test]
 fn what_is_mounted_twice_is_guarded_twice() {
