@@ -36,8 +36,12 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     let repository = work::repository(ground, "checkout", &work::SIZES)?;
     let (rounds, runs) = if effort == Effort::Quick { (2, 1) } else { (6, 1) };
     let (before, line) = ("rm -rf part-*", "git checkout -q -f .");
-    let mut jobs =
-        vec![Job { name: "git checkout, 20,000 files", bar: Some(WORK_BAR), before, line, dir: repository, runs }];
+    // Inside, git has a worker for each processor unless it is told otherwise, and one outside.
+    let one = "git -c checkout.workers=1 checkout -q -f .";
+    let by_one =
+        Job { name: "the same by one worker", bar: Some(WORK_BAR), before, line: one, dir: repository.clone(), runs };
+    let whole = Job { name: "git checkout, 20,000 files", bar: Some(WORK_BAR), before, line, dir: repository, runs };
+    let mut jobs = vec![whole, by_one];
     if let Some(dir) = work::crate_of_its_own(ground)? {
         let (before, line) = ("rm -rf target", "cargo build --offline --quiet");
         jobs.push(Job { name: "cargo build", bar: Some(WORK_BAR), before, line, dir, runs });
