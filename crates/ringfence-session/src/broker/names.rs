@@ -3,6 +3,7 @@
 //! A directory that is moved takes everything in it along. So where rules speak of what is below its new name and did not
 //! below its old one, all of it is looked at, and nothing else is carried out meanwhile: what was looked at is what is moved.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use ringfence_surface::{AbsPath, Access, Because, Outcome, Rule, Standing, Verdict};
@@ -258,33 +259,21 @@ impl Work<'_, '_> {
             if cursor.is_exhausted() {
                 continue;
             }
-            for entry in Dir::read_from(&dir)? {
-                let entry = entry?;
-                let name = entry.file_name().to_bytes();
-                if matches!(name, b"." | b"..") {
-                    continue;
-                }
-                seen += 1;
+            for Inner { name, kind, is_directory } in self.names_in(&dir, &mut seen, to)? {
+                let c_name = name.as_c_str();
+                let name = c_name.to_bytes();
                 let below = path.child(name);
-                if seen > MOST_NAMES {
-                    return self.refuse_many(to);
-                }
                 let is_open = cursor.standing(name) == Standing::Open || self.judge(&below, Access::Write).is_allowed();
                 if !is_open {
                     self.refuse_or_ask(place.dir.as_fd(), &below, Access::Write)?;
                 }
-                let is_directory = match entry.file_type() {
-                    FileType::Directory => true,
-                    FileType::Unknown => is_directory(&dir, entry.file_name()),
-                    _ => false,
-                };
                 if let (FileType::Symlink | FileType::Unknown, false, Some(rule)) =
-                    (entry.file_type(), is_directory, cursor.begins(name))
+                    (kind, is_directory, cursor.begins(name))
                 {
                     self.refuse_link(&below, rule)?;
                 }
                 if is_directory {
-                    let inner = rustix::fs::openat(&dir, entry.file_name(), LISTED, Mode::empty())?;
+                    let inner = rustix::fs::openat(&dir, c_name, LISTED, Mode::empty())?;
                     left.push((inner, below, cursor.enter(name)));
                 }
             }
@@ -301,28 +290,16 @@ impl Work<'_, '_> {
             if cursor.is_exhausted() {
                 continue;
             }
-            for entry in Dir::read_from(&dir)? {
-                let entry = entry?;
-                let name = entry.file_name().to_bytes();
-                if matches!(name, b"." | b"..") {
-                    continue;
-                }
-                seen += 1;
-                if seen > MOST_NAMES {
-                    return self.refuse_many(to);
-                }
+            for Inner { name, is_directory, .. } in self.names_in(&dir, &mut seen, to)? {
+                let c_name = name.as_c_str();
+                let name = c_name.to_bytes();
                 let (old, new) = (old.child(name), new.child(name));
                 // The settings of a repository that was made inside go where it goes, unless nobody guards them there.
                 if cursor.standing(name) != Standing::Open && !self.is_repositorys(&old) && self.is_freed(&old, &new) {
                     self.refuse_or_ask(place.dir.as_fd(), &old, Access::Write)?;
                 }
-                let is_directory = match entry.file_type() {
-                    FileType::Directory => true,
-                    FileType::Unknown => is_directory(&dir, entry.file_name()),
-                    _ => false,
-                };
                 if is_directory {
-                    let inner = rustix::fs::openat(&dir, entry.file_name(), LISTED, Mode::empty())?;
+                    let inner = rustix::fs::openat(&dir, c_name, LISTED, Mode::empty())?;
                     left.push((inner, old, new, cursor.enter(name)));
                 }
             }
@@ -345,14 +322,37 @@ fn listed(place: &Place) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(&place.dir, name.as_c_str(), LISTED, Mode::empty())
 }
 
+/// A name in a directory that is looked through.
+struct Inner {
+    name: CString,
+    /// As the directory says, which may not know.
+    kind: FileType,
+    is_directory: bool,
+}
+
 impl Work<'_, '_> {
-    /// Nobody knows what else is in it.
-    fn refuse_many(&self, to: &AbsPath) -> Result<(), Stop> {
-        let why = format!("rules speak of what is below it, and it has more than {MOST_NAMES} names to look at");
-        let remedy = "move it in parts, or yourself, outside the fence".to_owned();
-        let (judge, call) = self.teller();
-        judge.stopped(&self.caller, call, to.clone(), (why, remedy));
-        Err(Errno::ACCESS.into())
+    /// The names in a directory. Of too many nobody knows what else is there, so what they are in goes nowhere.
+    fn names_in(&self, dir: &OwnedFd, seen: &mut usize, to: &AbsPath) -> Result<Vec<Inner>, Stop> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(dir)? {
+            let entry = entry?;
+            let (name, kind) = (entry.file_name(), entry.file_type());
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            *seen += 1;
+            if *seen > MOST_NAMES {
+                let why =
+                    format!("rules speak of what is below it, and it has more than {MOST_NAMES} names to look at");
+                let remedy = "move it in parts, or yourself, outside the fence".to_owned();
+                let (judge, call) = self.teller();
+                judge.stopped(&self.caller, call, to.clone(), (why, remedy));
+                return Err(Errno::ACCESS.into());
+            }
+            let is_directory = kind == FileType::Directory || kind == FileType::Unknown && is_directory(dir, name);
+            names.push(Inner { name: name.to_owned(), kind, is_directory });
+        }
+        Ok(names)
     }
 }
 

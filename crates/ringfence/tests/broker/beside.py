@@ -6,19 +6,6 @@ import os, sys, time
 part, seconds = sys.argv[1], float(sys.argv[2])
 
 
-def quiet(f, *a):
-    try:
-        return f(*a)
-    except OSError:
-        return None
-
-
-def make(name):
-    fd = quiet(os.open, name, os.O_CREAT | os.O_WRONLY, 0o600)
-    if fd is not None:
-        os.close(fd)
-
-
 def landed(what):
     make("done")
     print("LANDED", what, flush=True)

@@ -25,7 +25,7 @@ enum Other {
 /// Plays both parts at once for so many seconds, the second not as long: a call ends with its session. What the first said, and how
 /// the second ended.
 fn both(desk: &Desk, [first, second]: [&str; 2], other: Other, seconds: u32) -> (String, Output) {
-    desk.write("beside.py", include_str!("beside.py"));
+    desk.write("beside.py", concat!(include_str!("quiet.py"), include_str!("beside.py")));
     for word in ["go", "done"] {
         let _ = std::fs::remove_file(desk.project(word));
     }
@@ -87,7 +87,7 @@ fn k8_files_of_the_library_land_where_they_were_judged() {
             // This process writes as who it is.
             return;
         }
-        desk.write("beside.py", include_str!("beside.py"));
+        desk.write("beside.py", concat!(include_str!("quiet.py"), include_str!("beside.py")));
         let mut command = desk.bare(&[]);
         command.args(["/usr/bin/python3", "beside.py", "moves", "8"]);
         let mut session = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

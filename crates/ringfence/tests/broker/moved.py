@@ -5,19 +5,6 @@ import multiprocessing, os, sys, time
 end = time.time() + float(sys.argv[1])
 
 
-def quiet(f, *a):
-    try:
-        return f(*a)
-    except OSError:
-        return None
-
-
-def make(name):
-    fd = quiet(os.open, name, os.O_CREAT | os.O_WRONLY, 0o600)
-    if fd is not None:
-        os.close(fd)
-
-
 def moves():
     away = "away%d" % os.getpid()
     while time.time() < end:

@@ -65,7 +65,7 @@ fn k8_the_race_can_be_won_without_the_broker() {
 #[test]
 fn k8_what_is_moved_is_what_was_looked_at() {
     each_user(|desk| {
-        desk.write("moved.py", include_str!("moved.py"));
+        desk.write("moved.py", concat!(include_str!("quiet.py"), include_str!("moved.py")));
         let output = run(&desk, &[], &["/usr/bin/python3", "moved.py", "12"]);
         assert!(output.status.success() && shown(&output).contains("over"), "{}", shown(&output));
         let output = run(&desk, &["--no-broker"], &["/usr/bin/python3", "moved.py", "12"]);
