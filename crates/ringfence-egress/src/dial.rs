@@ -85,23 +85,37 @@ fn own_addresses() -> Rc<[IpAddr]> {
     })
 }
 
-/// Connects to the first address that answers, each with a head start before the next.
+/// Connects to the first address that answers, each with a head start before the next. The families take turns.
 pub(crate) async fn connect(addresses: &[IpAddr], port: u16) -> io::Result<TcpStream> {
-    timeout(PATIENCE, race(interleaved(addresses), port)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    in_order(interleaved(addresses), port).await
+}
+
+/// The same in the order that they have.
+pub(crate) async fn in_order(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
+    timeout(PATIENCE, race(addresses, port)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 async fn race(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
+    let mut left = addresses.into_iter().map(|address| SocketAddr::new(address, port));
+    let Some(first) = left.next() else { return Err(io::ErrorKind::NotFound.into()) };
     // Most names have one, and nobody to race with.
-    if let [address] = addresses.as_slice() {
-        return TcpStream::connect(SocketAddr::new(*address, port)).await;
+    if left.len() == 0 {
+        return TcpStream::connect(first).await;
     }
-    let mut attempts = JoinSet::new();
-    let mut left = addresses.into_iter();
-    let mut last: io::Error = io::ErrorKind::NotFound.into();
+    // Of the others most are answered in time.
+    let (mut attempts, mut first) = (JoinSet::new(), Box::pin(TcpStream::connect(first)));
+    let mut last = match timeout(HEAD_START, &mut first).await {
+        Ok(Ok(stream)) => return Ok(stream),
+        Ok(Err(cause)) => cause,
+        Err(_) => {
+            attempts.spawn_local(first);
+            io::ErrorKind::TimedOut.into()
+        }
+    };
     loop {
         match left.next() {
             Some(address) => {
-                attempts.spawn_local(TcpStream::connect(SocketAddr::new(address, port)));
+                attempts.spawn_local(Box::pin(TcpStream::connect(address)));
             }
             None if attempts.is_empty() => return Err(last),
             None => {}
@@ -133,7 +147,26 @@ fn interleaved(addresses: &[IpAddr]) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use super::*;
+
+    /// Nobody listens at the first address; the second is tried at once, and both are tried in the order they have.
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_next_is_tried_when_one_refuses() {
+        let listener = tokio::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+        for order in [vec![v4, v6], vec![v6, v4]] {
+            let begun = Instant::now();
+            let to = tokio::task::LocalSet::new().run_until(in_order(order, port)).await.unwrap();
+            assert_eq!(to.peer_addr().unwrap().ip(), v6);
+            assert!(begun.elapsed() < HEAD_START);
+        }
+        drop(listener);
+        let nobody = tokio::task::LocalSet::new().run_until(in_order(vec![v4, v6], port)).await;
+        assert_eq!(nobody.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    }
 
     #[test]
     fn families_take_turns() {

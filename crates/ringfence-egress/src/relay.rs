@@ -233,7 +233,12 @@ async fn through(
                 return Ok(Looked::Refused("it ended in the middle of what it said".to_owned()));
             }
             Ok((0, _)) => return Ok(Looked::End),
-            Ok((_, looked)) => passage = Some(looked),
+            Ok((length, looked)) => {
+                passage = Some(looked);
+                if length < SLOWLY {
+                    inside.is_read_empty();
+                }
+            }
             Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
             Err(cause) => return Err(cause),
         }

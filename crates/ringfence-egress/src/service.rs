@@ -479,12 +479,16 @@ async fn finish(
 }
 
 async fn to_host_port(shared: &Rc<Shared>, stream: TcpStream, port: u16) {
+    // Whoever listens there most likely does so at the kind of address that was dialled.
+    let mut loopbacks = BOTH_LOOPBACKS.to_vec();
+    let dialled = stream.local_addr().map(|address| address.ip().to_canonical());
+    loopbacks.sort_by_key(|ip| dialled.as_ref().is_ok_and(|dialled| dialled.is_ipv4() != ip.is_ipv4()));
     let inside = Stream::Tcp(stream);
     if !shared.rules.borrow().host_ports.contains(&port) {
         return inside.reset();
     }
     let ticket = shared.open.enter(Meant::HostPort(port));
-    match ticket.unless_cut(dial::connect(&BOTH_LOOPBACKS, port)).await {
+    match ticket.unless_cut(dial::in_order(loopbacks, port)).await {
         Some(Ok(outside)) => {
             shared.reached.note(format!("localhost:{port}"));
             let _ = outside.set_nodelay(true);

@@ -101,7 +101,7 @@ impl fmt::Display for Claim {
             Self::OnlyTheseHosts { hosts } => write!(f, "no network but {}", hosts.join(", ")),
             Self::CleanEnvironment => f.write_str("only named variables"),
             Self::TreeEndsWithSession => f.write_str("every process ends with the session"),
-            Self::Memory { bytes } => write!(f, "at most {bytes} bytes of memory"),
+            Self::Memory { bytes } => write!(f, "at most {} of memory", size(*bytes)),
             Self::Processes { count } => write!(f, "at most {count} processes"),
             Self::Time { seconds } => write!(f, "at most {seconds} s"),
         }
@@ -109,6 +109,33 @@ impl fmt::Display for Claim {
 }
 
 impl Claim {
+    /// Every [`Claim::key`].
+    pub const KEYS: &[&str] = &[
+        "readable",
+        "seen",
+        "others",
+        "writable",
+        "metadata",
+        "denied-names",
+        "denied-later",
+        "protected-later",
+        "replaced",
+        "second-wall",
+        "fence",
+        "outsiders",
+        "sockets",
+        "sockets-later",
+        "network",
+        "environment",
+        "tree",
+        "memory",
+        "pids",
+        "wall",
+        "deny",
+        "protect",
+        "one-name",
+    ];
+
     /// A short name for the command line: that of every claim of its kind.
     pub fn key(&self) -> &'static str {
         match self {
@@ -202,4 +229,55 @@ pub struct Shortfall {
     pub layer: LayerName,
     /// Why not.
     pub reason: String,
+}
+
+/// As a policy writes it: a whole number of the largest unit that fits.
+fn size(bytes: u64) -> String {
+    const UNITS: &[(&str, u64)] = &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let whole = UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every kind of claim can be named.
+    #[test]
+    fn keys_are_known() {
+        let (pattern, path) = ("**/x".to_owned(), "/x".to_owned());
+        let all = [
+            Claim::NothingElseIsReadable,
+            Claim::NothingElseIsSeen,
+            Claim::NobodyElseIsSeen,
+            Claim::NothingElseIsWritable,
+            Claim::MetadataStays,
+            Claim::DeniedNames,
+            Claim::DeniedLater,
+            Claim::ProtectedLater,
+            Claim::HeldWhenReplaced,
+            Claim::SecondWall,
+            Claim::FenceStays,
+            Claim::OutsidersOutOfReach,
+            Claim::NoHostSockets,
+            Claim::NoLaterSockets,
+            Claim::OnlyTheseHosts { hosts: Vec::new() },
+            Claim::CleanEnvironment,
+            Claim::TreeEndsWithSession,
+            Claim::Memory { bytes: 1 },
+            Claim::Processes { count: 1 },
+            Claim::Time { seconds: 1 },
+            Claim::Denied { pattern: pattern.clone() },
+            Claim::Protected { pattern },
+            Claim::OneName { path },
+        ];
+        assert_eq!(all.map(|claim| claim.key()).as_slice(), Claim::KEYS);
+    }
+
+    #[test]
+    fn sizes_as_a_policy_writes_them() {
+        for (bytes, shown) in [(1 << 30, "1GiB"), (3 << 20, "3MiB"), (1500, "1500B"), (0, "0B")] {
+            assert_eq!(size(bytes), shown);
+        }
+    }
 }

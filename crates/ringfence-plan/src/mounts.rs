@@ -143,6 +143,8 @@ pub enum Why {
     Denied,
     /// It holds sockets, and what is only readable can still be connected to.
     Sockets,
+    /// The session has its own in that place.
+    Own,
 }
 
 impl Why {
@@ -153,9 +155,13 @@ impl Why {
             Self::Pattern => "a mount names one place, this is a pattern",
             Self::Denied => "another rule denies it",
             Self::Sockets => "hidden: it holds sockets of the host, and read-only files do not stop a connection",
+            Self::Own => "the session has its own there",
         }
     }
 }
+
+/// What is never the host's, whatever is named: its processes are not there, and the devices are a few.
+const OWN: &[&[u8]] = &[b"/dev", b"/proc"];
 
 /// Where the host's services listen. Hidden in the broad view; what a policy names in there is shown.
 const SOCKET_DIRECTORIES: &[&str] = &["/run", "/var/run"];
@@ -179,6 +185,10 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
         };
         if !surface.decide(path, Access::Read).is_allowed() {
             skipped.push(skip(rule, Why::Denied));
+            continue;
+        }
+        if role != Role::Private && OWN.contains(&path.as_bytes()) {
+            skipped.push(skip(rule, Why::Own));
             continue;
         }
         // What is protected as a whole is bound read-only from the start.
@@ -372,6 +382,24 @@ mod tests {
         check(
             "[files]\nread = [\"../docs\"]\n",
             &["ro /etc", SESSION[0], SESSION[1], SESSION[2], "ro /home/u/docs", "rw /home/u/proj", "ro /usr"],
+        );
+    }
+
+    /// The host's processes and devices are not shown by name either: a walk of them never ends the same way twice.
+    #[test]
+    fn what_is_the_sessions_own_is_not_bound() {
+        check(
+            "[files]\nread = [\"/proc\"]\nwrite = [\".\", \"/dev\"]\n",
+            &[
+                "ro /etc",
+                SESSION[0],
+                SESSION[1],
+                SESSION[2],
+                "rw /home/u/proj",
+                "ro /usr",
+                "not /dev: the session has its own there",
+                "not /proc: the session has its own there",
+            ],
         );
     }
 

@@ -362,6 +362,9 @@ const NAMES: &str = "makes, moves or removes a name";
 const MARKS: &str = "changes what a file is, by its name";
 const SOCKETS_BY_NAME: &str = "a socket may be named by a path, which is behind a pointer";
 const POINTER: &str = "its flags are behind a pointer";
+/// A limit that the kernel no longer looks at.
+const RLIMIT_LOCKS: u64 = 10;
+const MARK: &str = "by this number the broker knows who has given up rights; whoever took another's would have theirs";
 
 /// What the broker carries out: every call that changes files by a name. Calls by a descriptor are not among them, since the
 /// descriptor was opened under these rules, and neither is any call that only reads. They come after all other rules: what is
@@ -394,12 +397,21 @@ pub static BROKERED: &[SyscallRule] = &[
     allow_if("openat", &[has_bit(2, O_PATH)], ONLY_A_NAME),
     notify("openat", NAMES),
     notify("openat2", POINTER),
+    allow_if("prlimit64", &[ArgTest { arg: 2, mask: u64::MAX, value: 0 }], "only asks"),
+    refuse_if("prlimit64", &[ArgTest::is(1, RLIMIT_LOCKS)], Errno::EPERM, MARK),
+    allow_if("prlimit64", &[ArgTest::is(0, 0)], "one's own"),
+    refuse(
+        "prlimit64",
+        Errno::EPERM,
+        "the broker is a process of the same user, and would be left without descriptors",
+    ),
     notify("removexattr", MARKS),
     notify("removexattrat", MARKS),
     notify("rename", NAMES),
     notify("renameat", NAMES),
     notify("renameat2", NAMES),
     notify("rmdir", NAMES),
+    refuse_if("setrlimit", &[ArgTest::is(0, RLIMIT_LOCKS)], Errno::EPERM, MARK),
     notify("setxattr", MARKS),
     notify("setxattrat", MARKS),
     notify("symlink", NAMES),
@@ -590,6 +602,18 @@ mod tests {
         for flags in [1, 2, 3, 0x40, 0x200, 0x241, 0xc1 | cloexec, O_TMPFILE | directory | 2, O_TMPFILE | directory] {
             assert_eq!(action("openat", &[0, 0, flags]), SyscallAction::Notify, "{flags:x}");
             assert_eq!(action("open", &[0, flags]), SyscallAction::Notify, "{flags:x}");
+        }
+        // Limits: of one's own, of another, only asked for, and the one that is a mark.
+        assert_eq!(action("prlimit64", &[0, 7, 0x7fff_0000]), SyscallAction::Allow);
+        assert_eq!(action("prlimit64", &[1, 7, 0]), SyscallAction::Allow);
+        for (name, args) in [
+            ("prlimit64", &[1, 7, 0x7fff_0000][..]),
+            ("prlimit64", &[1, 7, 1 << 32]),
+            ("prlimit64", &[0, 10, 0x7fff_0000]),
+            ("prlimit64", &[0, 1 << 32 | 10, 0x7fff_0000]),
+            ("setrlimit", &[10, 0x7fff_0000]),
+        ] {
+            assert_eq!(action(name, args), SyscallAction::Errno(Errno::EPERM), "{name} {args:x?}");
         }
         for name in ["stat", "newfstatat", "statx", "readlink", "access", "getdents64", "write", "fchmod", "sendto"] {
             assert_eq!(action(name, &[]), SyscallAction::Allow, "{name}");

@@ -230,6 +230,8 @@ impl Within {
             Claim::OnlyTheseHosts { .. } if self.side == Side::Inside => false,
             // A session has a broker where a program with several threads has none for its calls.
             Claim::ProtectedLater => self.side == Side::Outside,
+            // Nobody counts a call from outside together with its session: that the session's limit holds says nothing of it.
+            Claim::Memory { .. } | Claim::Processes { .. } if self.side == Side::Outside => true,
             other => !said.contains(other),
         };
         all.filter(counts).collect()

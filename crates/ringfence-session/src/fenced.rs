@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use ringfence_fs::{Environment, Exec, ExecError, Executed, FileError, Operation, Root, RootError, Writable};
@@ -20,6 +20,7 @@ use crate::call::{CallError, Within};
 use crate::capture::{Terms, capture};
 use crate::launch::StartError;
 use crate::look::{Live, facts_here};
+use crate::repository::{is_part, is_repository, keeps_repositories};
 use crate::start::Occasion;
 use crate::walk::os_path;
 
@@ -54,6 +55,7 @@ pub struct FencedEnvironment {
     session: Option<Found>,
     /// Its place among those who work at the same time, once something is changed.
     beside: OnceLock<Beside>,
+    planting: Mutex<()>,
 }
 
 impl FencedEnvironment {
@@ -78,7 +80,7 @@ impl FencedEnvironment {
         let surface = within.surface.tighten(&policy).map_err(CallError::from)?;
         // Which of its names may be changed is the surface's to say.
         let root = Root::open(os_path(surface.workdir()), Writable::everything())?;
-        Ok(Self { within, policy, surface, root, session: None, beside: OnceLock::new() })
+        Ok(Self { within, policy, surface, root, session: None, beside: OnceLock::new(), planting: Mutex::new(()) })
     }
 
     /// What its tools may touch.
@@ -129,6 +131,20 @@ impl FencedEnvironment {
         AbsPath::lexical(&[workdir, b"/", below.as_os_str().as_bytes()].concat()).ok()
     }
 
+    /// Would a new file make a directory on the way a repository whose settings nobody guards?
+    fn would_plant(&self, below: &Path) -> bool {
+        let Some(place) = self.place(below) else { return true };
+        let is_there = |path: &AbsPath| std::fs::symlink_metadata(os_path(path)).is_ok();
+        let plants = |path: &AbsPath| {
+            let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
+            is_part(name)
+                && !is_there(path)
+                && !keeps_repositories(&self.surface, &dir)
+                && is_repository(&dir, |other| other == name || is_there(&dir.child(other)))
+        };
+        place.ancestors().take_while(|path| path != self.surface.workdir()).any(|path| plants(&path))
+    }
+
     fn run(&self, exec: &Exec) -> Result<Executed, ExecError> {
         let program = || exec.program().to_owned();
         let mut policy = self.policy.clone();
@@ -169,7 +185,12 @@ impl Environment for FencedEnvironment {
 
     fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
         let below = self.allowed(path, Operation::Write)?;
+        // Of two that make part of a repository at once each would miss the other.
+        let _planting = below.iter().any(|name| is_part(name.as_bytes())).then(|| self.planting.lock());
         let _among = self.among(path)?;
+        if self.would_plant(below) {
+            return Err(FileError::PathNotAllowed { path: path.to_owned(), operation: Operation::Write });
+        }
         self.root.write(below, content)
     }
 

@@ -27,7 +27,7 @@ use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
 use crate::stand_ins::StandIns;
 use crate::steps::{
-    CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, STANDARD, TERMINAL, WAYS, failed, report,
+    CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, STANDARD, TERMINAL, WAYS, failed, report,
 };
 use crate::terminal;
 use crate::view::{Failed, View};
@@ -88,8 +88,8 @@ impl First<'_> {
         let Ends { errors, alive, ways, signal, broker: broker_end } = ends;
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
-        if let Err(failed) = self
-            .take_streams()
+        if let Err(failed) = leave_terminal()
+            .and_then(|()| self.take_streams())
             .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), None], seat))
         {
             return report(&errors, failed);
@@ -285,6 +285,13 @@ impl First<'_> {
         rustix::process::umask(mask);
         Ok(())
     }
+}
+
+/// Leaves the user's terminal for a session of its own, without one: nobody inside is told which it is, nothing that is opened
+/// for somebody can be it, and its keys are for the supervisor, which passes them on once. From here on every terminal is opened
+/// so that it does not become this process's. Allocates nothing.
+fn leave_terminal() -> Result<(), Failed> {
+    pty::become_session_leader().map_err(|errno| Failed { step: SEAT, errno })
 }
 
 /// Has the other end been closed? That is told without being asked for; a message that waits is not meant. Allocates nothing.

@@ -39,8 +39,14 @@ pub enum GiveError {
         /// Which.
         path: AbsPath,
     },
+    /// Nothing is there.
+    #[error("there is no {path}")]
+    Missing {
+        /// Which.
+        path: AbsPath,
+    },
     /// It cannot be looked at.
-    #[error("openat2({path}, O_PATH|O_NOFOLLOW, RESOLVE_NO_SYMLINKS)")]
+    #[error("{path} cannot be looked at")]
     Look {
         /// Which.
         path: AbsPath,
@@ -93,7 +99,10 @@ pub fn place(
         Gives::Read => (surface.with_read(path)?, MountAccess::ReadOnly),
         Gives::Write => (surface.with_write(path)?, MountAccess::ReadWrite),
     };
-    let failed = |errno: rustix::io::Errno| GiveError::Look { path: path.clone(), source: errno.into() };
+    let failed = |errno: rustix::io::Errno| match errno {
+        rustix::io::Errno::NOENT => GiveError::Missing { path: path.clone() },
+        errno => GiveError::Look { path: path.clone(), source: errno.into() },
+    };
     let status =
         open_root().and_then(|top| open_place(top, &relative(path))).and_then(rustix::fs::fstat).map_err(failed)?;
     if !matches!(FileType::from_raw_mode(status.st_mode), FileType::Directory | FileType::RegularFile) {

@@ -21,6 +21,7 @@ use ringfence_egress::{Egress, Inside, Listen, Refusal, Rules, System};
 use ringfence_surface::{AbsPath, Surface};
 use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::WaitOptions;
 
@@ -193,7 +194,7 @@ impl Prepared {
         }
         // Only now: a process with threads is copied with less ease.
         let watched = watched.map(|watched| watched.watch(running.lifeline()));
-        let (done, to) = (running.pidfd(), Recipient::Process(running.pidfd()));
+        let (done, to) = (running.pidfd(), Recipient::Process(running.signalled()));
         let aside = desk.as_mut().map(|desk| desk as &mut dyn Aside);
         let mut clock = Clock::new(wall_time, Some(running.lifeline())).beside(aside);
         match terminal {
@@ -290,7 +291,8 @@ impl Prepared {
                 .map_err(|source| StartError::Clone { source })?
         };
         let ways = control.map(|control| Control { control, listeners });
-        let unreaped = Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read };
+        let unreaped =
+            Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read, says_code: false };
         let made = (self.shape, self.payload);
         let program = self.program_name;
         Ok(Begun {
@@ -350,6 +352,7 @@ impl Begun<io::Result<Ways>> {
         // What the broker says without anybody to hear it goes nowhere.
         let Self { unreaped, errors, made, program, group, ways, outwards, called, said: _ } = self;
         started(&errors, &made.0, program, called.as_ref())?;
+        let first = called.as_ref().and_then(contained::caller);
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, addresses, sockets))) => {
                 let opened = ways.and_then(|ways| first_way_out(ways, rules, addresses, sockets));
@@ -358,7 +361,7 @@ impl Begun<io::Result<Ways>> {
             _ => None,
         };
         // What it was made of goes here: nobody needs it any more, and a supervisor may wait for days.
-        Ok(Running { unreaped, egress, _group: group })
+        Ok(Running { unreaped, egress, first, _group: group })
     }
 }
 
@@ -366,6 +369,8 @@ impl Begun<io::Result<Ways>> {
 pub struct Running {
     unreaped: Unreaped,
     egress: Option<Egress>,
+    /// The first process of a container.
+    first: Option<OwnedFd>,
     /// Goes after everything in it has ended.
     _group: Option<Group>,
 }
@@ -374,6 +379,11 @@ impl Running {
     /// Readable when it has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.unreaped.child.pidfd.as_fd()
+    }
+
+    /// Who passes signals on to the payload. An engine would end itself by some of them.
+    fn signalled(&self) -> BorrowedFd<'_> {
+        self.first.as_ref().map_or_else(|| self.pidfd(), OwnedFd::as_fd)
     }
 
     /// What ends it before its time.
@@ -386,10 +396,16 @@ impl Running {
     /// # Errors
     /// When somebody else has waited for this process.
     pub fn wait(self) -> Result<Ended, StartError> {
-        let Self { mut unreaped, egress, _group } = self;
+        let Self { mut unreaped, egress, first: _, _group } = self;
         let code = unreaped.reap()?;
-        let mut signal = [0];
-        let signal = matches!(rustix::io::read(&unreaped.signal, &mut signal), Ok(1)).then_some(signal[0]);
+        let mut said = [0; 2];
+        let (signal, code) = match unreaped.hear(&mut said) {
+            [number, own] => (Some(*number).filter(|number| *number != 0), *own),
+            [number] => (Some(*number), code),
+            // Who has nothing to say was killed, whatever its engine makes of that.
+            _ if unreaped.says_code && code == 0 => (None, KILLED),
+            _ => (None, code),
+        };
         let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
         Ok(Ended { code, signal, out_of_time: false, stopped: false, session_over: false, refusals })
     }
@@ -400,8 +416,10 @@ struct Unreaped {
     child: Child,
     lifeline: Lifeline,
     code: Option<u8>,
-    /// Says which signal ended the payload, if one did.
+    /// Says which signal ended the payload, if one did, and in a container with which code it ended.
     signal: OwnedFd,
+    /// The child is an engine, whose own code is not the payload's; that comes from inside.
+    says_code: bool,
 }
 
 impl Unreaped {
@@ -413,6 +431,19 @@ impl Unreaped {
         let code = reap(&self.child)?;
         self.code = Some(code);
         Ok(code)
+    }
+}
+
+impl Unreaped {
+    /// What the one who waited for the payload says of its end. An engine may end before what it made: that has a moment then.
+    fn hear<'s>(&self, said: &'s mut [u8; 2]) -> &'s [u8] {
+        const MOMENT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+        if self.says_code {
+            self.lifeline.cut();
+            let _ = rustix::event::poll(&mut [PollFd::new(&self.signal, PollFlags::IN)], Some(&MOMENT));
+        }
+        let length = rustix::io::read(&self.signal, &mut said[..]).unwrap_or(0);
+        &said[..length]
     }
 }
 

@@ -52,6 +52,7 @@ mod place;
 pub mod probe;
 pub mod record;
 mod remove;
+mod repository;
 pub mod review;
 pub mod rooted;
 pub mod roots;

@@ -17,7 +17,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use ringfence_surface::{AbsPath, Surface};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -28,7 +28,7 @@ use crate::given;
 use crate::layer::{COPY, LAYERS, UPPER};
 use crate::record::{Record, RecordError};
 use crate::remove::remove_tree;
-use crate::store::{self, Session};
+use crate::store::{self, Held, Session};
 use crate::text::Bytes;
 use crate::walk::os_path;
 
@@ -159,11 +159,10 @@ pub(crate) fn set_aside(state: &AbsPath, session: &AbsPath) -> io::Result<Option
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
         _ => {}
     }
-    let reviews = state.join(REVIEWS);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&reviews))?;
-    let place = reviews.child(session.file_name().unwrap_or(b"unknown"));
-    fs::rename(os_path(&layers), os_path(&place))?;
-    Ok(Some(place))
+    let reviews = Held::open(&state.join(REVIEWS), Some(Mode::RWXU))?;
+    let name = session.file_name().unwrap_or(b"unknown");
+    fs::rename(os_path(&layers), os_path(&reviews.at().child(name)))?;
+    Ok(Some(reviews.real()?.child(name)))
 }
 
 /// The names of ended sessions that have changes to review.

@@ -48,6 +48,7 @@ use crate::record::{Record, RecordError};
 use crate::rooted::{self, MovedIn};
 use crate::roots::Root;
 use crate::script;
+pub use crate::script::ScriptError;
 use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
@@ -206,6 +207,7 @@ pub fn prepare_with(
     // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
     let stdio = if rung.has_view() { reopened } else { Vec::new() };
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
+    own::caches(order, identity)?;
     make_directories(surface, session, identity)?;
     if let Some(root) = root {
         rooted::open_caches(root, identity).map_err(|source| PrepareError::MoveIn { source })?;
@@ -248,7 +250,7 @@ pub fn prepare_with(
     }
     mounts.extend(doors.mounts());
     let listens = broker::is_to_be_had(order);
-    let globs = Globs::find(surface, rung, &mounts, listens, look);
+    let globs = Globs::find(surface, rung, (&mounts, &plan.skipped), listens, look);
     globs.mount(&mut mounts);
     if let Identity::Other { uid, gid } = identity {
         let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));

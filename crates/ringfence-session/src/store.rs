@@ -4,6 +4,7 @@
 //! however the supervisor ends.
 
 mod about;
+mod held;
 mod list;
 
 use std::fs;
@@ -25,6 +26,8 @@ use crate::review;
 use crate::text::now_ms;
 use crate::walk::os_path;
 use crate::worktree;
+
+pub(crate) use held::Held;
 
 pub use about::{About, Grants, Past, SCHEMA, past};
 pub use list::{FindError, Found, Live, find, find_any, sessions};
@@ -68,10 +71,9 @@ impl Session {
         let sessions = state.join(place);
         // Those who work for root go through it to what is theirs.
         let mode = if rustix::process::geteuid().is_root() { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
-        make(os_path(&sessions), mode)?;
+        held::no_foreign_links(state)?;
         // State may be kept on another disk, by a link. What is mounted is named without any.
-        let sessions = fs::canonicalize(os_path(&sessions))?;
-        let sessions = AbsPath::lexical(sessions.as_os_str().as_bytes()).map_err(io::Error::other)?;
+        let sessions = Held::open(&sessions, Some(mode))?.real()?;
         let state = sessions.parent().unwrap_or_else(AbsPath::root);
         collect(&state, &sessions, COLLECTING);
         if place == SESSIONS {
@@ -217,23 +219,37 @@ pub fn gc(state: &AbsPath) -> Collected {
 fn collect(state: &AbsPath, sessions: &AbsPath, time: Duration) -> Collected {
     let until = Some(Instant::now() + time);
     let mut collected = Collected { killed: Vec::new(), left: Vec::new() };
-    for entry in fs::read_dir(os_path(sessions)).into_iter().flatten().flatten() {
-        let dir = sessions.child(entry.file_name().as_bytes());
-        if let Ok(Some(_held)) = lock(&dir, OFlags::empty()) {
+    let Ok(held) = Held::open(sessions, None) else { return collected };
+    if held::no_foreign_links(state).is_err() {
+        return Collected { left: vec![sessions.clone()], ..collected };
+    }
+    let at = held.at();
+    for entry in fs::read_dir(os_path(&at)).into_iter().flatten().flatten() {
+        let (dir, named) = (at.child(entry.file_name().as_bytes()), sessions.child(entry.file_name().as_bytes()));
+        if let Ok(Some(lock)) = lock(&dir, OFlags::empty()) {
+            // What is said in one that somebody else has made is not acted on with root's rights.
+            if !is_own(&lock) {
+                continue;
+            }
             if let Some(id) = note_killed(state, &dir) {
                 collected.killed.push(id);
             }
             worktree::set_aside(state, &dir);
             if review::set_aside(state, &dir).is_err() {
-                collected.left.push(dir);
+                collected.left.push(named);
                 continue;
             }
             if remove_until(os_path(&dir), until).is_err() && os_path(&dir).exists() {
-                collected.left.push(dir);
+                collected.left.push(named);
             }
         }
     }
     collected
+}
+
+/// Is it of whoever collects? Of root's own that is asked; others can remove only theirs.
+fn is_own(held: &OwnedFd) -> bool {
+    !rustix::process::geteuid().is_root() || rustix::fs::fstat(held).is_ok_and(|status| status.st_uid == 0)
 }
 
 /// A session that told nothing of its end is noted before its directory goes, once.

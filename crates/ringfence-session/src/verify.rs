@@ -64,7 +64,7 @@ pub enum NotTried {
     #[error("there is no root to try it in")]
     Root(#[from] RootError),
     /// The container engine is not there.
-    #[error("there is no such container engine")]
+    #[error("the container engine cannot be used")]
     Engine(#[from] NoEngine),
     /// It could not be laid out.
     #[error("cannot prepare the fence")]

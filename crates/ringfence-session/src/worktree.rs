@@ -7,18 +7,18 @@ mod git;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Shown};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::remove::remove_tree;
-use crate::store::Session;
+use crate::store::{Held, Session};
 use crate::text::Bytes;
 use crate::walk::os_path;
 
@@ -341,14 +341,14 @@ impl Own {
 
 /// A session that is collected leaves word of its work tree: to look at that takes longer than a start may.
 pub(crate) fn set_aside(state: &AbsPath, dir: &AbsPath) {
-    let (from, left) = (dir.join(FILE), state.join(LEFT));
+    let from = dir.join(FILE);
     if os_path(&from).symlink_metadata().is_err() {
         return;
     }
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&left));
+    let left = Held::open(&state.join(LEFT), Some(Mode::RWXU));
     let name = dir.file_name().unwrap_or(b"unknown");
     // Where it cannot be, the work tree stays; `git worktree list` shows it.
-    let _ = made.and_then(|()| fs::rename(os_path(&from), os_path(&left.child(name))));
+    let _ = left.and_then(|left| fs::rename(os_path(&from), os_path(&left.at().child(name))));
 }
 
 /// Removes the work trees of dead sessions where nothing would be lost, for at most this long. Several may do it at once.
@@ -377,7 +377,15 @@ pub fn collect(state: &AbsPath, time: Duration) -> Vec<Left> {
 
 impl Record {
     fn read(path: &AbsPath) -> Result<Self, WorktreeError> {
-        let text = fs::read(os_path(path)).map_err(file("reading what is known of the work tree"))?;
+        let failed = || file("reading what is known of the work tree");
+        let careful = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let opened = fs::OpenOptions::new().read(true).custom_flags(careful).open(os_path(path)).map_err(failed())?;
+        // What is removed by it is removed with the rights of whoever reads it.
+        if opened.metadata().map_err(failed())?.uid() != rustix::process::geteuid().as_raw() {
+            return Err(failed()(io::ErrorKind::PermissionDenied.into()));
+        }
+        let mut text = Vec::new();
+        (&opened).read_to_end(&mut text).map_err(failed())?;
         let record: Self = serde_json::from_slice(&text).map_err(|cause| file("reading it")(cause.into()))?;
         if record.schema == SCHEMA { Ok(record) } else { Err(file("reading it")(io::ErrorKind::InvalidData.into())) }
     }

@@ -173,6 +173,10 @@ impl Surface {
             Because::OnlyReadable(Rule { effect: Effect::Read(Role::System | Role::Tooling), .. }) => {
                 "none: system files and toolchains are never writable".into()
             }
+            // No list and no grant speaks of it: the host's own is another, and nobody inside writes to either.
+            Because::OnlyReadable(Rule { effect: Effect::Read(Role::Private), .. }) => {
+                "none: what the kernel shows of processes is never writable, and only what a process may see of another is readable".into()
+            }
             Because::OnlyReadable(_) => format!("add \"{path}\" to `write` in [files]"),
             Because::View(_) if access == Access::Read => {
                 format!("add \"{path}\" to `read` in [files], or for one run: --ref {path}")

@@ -81,6 +81,14 @@ pub enum NotGiven {
         /// By what.
         rule: String,
     },
+    /// The session has its own files in that place.
+    #[error("{path} lies in {place}, of which the session has its own")]
+    Own {
+        /// Which.
+        path: AbsPath,
+        /// What the session has.
+        place: String,
+    },
     /// It is there already.
     #[error("{path} can be {done} already: {rule}")]
     Already {
@@ -141,6 +149,9 @@ impl Surface {
             Access::Write => "written",
         };
         match before.because {
+            Because::Rule(rule) if before.is_allowed() && is_own(rule) => {
+                return Err(NotGiven::Own { path: path.clone(), place: rule.pattern.to_string() });
+            }
             _ if before.is_allowed() => return Err(NotGiven::Already { path: path.clone(), done, rule }),
             Because::OnlyReadable(rule) if matches!(rule.effect, Effect::Read(Role::Private | Role::Scratch)) => {
                 let rule = format!("{rule} exists only inside");
@@ -196,6 +207,10 @@ impl Surface {
         }
         Ok(Self::new(parts))
     }
+}
+
+fn is_own(rule: &Rule) -> bool {
+    matches!(rule.effect, Effect::Read(Role::Private | Role::Scratch) | Effect::Write(Role::Private | Role::Scratch))
 }
 
 /// Where it comes from.

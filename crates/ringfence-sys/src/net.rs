@@ -80,7 +80,7 @@ pub fn datagrams(address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// A socket that sees every packet of a protocol, TCP or UDP, that arrives at any address of a family. Of TCP it is the first of
-/// each connection. IPv6 extension headers are not followed; who uses them is not seen. Allocates nothing.
+/// each connection, unless it goes to the loopback of IPv4, which nobody needs to be told of. IPv6 extension headers are not followed; who uses them is not seen. Allocates nothing.
 ///
 /// A packet socket would see more, but closing one takes the kernel ten milliseconds and more.
 ///
@@ -132,10 +132,16 @@ const LOAD_BYTE_AFTER_HEADER: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_IND;
 const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+const LENGTH_OF_HEADER: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
+/// The first byte of the address that a packet of IPv4 goes to, and what it is for the loopback.
+const GOES_TO: u32 = 16;
+const LOOPBACK: u32 = 127;
 
-/// SYN without ACK. The header of IPv4 comes first, and has a variable length.
-static FIRST_OF_V4: [libc::sock_filter; 6] = [
-    op(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0),
+/// SYN without ACK, to anywhere but the loopback. The header of IPv4 comes first, and has a variable length.
+static FIRST_OF_V4: [libc::sock_filter; 8] = [
+    op(LOAD_BYTE, 0, 0, GOES_TO),
+    op(IS, 5, 0, LOOPBACK),
+    op(LENGTH_OF_HEADER, 0, 0, 0),
     op(LOAD_BYTE_AFTER_HEADER, 0, 0, 13),
     op(AND, 0, 0, 0x12),
     op(IS, 0, 1, 0x02),
@@ -143,7 +149,7 @@ static FIRST_OF_V4: [libc::sock_filter; 6] = [
     op(RETURN, 0, 0, 0),
 ];
 
-/// The same where no header comes first.
+/// The same where no header comes first, and no address can be seen.
 static FIRST_OF_V6: [libc::sock_filter; 5] =
     [op(LOAD_BYTE, 0, 0, 13), op(AND, 0, 0, 0x12), op(IS, 0, 1, 0x02), op(RETURN, 0, 0, 96), op(RETURN, 0, 0, 0)];
 

@@ -174,6 +174,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     sendto: libc::SYS_sendto,
     setns: libc::SYS_setns,
     setpriority: libc::SYS_setpriority,
+    setrlimit: libc::SYS_setrlimit,
     settimeofday: libc::SYS_settimeofday,
     setxattr: libc::SYS_setxattr,
     setxattrat: 463,

@@ -179,7 +179,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
     /// In tier production: start although this claim does not hold, by its name in the receipt
-    #[arg(long = "allow-shortfall", value_name = "CLAIM")]
+    #[arg(long = "allow-shortfall", value_name = "CLAIM", value_parser = sessions::claim)]
     pub(crate) allow_shortfall: Vec<String>,
     /// Leave calls that change files to the kernel: names that do not exist yet are then not guarded
     #[arg(long)]

@@ -261,6 +261,8 @@ pub(crate) enum Failure {
     NoAgent {
         /// What was looked for.
         program: String,
+        /// Which agent.
+        agent: &'static str,
     },
     #[cfg(target_os = "linux")]
     /// An argument or a variable that switches the client's hooks off.

@@ -51,6 +51,11 @@ impl Ground {
         self.dir.join("bin/calls")
     }
 
+    /// What restricts itself by next to nothing.
+    pub(super) fn bare_walls(&self) -> PathBuf {
+        self.dir.join("bin/bare_walls")
+    }
+
     /// This program, as a helper inside the fence: programs of the project can be read there.
     pub(super) fn helper(&self) -> PathBuf {
         self.project().join("helper")
@@ -108,6 +113,9 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
         let example = ["build", "--release", "-p", "ringfence", "-p", "ringfence-session", "--bin", "ringfence"];
         must_succeed(cargo(root, &example).args(["--example", "calls"]))?;
     }
+    if parts.has(Part::Work) {
+        must_succeed(&mut cargo(root, &["build", "--release", "-p", "ringfence-sys", "--example", "bare_walls"]))?;
+    }
     let plain = if effort == Effort::Full && parts.has(Part::Start) || parts.has(Part::Within) {
         must_succeed(&mut cargo(root, &["build", "--release", "-p", "ringfence"]))?;
         plain
@@ -120,6 +128,10 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
     let place = place.map_err(|cause| failed(&base, &cause))?;
     let ground = Ground::at(place.path());
     lay_out(&ground, &handed_out, &plain).map_err(|cause| failed(&ground.dir, &cause))?;
+    if parts.has(Part::Work) {
+        let made = release.join("examples/bare_walls");
+        fs::copy(made, ground.bare_walls()).map_err(|cause| failed(&ground.bare_walls(), &cause))?;
+    }
     if parts.has(Part::Within) {
         fs::copy(release.join("examples/calls"), ground.calls()).map_err(|cause| failed(&ground.calls(), &cause))?;
     }
@@ -142,9 +154,11 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
 
 /// The way out leads to names. Root can give the machine one for as long as this takes: a network of its own with one address,
 /// and a file of hosts that names it. That file is nowhere else: what a host shows at two places is guarded at both, which takes
-/// time that most hosts do not have to spend. The home is on a disk of its own. Whoever then measures is not root.
+/// time that most hosts do not have to spend. In a minute more connections are made than a network has ports for by itself. The
+/// home is on a disk of its own. Whoever then measures is not root.
 const WITH_A_NAME: &str = r#"
 ip link set lo up
+echo 1024 65535 > /proc/sys/net/ipv4/ip_local_port_range
 ip addr add "$1" dev lo
 mount -t tmpfs tmpfs "$4"
 cp "$2" "$4/hosts"

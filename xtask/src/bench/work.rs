@@ -27,6 +27,15 @@ pub(super) const SIZES: [usize; 10] = [94, 439, 1_048, 1_879, 3_068, 4_570, 7_07
 /// One line or two in each file, so that opening it is all the work.
 const TINY: [usize; 2] = [60, 120];
 
+/// How work is done that is compared with the same outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Under {
+    /// In the whole fence.
+    Fence,
+    /// With one rule of seccomp and one of Landlock that nothing meets: what the kernel takes for having both.
+    BareWalls,
+}
+
 /// One piece of work.
 pub(super) struct Job {
     pub(super) name: &'static str,
@@ -65,14 +74,18 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
         None if effort == Effort::Full => say::progress("no compiler here: `cargo build` is not measured"),
         None => {}
     }
-    compare(ground, "Real work", &jobs, rounds, bars)?;
+    compare(ground, ("Real work", Under::Fence), &jobs, rounds, bars)?;
+    let floor = |name, line| Job { bar: None, ..job(name, line) };
+    let jobs = [floor("grep -r, 20,000 files", grep), floor("tar, 20,000 files", tar)];
+    let title = "The same with one rule of seccomp and one of Landlock, and no fence";
+    compare(ground, (title, Under::BareWalls), &jobs, rounds, bars)?;
     walk(ground, &repository, effort)
 }
 
 /// Times each piece of work outside and inside, in turns.
 pub(super) fn compare(
     ground: &Ground,
-    title: &str,
+    (title, under): (&str, Under),
     jobs: &[Job],
     rounds: usize,
     bars: &mut Bars,
@@ -81,7 +94,7 @@ pub(super) fn compare(
     for job in jobs {
         let (mut outside, mut inside) = (Vec::new(), Vec::new());
         for round in 0..rounds {
-            let mut both = [(&mut outside, times(ground, job, false)), (&mut inside, times(ground, job, true))];
+            let mut both = [(&mut outside, times(ground, job, None)), (&mut inside, times(ground, job, Some(under)))];
             // Nobody always comes first.
             both.rotate_left(round % 2);
             for (times, command) in both {
@@ -118,25 +131,33 @@ fn walk(ground: &Ground, repository: &Path, effort: Effort) -> Result<(), Failur
     Ok(())
 }
 
-/// The helper that repeats a piece of work, outside or inside.
-fn times(ground: &Ground, job: &Job, is_inside: bool) -> Command {
+/// The helper that repeats a piece of work, outside or under something.
+fn times(ground: &Ground, job: &Job, under: Option<Under>) -> Command {
     let bin = ground.dir.join("bin");
     let helper = bin.join("xtask");
     let runs = job.runs.to_string();
     let words = [helper.as_os_str(), "bench-times".as_ref(), runs.as_ref(), job.before.as_ref(), job.line.as_ref()];
-    let mut command = if is_inside {
-        let mut options = vec!["--ref".as_ref(), bin.as_os_str()];
-        let toolchain = ground.toolchain();
-        if let Some(toolchain) = &toolchain {
-            options.extend(["--ref".as_ref(), toolchain.as_os_str()]);
+    let mut command = match under {
+        Some(Under::Fence) => {
+            let mut options = vec!["--ref".as_ref(), bin.as_os_str()];
+            let toolchain = ground.toolchain();
+            if let Some(toolchain) = &toolchain {
+                options.extend(["--ref".as_ref(), toolchain.as_os_str()]);
+            }
+            let mut command = ground.fenced(&options, &[]);
+            command.args(words);
+            command
         }
-        let mut command = ground.fenced(&options, &[]);
-        command.args(words);
-        command
-    } else {
-        let mut command = ground.command(&helper);
-        command.args(&words[1..]);
-        command
+        Some(Under::BareWalls) => {
+            let mut command = ground.command(ground.bare_walls());
+            command.args(words);
+            command
+        }
+        None => {
+            let mut command = ground.command(&helper);
+            command.args(&words[1..]);
+            command
+        }
     };
     if let Some(toolchain) = ground.toolchain() {
         let path = std::env::join_paths([toolchain.join("bin"), "/usr/bin".into(), "/bin".into()]).unwrap_or_default();

@@ -3,7 +3,8 @@
 //! A domain belongs to a thread and goes to what it starts, and nothing tells which one a thread is in. So who enters one is
 //! marked before it does, with a number that also goes to whatever it starts and can only be lowered: the limit on file locks,
 //! which the kernel has not looked at for twenty years. The rulesets are kept, and a thread of ours enters the same before
-//! it does anything for a marked caller. Whoever lowers the number itself is in a domain that nobody knows, and is refused.
+//! it does anything for a marked caller. Nobody inside can set the number: the filter refuses that, or whoever has given up more
+//! rights could take the mark of somebody with more, which can be read. A number that nobody knows is refused all the same.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};

@@ -120,6 +120,12 @@ impl Work<'_, '_> {
         if target.kind() == FileType::Symlink {
             return Err(Errno::LOOP.into());
         }
+        if let Some(path) = &target.path
+            && self.resolver.is_of_another(path)?
+        {
+            // Whether the caller may see it the kernel says to the caller: without this call libraries use another.
+            return Err(Errno::NOSYS.into());
+        }
         let flags = opening.flags & !OFlags::NOFOLLOW;
         self.open_target(&target, &Opening { flags, mode: Mode::empty() })
     }
@@ -179,7 +185,7 @@ impl Work<'_, '_> {
         }
         let opened = self.perform(|| rustix::fs::openat(&place.dir, name.as_c_str(), flags, opening.mode));
         match opened {
-            // What was opened just now is the terminal of this process, which is the user's own.
+            // What was opened just now is the terminal of this process, if it had one.
             Ok(fd) if !is_new && is_dev_tty(&rustix::fs::fstat(&fd)?) => {
                 drop(fd);
                 self.open_found(place, opening)
@@ -191,7 +197,7 @@ impl Work<'_, '_> {
                 Ok(Entry::Done(Reply::Descriptor(fd, opening.on_exec())))
             }
             Err(Errno::LOOP) if !opening.has(OFlags::NOFOLLOW) && is_link(place) => Ok(Entry::Link),
-            // A pipe that nobody reads, or this process has no terminal and the caller may have one.
+            // A pipe that nobody reads, or this process has no terminal, as it should, and the caller may have one.
             Err(Errno::NXIO) => self.open_found(place, opening),
             Err(Errno::AGAIN) if waits => self.open_found(place, opening),
             Err(errno) => Err(errno.into()),
@@ -283,7 +289,9 @@ impl Work<'_, '_> {
 
     fn open_again(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
         // What the kernel shows of a process depends on who opens it, and to this one it shows all of it.
-        if target.path.as_ref().is_some_and(|path| self.resolver.is_ours(path)) {
+        if let Some(path) = &target.path
+            && (self.resolver.is_ours(path) || self.resolver.is_of_another(path)?)
+        {
             return Err(Errno::ACCESS.into());
         }
         let flags =

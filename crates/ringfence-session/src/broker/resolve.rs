@@ -368,6 +368,17 @@ impl Resolver<'_> {
         is_number && rustix::fs::statat(self.caller.proc, thread, AtFlags::empty()).is_ok()
     }
 
+    /// Is this something of `/proc` that is about another process than the caller's, by whichever number? What the kernel shows of it
+    /// depends on who asks, and this process is an ancestor of all of them.
+    pub(super) fn is_of_another(&self, path: &AbsPath) -> rustix::io::Result<bool> {
+        let number = path.components().nth(1).filter(|_| is_of_processes(path.as_bytes())).unwrap_or_default();
+        if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
+            return Ok(false);
+        }
+        let thread = [self.caller.process()?.to_string().as_bytes(), b"/task/", number].concat();
+        Ok(rustix::fs::statat(self.caller.proc, thread, AtFlags::empty()).is_err())
+    }
+
     /// Follows a link that leads to what a process has open: the caller's own only. Of ours it would be what we hold, of others
     /// what the caller may have no right to.
     fn open_of_process(&self, dir: &OwnedFd, at: &AbsPath, name: &CString) -> rustix::io::Result<OwnedFd> {

@@ -73,10 +73,10 @@ impl Sockets {
 
 impl Work<'_, '_> {
     pub(super) fn connect(&mut self, socket: i32, address: u64, length: u32) -> Result<Reply, Stop> {
-        let socket = self.socket(socket)?;
+        let (socket, family) = self.socket(socket)?;
         let mut bytes = self.address(address, length)?;
         let mut held = None;
-        if let Some(path) = path_of(&socket, &bytes)? {
+        if let Some(path) = path_of(family, &bytes) {
             let from = self.resolver.from(AT_FDCWD, path)?;
             let place = self.resolver.place(&from, path)?;
             let target = self.resolver.target(&from, place, Last::Followed)?;
@@ -96,9 +96,9 @@ impl Work<'_, '_> {
     }
 
     pub(super) fn bind(&mut self, socket: i32, address: u64, length: u32) -> Result<Reply, Stop> {
-        let socket = self.socket(socket)?;
+        let (socket, family) = self.socket(socket)?;
         let bytes = self.address(address, length)?;
-        let Some(path) = path_of(&socket, &bytes)? else {
+        let Some(path) = path_of(family, &bytes) else {
             self.perform(|| notify::bind(socket.as_fd(), &bytes))?;
             return Ok(Reply::Done);
         };
@@ -174,8 +174,8 @@ impl Work<'_, '_> {
         self.broker_sockets().has(&target.status) || target.path.as_ref().is_some_and(is_given)
     }
 
-    /// The caller's own socket.
-    fn socket(&self, number: i32) -> Result<OwnedFd, Stop> {
+    /// The caller's own socket, and its family.
+    fn socket(&self, number: i32) -> Result<(OwnedFd, AddressFamily), Stop> {
         let pidfd = match rustix::process::pidfd_open(self.caller.thread, THREAD) {
             Err(Errno::INVAL) => {
                 let process = i32::try_from(self.caller.process()?).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
@@ -184,13 +184,9 @@ impl Work<'_, '_> {
             other => other,
         };
         let held = rustix::process::pidfd_getfd(pidfd?.as_fd(), number, PidfdGetfdFlags::empty())?;
-        if rustix::fs::fcntl_getfl(&held)?.contains(OFlags::PATH) {
-            return Err(Errno::BADF.into());
-        }
-        match FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode) {
-            FileType::Socket => Ok(held),
-            _ => Err(Errno::NOTSOCK.into()),
-        }
+        // ENOTSOCK, and EBADF where it only names a place, as the call itself would say.
+        let family = sockopt::socket_domain(&held)?;
+        Ok((held, family))
     }
 
     fn address(&self, address: u64, length: u32) -> Result<Vec<u8>, Stop> {
@@ -227,18 +223,15 @@ impl Work<'_, '_> {
 }
 
 /// The path that an address names, if it does.
-fn path_of<'a>(socket: &OwnedFd, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Stop> {
-    let Some((family, path)) = bytes.split_first_chunk::<2>() else { return Ok(None) };
-    let is_unix = u16::from_ne_bytes(*family) == AddressFamily::UNIX.as_raw();
+fn path_of(family: AddressFamily, bytes: &[u8]) -> Option<&[u8]> {
+    let (named, path) = bytes.split_first_chunk::<2>()?;
+    let is_unix = family == AddressFamily::UNIX && u16::from_ne_bytes(*named) == AddressFamily::UNIX.as_raw();
     // Without a name, or with one that is no path: those of another network namespace are not seen.
     if !is_unix || path.first().is_none_or(|first| *first == 0) || path.len() > LONGEST_PATH {
-        return Ok(None);
-    }
-    if sockopt::socket_domain(socket)? != AddressFamily::UNIX {
-        return Ok(None);
+        return None;
     }
     let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
-    Ok(Some(&path[..end]))
+    Some(&path[..end])
 }
 
 /// Of an address that is a path. The kernel refuses a longer one.

@@ -243,9 +243,7 @@ fn start(prepared: Prepared, ends: Ends, seat: Option<OwnedFd>) -> u8 {
     // Now only the payload holds it, until it becomes its program.
     drop((errors, made));
     let (code, number) = wait_for(pid, &signals, &alive, ways.as_ref());
-    if number != 0 {
-        // Whoever does not listen does not need to know.
-        let _ = rustix::io::write(&signal, &[number]);
-    }
+    // The code too: an engine that is told to end may end with one of its own. Whoever does not listen does not need to know.
+    let _ = rustix::io::write(&signal, &[number, code]);
     code
 }

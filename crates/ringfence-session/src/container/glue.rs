@@ -82,8 +82,9 @@ pub(crate) fn withheld(order: &Order<'_>, operator: Option<&Operator>) -> Vec<Wi
             WhyDropped::Denied(_) => "a rule takes its source away",
         },
     });
-    // What the tables name is not on every host, and nobody asked for it.
-    let skipped = order.plan.skipped.iter().filter(|skipped| skipped.is_written && skipped.why != Why::Pattern);
+    // What the tables name is not on every host, and nobody asked for it. The others are said of every fence.
+    let is_said = |why| matches!(why, Why::Pattern | Why::Missing | Why::Own);
+    let skipped = order.plan.skipped.iter().filter(|skipped| skipped.is_written && !is_said(skipped.why));
     let skipped = skipped.map(|skipped| Withheld {
         pattern: skipped.pattern.clone(),
         source: skipped.source.clone(),

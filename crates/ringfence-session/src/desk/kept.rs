@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Shown, Surface};
 use ringfence_sys::memory;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use crate::audit::What;
@@ -23,6 +25,13 @@ const SETTLE: Duration = Duration::from_millis(25);
 fn has_ended(child: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(rustix::process::waitid(WaitId::Pid(child), options), Ok(Some(_)))
+}
+
+/// A process that is ending leaves its view a moment before it has ended, and one that has left it has no table of mounts.
+fn has_left_its_view(child: Pid) -> bool {
+    let table = format!("/proc/{}/mountinfo", child.as_raw_pid());
+    let opened = rustix::fs::open(table, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    matches!(opened, Err(Errno::INVAL))
 }
 
 impl Desk {
@@ -59,7 +68,7 @@ impl Desk {
         match kept {
             Ok(keeper) => self.keeper = Some(keeper),
             // Nobody is left for whom anything is to be kept.
-            Err(_) if has_ended(first) => {}
+            Err(_) if has_ended(first) || has_left_its_view(first) => {}
             Err(cause) => self.nobody_watches(&root, &cause.to_string()),
         }
     }
@@ -117,5 +126,24 @@ impl Desk {
         if let Some(keeper) = &self.keeper {
             keeper.taken(path.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever has ended has no view, and nobody else is taken for one who has.
+    #[test]
+    fn who_has_left_is_told_from_who_has_not() {
+        assert!(!has_left_its_view(rustix::process::getpid()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        // It is not waited for yet: its number is still its own.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::Pid(pid), ended)).unwrap();
+        assert!(has_ended(pid) && has_left_its_view(pid));
+        child.wait().unwrap();
+        assert!(!has_left_its_view(pid), "nobody is there any more");
     }
 }

@@ -387,8 +387,11 @@ fn beside(host: &Host) -> Vec<Feature> {
         features.push(Feature { remedy, ..feature("agent user", carries, state) });
     }
     for engine in &host.engines {
-        let version = engine.version.as_deref().unwrap_or("no answer");
-        features.push(feature(engine.name, "for containers", works(format!("{version} at {}", shown(&engine.path)))));
+        let state = match &engine.version {
+            Ok(version) => works(format!("{version} at {}", shown(&engine.path))),
+            Err(why) => State::Missing { why: why.clone() },
+        };
+        features.push(feature(engine.name, "for containers", state));
     }
     features
 }

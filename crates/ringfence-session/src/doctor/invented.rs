@@ -56,7 +56,7 @@ fn whole() -> Host {
         pidfd: Ok(()),
         close_range: Ok(()),
         pty: Ok(()),
-        engines: vec![Engine { name: "podman", path: "/usr/bin/podman".into(), version: Some("5.4.0".into()) }],
+        engines: vec![Engine { name: "podman", path: "/usr/bin/podman".into(), version: Ok("5.4.0".into()) }],
         program: Some("/usr/local/bin/ringfence".into()),
         program_is_trusted: true,
         nologin: "/usr/sbin/nologin".into(),
@@ -262,6 +262,17 @@ fn a15_a_user_for_roots_sessions() {
     );
     host.agent_user = true;
     assert_eq!(script(&host), "");
+}
+
+/// A15: an engine that does not answer is not said to work, and costs nothing.
+#[test]
+fn a15_an_engine_that_does_not_answer() {
+    let mut host = whole();
+    host.engines[0].version = Err("podman does not answer".into());
+    let diagnosis = diagnose(&host);
+    let podman = diagnosis.beside.iter().find(|feature| feature.name == "podman").map(|feature| &feature.state);
+    assert_eq!(podman, Some(&State::Missing { why: "podman does not answer".into() }));
+    assert_eq!(diagnosis.verdict, diagnose(&whole()).verdict);
 }
 
 #[test]

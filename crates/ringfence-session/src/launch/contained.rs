@@ -34,7 +34,7 @@ impl Prepared {
         let streams = streams.map_or_else(own_streams, Ok).map_err(before("dup of a standard descriptor"))?;
         let child = contained.start().map_err(|source| StartError::Clone { source })?;
         let lifeline = Lifeline::new(alive_write);
-        let unreaped = Unreaped { child, lifeline, code: None, signal: signal_read };
+        let unreaped = Unreaped { child, lifeline, code: None, signal: signal_read, says_code: true };
         let called = contained.called(&unreaped.child).map_err(before("waiting for the container"))?;
         let Some(called) = called else {
             // It may still be about to: whoever calls then finds nobody and ends.
@@ -61,6 +61,12 @@ impl Prepared {
         let (group, said) = (self.group, None);
         Ok(Begun { unreaped, errors: errors_read, made, program, group, ways, outwards, called, said })
     }
+}
+
+/// Who called: the first process of the container, as this namespace knows it. It lives as long as it holds its end.
+pub(super) fn caller(called: &OwnedFd) -> Option<OwnedFd> {
+    let peer = rustix::net::sockopt::socket_peercred(called).ok()?;
+    rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty()).ok()
 }
 
 /// What an engine said, in one line.

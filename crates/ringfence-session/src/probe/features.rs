@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringfence_plan::{Errno as PlanErrno, SyscallAction, SyscallRule};
@@ -180,33 +180,57 @@ pub fn pty() -> Result<(), Errno> {
     rustix::pty::ptsname(master.as_fd(), Vec::new()).map(drop)
 }
 
-/// A container engine that is installed. Whether its daemon runs is not asked.
+/// A container engine that is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     /// Its name.
     pub name: &'static str,
     /// Its file.
     pub path: PathBuf,
-    /// As it prints it; nothing when it does not answer in time.
-    pub version: Option<String>,
+    /// As it says, where it can be used; otherwise why it cannot.
+    pub version: Result<String, String>,
 }
 
 /// The container engines of this system.
 pub fn engines() -> Vec<Engine> {
-    let engine = |name: &'static str| {
+    let found = |name: &'static str, ask: fn(&Path) -> Result<String, String>| {
         let path = program::system_program(name)?;
-        let version = program::run(&path, &[OsStr::new("--version")], Duration::from_secs(2)).ok();
-        let version = version.filter(|ran| ran.status.success()).and_then(|ran| version_in(&ran.said));
+        let version = ask(&path);
         Some(Engine { name, path, version })
     };
-    ["docker", "podman"].into_iter().filter_map(engine).collect()
+    [found("docker", docker), found("podman", podman)].into_iter().flatten().collect()
 }
 
-/// The first word that begins with a digit: `Docker version 28.2.2, build e6534b4`.
+/// Docker's program is of no use without its service, so that is asked for its version, as the caller reaches it.
+fn docker(path: &Path) -> Result<String, String> {
+    let passed = ["HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"];
+    let words = ["version", "--format", "{{.Server.Version}}"].map(OsStr::new);
+    let ran = program::run_with(path, &words, PATIENCE, &passed).map_err(|cause| format!("docker: {cause}"))?;
+    answered("docker", &ran)
+}
+
+/// Podman has no service. To ask it more than its version would make its store, and leave a process of its behind.
+fn podman(path: &Path) -> Result<String, String> {
+    // Without a home it does not even say that.
+    let ran = program::run_with(path, &[OsStr::new("--version")], PATIENCE, &["HOME"]);
+    let ran = ran.map_err(|cause| format!("podman: {cause}"))?;
+    answered("podman", &ran)
+}
+
+fn answered(name: &str, ran: &program::Ran) -> Result<String, String> {
+    let version = version_in(&ran.said).filter(|_| ran.status.success());
+    let last = ran.said.trim_ascii().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    version.ok_or_else(|| format!("{name} does not answer: {}", Shown(last)))
+}
+
+/// The first word that begins with a digit: `podman version 5.4.0`.
 fn version_in(said: &[u8]) -> Option<String> {
     let words = said.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
     words.into_iter().find(|word| word.first().is_some_and(u8::is_ascii_digit)).map(|word| Shown(word).to_string())
 }
+
+/// How long an engine is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

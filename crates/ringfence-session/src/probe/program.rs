@@ -2,6 +2,7 @@
 //!
 //! A project can put a program of any name in front of PATH, so PATH is not asked.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -94,7 +95,15 @@ pub(super) struct Ran {
 ///
 /// # Errors
 /// When it cannot be started; `TimedOut` when it was ended.
-pub(super) fn run(program: &Path, arguments: &[&std::ffi::OsStr], limit: Duration) -> io::Result<Ran> {
+pub(super) fn run(program: &Path, arguments: &[&OsStr], limit: Duration) -> io::Result<Ran> {
+    run_with(program, arguments, limit, &[])
+}
+
+/// The same, with these variables of the caller's, where they are set.
+///
+/// # Errors
+/// Those of [`run`].
+pub(super) fn run_with(program: &Path, arguments: &[&OsStr], limit: Duration, passed: &[&str]) -> io::Result<Ran> {
     let deadline = Instant::now() + limit;
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut command = Command::new(program);
@@ -103,6 +112,7 @@ pub(super) fn run(program: &Path, arguments: &[&std::ffi::OsStr], limit: Duratio
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C")
+        .envs(passed.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
         .current_dir("/");
     command.stdin(Stdio::null()).stdout(write.try_clone()?).stderr(write).process_group(0);
     let mut child = command.spawn()?;
@@ -160,7 +170,6 @@ fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;

@@ -10,6 +10,7 @@ use super::base::{self, Seen};
 use super::files::{content, directory, found, is_same, list, target};
 use super::{BASE, Layer, Review};
 use crate::layer::COPY;
+use crate::repository::{is_part, is_repository, keeps_repositories};
 
 /// What happens to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,9 +144,47 @@ impl Review {
         }
         let Search { mut changes, skipped, .. } = search;
         changes.retain(|change| !self.done.contains(change.path.as_bytes()));
+        self.refuse_planted(&mut changes);
         let is_late = |change: &Change| change.what != What::Deleted;
         changes.sort_by(|one, other| (is_late(one), &one.path).cmp(&(is_late(other), &other.path)));
         Changes { changes, skipped }
+    }
+
+    /// Of a directory that would become a repository whose settings nobody guards, none of the new names that make it one comes, with
+    /// all that is below it: applied in parts, the last part would do it.
+    fn refuse_planted(&self, changes: &mut [Change]) {
+        let is_new = |change: &Change| change.what == What::Added || change.was.is_some();
+        let parts = changes.iter().filter(|change| is_new(change) && change.path.file_name().is_some_and(is_part));
+        let dirs: HashSet<AbsPath> = parts.filter_map(|change| change.path.parent()).collect();
+        let whats: HashMap<&AbsPath, What> = changes.iter().map(|change| (&change.path, change.what)).collect();
+        let is_planted = |dir: &AbsPath| {
+            let has = |name: &[u8]| {
+                let path = dir.child(name);
+                match whats.get(&path) {
+                    Some(what) => *what != What::Deleted,
+                    None => found(&path).is_ok_and(|found| found.is_some()),
+                }
+            };
+            !keeps_repositories(&self.surface, dir) && is_repository(dir, has)
+        };
+        let planted: HashSet<AbsPath> = dirs.into_iter().filter(is_planted).collect();
+        if planted.is_empty() {
+            return;
+        }
+        let refused: HashSet<AbsPath> = changes
+            .iter()
+            .filter(|change| is_new(change) && change.path.file_name().is_some_and(is_part))
+            .filter(|change| change.path.parent().is_some_and(|dir| planted.contains(&dir)))
+            .map(|change| change.path.clone())
+            .collect();
+        for change in changes.iter_mut().filter(|change| change.refused.is_none() && change.what != What::Deleted) {
+            if let Some(dir) =
+                change.path.ancestors().find(|above| refused.contains(above)).and_then(|above| above.parent())
+            {
+                change.refused =
+                    Some(format!("git would take {dir} for a repository, and nobody guards its hooks and settings"));
+            }
+        }
     }
 
     /// What a file or a link held before and holds afterwards; nothing where that is more than so much.

@@ -6,13 +6,15 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::MountOp;
-use ringfence_surface::{AbsPath, Access, HostTarget, Look, PathFact, Surface, follow};
+use ringfence_surface::{AbsPath, Access, Effect, HostTarget, Look, PathFact, Role, Rule, Surface, follow};
+use rustix::fs::Mode;
 
-use super::Order;
+use super::{Order, PrepareError};
 use crate::account;
 use crate::environment;
 use crate::launch::Identity;
 use crate::script::OwnText;
+use crate::store::Held;
 use crate::walk::os_path;
 
 /// Names that the host's own file has would be dialled by their real address, which leads nowhere inside. All names are asked
@@ -59,6 +61,21 @@ pub(super) fn own_texts(order: &Order<'_>, identity: Identity, look: &mut dyn Lo
         }
     }
     Ok(texts)
+}
+
+/// What root gives to whoever works are caches of ringfence's own. Where they lie in somebody else's home, a link of theirs could lead
+/// to any directory: root follows only its own.
+pub(super) fn caches(order: &Order<'_>, identity: Identity) -> Result<(), PrepareError> {
+    let is_cache = |rule: &&Rule| rule.effect == Effect::Write(Role::Cache);
+    let mut paths = order.surface.rules().iter().filter(is_cache).filter_map(|rule| rule.pattern.as_path()).peekable();
+    let named = order.facts.project_cache(order.surface.root());
+    let (Some(named), Identity::Other { .. }, Some(_)) = (named, identity, paths.peek()) else { return Ok(()) };
+    let failed = |source| PrepareError::Directory { path: named.clone(), source };
+    let real = Held::open(&named, Some(Mode::RWXU)).and_then(|held| held.real()).map_err(failed)?;
+    match paths.find(|path| !path.is_within(&real)) {
+        Some(path) => Err(failed(io::Error::other(format!("a link in it leads to {path}")))),
+        None => Ok(()),
+    }
 }
 
 /// As files of the session, for a view that somebody else makes.

@@ -183,7 +183,10 @@ impl Past {
     /// When it cannot be written.
     pub fn keep(&self, state: &AbsPath) -> io::Result<()> {
         let path = state.join(ENDED);
-        let open = || fs::OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(os_path(&path));
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let mut options = fs::OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600).custom_flags(flags);
+        let open = || options.open(os_path(&path));
         let file = open()?;
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         let length = file.metadata()?.len();

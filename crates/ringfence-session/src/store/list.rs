@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::about::{About, Past, past};
+use crate::desk::PAUSED;
 use crate::walk::os_path;
 
 /// A session that lives.
@@ -20,6 +21,14 @@ pub struct Live {
     pub dir: AbsPath,
     /// What is known of it, unless another version wrote it.
     pub about: io::Result<About>,
+}
+
+impl Live {
+    /// Why it is paused, if it is.
+    #[must_use]
+    pub fn paused(&self) -> Option<String> {
+        fs::read_to_string(os_path(&self.dir.join(PAUSED))).ok()
+    }
 }
 
 /// Why no session was found.

@@ -60,6 +60,34 @@ fn k8_what_does_not_hold_for_commands_of_a_program_with_threads_is_told() {
     assert!(tools.write(Path::new(".envrc"), b"x").is_err());
 }
 
+/// K8: files of a tool make no directory a repository under a name that guards nothing, in whatever order they come.
+#[test]
+fn k8_files_of_tools_plant_no_repository() {
+    let world = world("");
+    let tools = FencedEnvironment::new(world.within.clone(), world.tools()).unwrap();
+    let write = |path: &str| tools.write(Path::new(path), b"ref: refs/heads/main\n");
+    let refused = |path: &str| matches!(write(path), Err(FileError::PathNotAllowed { .. }));
+    [
+        "a/objects/x",
+        "a/refs/x",
+        "b/HEAD",
+        "b/config",
+        "b/hooks/pre-commit",
+        "b/refs/x",
+        "c/config",
+        "c/hooks/x",
+        "d/HEAD",
+    ]
+    .iter()
+    .for_each(|path| write(path).unwrap());
+    for path in ["a/HEAD", "a/config", "a/hooks/post-checkout", "a/x/../HEAD", "b/objects/x", "d/commondir"] {
+        assert!(refused(path), "{path}");
+    }
+    assert!(!world.project.join("a/hooks").exists() && !world.project.join("b/objects").exists());
+    // What is there may be written again, and what makes no repository may be made.
+    ["b/HEAD", "a/refs/y", "c/refs/x"].iter().for_each(|path| write(path).unwrap());
+}
+
 /// T1, M3: what a command is given, and what comes back.
 #[test]
 fn t1_m3_commands_are_fed_bounded_and_told_apart() {

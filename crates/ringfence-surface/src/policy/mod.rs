@@ -219,6 +219,7 @@ impl PolicyText {
             bytes.truncate(valid);
             let text = empty(String::from_utf8(bytes).unwrap_or_default());
             Diagnostic::error(Place::new(&text, valid..valid), "not a policy: this is not UTF-8 text")
+                .help("save the file as UTF-8")
         })
     }
 }

@@ -250,6 +250,8 @@ fn every_refusal_has_a_remedy() {
         ("/home/u/proj/.git/hooks/x", Access::Write, "outside the fence"),
         ("/home/u/.ssh/id", Access::Read, "--ref /home/u/.ssh/id"),
         ("/usr/bin/x", Access::Write, "never writable"),
+        ("/proc/1/mem", Access::Write, "none: what the kernel shows of processes is never writable"),
+        ("/proc/sys/kernel/hostname", Access::Write, "none: "),
     ] {
         let verdict = surface.decide(&abs(path), access);
         let remedy = surface.remedy(&abs(path), access, &verdict).unwrap();

@@ -491,6 +491,9 @@ fn k13_a_place_that_is_given_later() {
             other => panic!("{path}: {other:?}"),
         }
     }
+    // The host's is another than the one that can be read inside.
+    let own = surface.with_read(&abs("/tmp/x")).expect_err("it is the session's own");
+    assert_eq!(own.to_string(), "/tmp/x lies in /tmp, of which the session has its own");
 }
 
 /// K13: a place that is given to be written has in it what is denied and protected anywhere.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use ringfence_plan::Claim;
 
 use super::ModeArg;
 
@@ -253,6 +254,14 @@ pub(super) fn patience(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(ms))
 }
 
+/// A claim by its short name, or by its text, which has more than one word.
+pub(super) fn claim(text: &str) -> Result<String, String> {
+    if Claim::KEYS.contains(&text) || text.contains(' ') {
+        return Ok(text.to_owned());
+    }
+    Err(format!("there is no such claim; they are {}", Claim::KEYS.join(", ")))
+}
+
 /// A moment, in milliseconds since 1970.
 fn since_ms(text: &str) -> Result<u64, String> {
     if let Ok(moment) = text.parse() {
@@ -285,5 +294,12 @@ mod tests {
         }
         assert_eq!(since_ms("12"), Ok(12));
         assert!(since_ms("1h").is_ok_and(|moment| moment > 1_600_000_000_000));
+    }
+
+    #[test]
+    fn claims() {
+        assert_eq!(claim("denied-later").as_deref(), Ok("denied-later"));
+        assert_eq!(claim("deny **/.env").as_deref(), Ok("deny **/.env"));
+        assert!(claim("denied-latter").is_err_and(|why| why.contains("denied-later, protected-later")));
     }
 }

@@ -6,6 +6,7 @@ mod policy;
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
+use ringfence_fs::Outcome;
 use ringfence_plan::Rung;
 use ringfence_session::alive::Found;
 use ringfence_session::call::{CallError, Laid, Side, Within};
@@ -113,8 +114,13 @@ fn make(args: &ExecArgs, within: &Within, asked: &SubPolicy, session: Option<&Fo
     let came = capture(laid, &terms).map_err(started)?;
     tell(&came.ended, asked);
     show(args, &came, short)?;
-    Ok(came.ended.code)
+    // Who was ended has no code of its own; 125 would say that nothing was started.
+    let is_ended = matches!(came.executed.outcome, Outcome::TimedOut) || came.ended.session_over;
+    Ok(if is_ended { KILLED } else { came.ended.code })
 }
+
+/// 128 and SIGKILL.
+const KILLED: u8 = 137;
 
 /// A terminal is not waited for: whoever captures has no use for one.
 fn read_input() -> Result<Vec<u8>, Failure> {

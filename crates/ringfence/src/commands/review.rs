@@ -191,6 +191,8 @@ fn notes(change: &Change) -> String {
     let mut text = String::new();
     if let Some(was) = change.was {
         text += &format!(" ({} in the place of a {})", change.node.word(), was.word());
+    } else if change.node == Node::Link {
+        text += " (a link)";
     }
     if let Some((old, new)) = change.modes {
         text += &format!(" (mode {old:03o} to {new:03o})");

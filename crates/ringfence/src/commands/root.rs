@@ -148,6 +148,9 @@ fn list(roots: &Roots, json: bool) -> Result<ExitCode, Failure> {
         print_json(&serde_json::json!({ "schema": SCHEMA, "roots": rows }))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if rows.is_empty() && unread.is_empty() {
+        say("ringfence: there is no root; `ringfence root create NAME --with git,shell` makes one");
+    }
     let mut text = String::new();
     for row in rows {
         let size = format!("{} files, {} MiB", row.files, row.bytes >> 20);

@@ -23,14 +23,16 @@ use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
 use ringfence_surface::policy::{Mode, Tier};
-use ringfence_surface::{AbsPath, Client, Effect, Governance, Resolved, Role, Rule, Shown, Surface};
+use ringfence_surface::{AbsPath, Client, Governance, Resolved, Shown};
 
 mod agent;
+mod opening;
 mod report;
 mod sign_in;
 mod trial;
 pub(crate) mod worktree;
 
+use self::opening::summary;
 use self::trial::Trial;
 use super::receipt;
 use super::render::override_mode;
@@ -251,9 +253,7 @@ impl Ladder<'_> {
                 say(line)
             }
         };
-        for hidden in &ready.walked.hidden {
-            say(&format!("ringfence: hidden: {}: {}", hidden.path, hidden.why.words()));
-        }
+        opening::hidden(&ready.walked.hidden, self.args.receipt).iter().for_each(|line| say(line));
         if ready.commits == Commits::Unsigned {
             say("ringfence: commits made inside are not signed: there is no key inside");
         }
@@ -511,56 +511,4 @@ pub(super) fn stopped(ended: &Ended) -> Vec<String> {
         lines.push("ringfence: `[network] allow = [\"HOST:PORT\"]` lets a host be reached".to_owned());
     }
     lines
-}
-
-/// What is fenced, in three lines.
-fn summary(surface: &Surface, changes: Changes) -> Vec<String> {
-    let writes = paths(surface.allowed_writes());
-    let mut reads = paths(surface.rules().iter().filter(|rule| matches!(rule.effect, Effect::Read(_))));
-    reads.retain(|path| !writes.contains(path));
-    let mut hosts: Vec<String> = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
-    hosts.sort();
-    let reads = if reads.is_empty() { String::new() } else { few(&reads) + " and " };
-    let packs: Vec<String> = surface.packs().iter().map(|pack| (*pack).to_owned()).collect();
-    let writes = match changes {
-        Changes::Wait if !writes.is_empty() => {
-            format!("ringfence: what is written in {} waits for `ringfence diff` and `ringfence apply`", few(&writes))
-        }
-        Changes::Wait | Changes::Land => format!("ringfence: writes {}", few(&writes)),
-    };
-    let mut lines = vec![
-        writes,
-        format!("ringfence: reads {reads}the system; packs: {}", few(&packs)),
-        format!("ringfence: reaches {}", few(&hosts)),
-    ];
-    if matches!(surface.governance(), Governance::SelfGoverning(_)) {
-        // What follows is what the hooks ask for; nothing holds anybody to it.
-        let loud =
-            "ringfence: SELF-GOVERNING: no OS layer is applied to this session; its hooks ask for the following:";
-        lines.insert(0, loud.to_owned());
-    }
-    lines
-}
-
-/// The places that somebody would name, sorted: what programs need to run at all is not among them.
-fn paths<'s>(rules: impl Iterator<Item = &'s Rule>) -> Vec<String> {
-    let is_named = |rule: &&Rule| match rule.effect {
-        Effect::Write(role) | Effect::Read(role) => {
-            !matches!(role, Role::System | Role::Private | Role::Tooling | Role::Cache | Role::Scratch)
-        }
-        _ => false,
-    };
-    let mut paths: Vec<String> = rules.filter(is_named).map(|rule| rule.pattern.to_string()).collect();
-    paths.sort();
-    paths.dedup();
-    paths
-}
-
-/// A list that fits on a line.
-fn few(items: &[String]) -> String {
-    match items.len() {
-        0 => "none".to_owned(),
-        1..=4 => items.join(", "),
-        more => format!("{} and {} more", items[..3].join(", "), more - 3),
-    }
 }

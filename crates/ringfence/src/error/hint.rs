@@ -8,7 +8,7 @@ use ringfence_session::{
     container::{NoContainer, NoEngine},
     give::GiveError,
     launch::StartError,
-    start::PrepareError,
+    start::{PrepareError, ScriptError},
     store::FindError,
     walk::WalkError,
 };
@@ -54,7 +54,11 @@ impl Failure {
                 "use an engine on this machine: unset DOCKER_HOST, DOCKER_CONTEXT, CONTAINER_HOST and CONTAINER_CONNECTION".into()
             }
             #[cfg(target_os = "linux")]
-            Self::Engine { .. } => "install it and start its service, or leave `--backend` out".into(),
+            Self::Engine { source: NoEngine::Missing { .. } } => "install it, or leave `--backend` out".into(),
+            #[cfg(target_os = "linux")]
+            Self::Engine { .. } => {
+                "start its service, or see to it that you may use it (`ringfence doctor` tries); or leave `--backend` out".into()
+            }
             #[cfg(target_os = "linux")]
             Self::Start { source: StartError::NotFound { program } } => return where_it_is(program),
             #[cfg(target_os = "linux")]
@@ -81,11 +85,28 @@ impl Failure {
                 "start it again when nothing moves files about there".into()
             }
             #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Walk(WalkError::List { path, .. }) }
+            | Self::Give { source: GiveError::Walk(WalkError::List { path, .. }) } => {
+                format!("what cannot be listed cannot be guarded: name a place in {path} that you may list, or leave it out")
+            }
+            #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Script(ScriptError::WritableRoot) } => {
+                "name the directories that are to be written, in `write` of [files]; `view = \"host\"` shows the others".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Prepare { source: PrepareError::Script(ScriptError::NoPlace { .. }) } => {
+                "something that was named would stand in the place of what is the session's own: name a smaller place, or \
+                 `view = \"host\"` in [files] for all of the host"
+                    .into()
+            }
+            #[cfg(target_os = "linux")]
             Self::Shortfalls { .. } => {
                 "`--allow-shortfall NAME` accepts one of them, by the name in brackets or its text".into()
             }
             #[cfg(target_os = "linux")]
-            Self::NoAgent { .. } => "install it, or name it: `[agent.NAME] command = [\"/path/to/it\"]`".into(),
+            Self::NoAgent { agent, .. } => {
+                format!("install it, or name it: `[agent.{agent}] command = [\"/path/to/it\"]`")
+            }
             #[cfg(target_os = "linux")]
             Self::WithoutHooks { .. } => "leave it out; with `ringfence run -- env CLIENT` the fence alone holds".into(),
             #[cfg(target_os = "linux")]
@@ -121,6 +142,14 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::Give { source: GiveError::NotGiven(NotGiven::Denied { .. }) } => {
                 "what is denied is not given while a session runs; `ringfence explain --read` says where that is written".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Give { source: GiveError::NotGiven(NotGiven::Own { .. }) } => {
+                "copy it to a place of another name, and give that".into()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Give { source: GiveError::NotGiven(NotGiven::Network { .. }) } => {
+                "name one address in it; `allow` in [network] takes networks, from the next start on".into()
             }
             #[cfg(target_os = "linux")]
             Self::Worktree { source } => return worktree::hint(source),

@@ -23,7 +23,9 @@ impl ReviewFailure {
     /// What the user can do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Itself(ReviewError::NotFound { prefix }) if prefix.contains(['/', '.']) => {
+            Self::Itself(ReviewError::NotFound { prefix })
+                if prefix.contains(['/', '.']) || std::path::Path::new(prefix).exists() =>
+            {
                 "a path comes behind the session that it is of: `ringfence ps --all` says which wait".to_owned()
             }
             Self::Itself(ReviewError::Nothing | ReviewError::NotFound { .. }) => {
@@ -37,7 +39,7 @@ impl ReviewFailure {
                 "leave `--backend` out (`ringfence doctor` says what the native fence needs here), or keep changes apart with `--worktree`"
                     .to_owned()
             }
-            Self::Ungoverned => "leave `--review` out, or let the fence hold: `governance` in the policy".to_owned(),
+            Self::Ungoverned => "leave `--review` out, or let the fence hold: `self_governing` in [workspace] says that there is none".to_owned(),
         })
     }
 }

@@ -88,10 +88,11 @@ impl Walk<'_, '_> {
         if self.chain.len() >= MAX_DEPTH {
             return Err(format!("files extend each other more than {MAX_DEPTH} deep"));
         }
-        if !os_path(&base).is_file() {
-            return Err(format!("{base} is not a file"));
+        match os_path(&base) {
+            path if path.is_file() => Ok(base),
+            path if path.exists() => Err(format!("{base} is not a file")),
+            _ => Err(format!("there is no {base}")),
         }
-        Ok(base)
     }
 }
 

@@ -97,3 +97,116 @@ fn t4_without_a_broker_a_pattern_gives_nothing() {
         }
     });
 }
+
+const NOT_YET: &str = "version = 1\n[files]\nwrite = [\"src\", \"target\", \"a/b\"]\n";
+
+fn prepare_not_yet(desk: &Desk) {
+    desk.prepare(&format!("printf '{}' > ringfence.toml", NOT_YET.replace('\n', "\\n")));
+    desk.prepare("mkdir -p src other && echo old > src/a && echo old > other/b && echo old > top");
+}
+
+/// T4: a place that may be written and does not exist yet can be made, and nothing beside it. What cannot be had is said.
+#[test]
+fn t4_a_writable_place_that_is_missing_can_be_made() {
+    const MADE: &[(&str, &str)] = &[
+        ("it is made", "mkdir target && echo x > target/x && cat target/x"),
+        ("deeper", "mkdir -p target/debug/deps && echo x > target/debug/deps/y"),
+        ("removed and made again", "rm -r target && mkdir target && echo x > target/x"),
+        ("what is there is written", "echo new > src/a"),
+    ];
+    const BESIDE: &[&str] = &[
+        "mkdir target2",
+        "mkdir -p a/b",
+        "echo x > new",
+        "echo x > top",
+        "echo x > other/b",
+        ": > top",
+        "truncate -s 0 other/b",
+        "mv top target/top",
+        "mv other target/other",
+        "mv target away",
+        "ln top target/top",
+        "ln -s .. target/up; echo x > target/up/new",
+        "chmod 777 top",
+        "rm -f top",
+        "exec 3< top && echo x > /proc/self/fd/3",
+    ];
+    each_user(|desk| {
+        prepare_not_yet(&desk);
+        desk.works(MADE);
+        let script: String =
+            BESIDE.iter().map(|one| format!("if (set -e; {one}); then echo 'SUCCEEDS: {one}'; fi\n")).collect();
+        desk.prepare("rm -r target");
+        let said = shown(&desk.inside(&format!("mkdir target\n{script}")));
+        assert!(!said.contains("SUCCEEDS"), "{said}");
+        for file in ["top", "other/b"] {
+            assert_eq!(fs::read_to_string(desk.project(file)).unwrap(), "old\n", "{file}");
+        }
+        let mut names: Vec<_> =
+            fs::read_dir(desk.project("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["other", "ringfence.toml", "src", "target", "top"]);
+        let said = shown(&desk.bare(&["--ref", "/nowhere/x"]).arg("true").output().unwrap());
+        for line in [
+            "a/b: nothing is there, nor is the directory that it lies in: make it before the start",
+            "withheld: /nowhere/x: nothing is there",
+        ] {
+            assert!(said.contains(line), "{said}");
+        }
+        assert!(!said.contains("target: nothing"), "{said}");
+    });
+}
+
+/// T4: without a broker it cannot be made, and that is said.
+#[test]
+fn t4_without_a_broker_what_is_missing_is_said() {
+    each_user(|desk| {
+        prepare_not_yet(&desk);
+        for option in [&["--no-broker"][..], &["--backend", "bwrap"], &["--backend", "landlock"]] {
+            let output = desk
+                .bare(&[option, &["--receipt", "--ref", "/nowhere/x"]].concat())
+                .args(["mkdir", "target"])
+                .output()
+                .unwrap();
+            let said = shown(&output);
+            assert!(!output.status.success() && said.contains("target: nothing is there"), "{said}");
+            assert!(said.contains("/nowhere/x: nothing is there"), "{said}");
+        }
+    });
+}
+
+/// T4: what is missing outside the project is not made there unless its directory is writable, and that is said.
+#[test]
+fn t4_a_missing_place_elsewhere_is_said() {
+    const POLICY: &str = r#"version = 1
+[files]
+view = "host"
+read = ["~/shown"]
+write = [".", "~/made", "~/made/in", "~/shown/later", "~/later", "/tmp/*.log"]
+"#;
+    const SCRIPT: &str = r#"
+mkdir ~/later ../home/later
+mkdir ../home/made/in && echo x > ../home/made/in/x
+if mkdir ../home/shown/later; then echo SUCCEEDS; fi
+python3 -c 'import os; os.fchmod(os.open("../home/shown/top", os.O_RDONLY), 0o777)' && echo SUCCEEDS
+true
+"#;
+    each_user(|desk| {
+        desk.write("policy.toml", POLICY);
+        desk.prepare("cd && mkdir made shown && echo old > shown/top");
+        let policy = desk.project("policy.toml");
+        let output =
+            desk.bare(&["--receipt", "--policy", policy.to_str().unwrap()]).args(["sh", "-c", SCRIPT]).output();
+        let said = shown(&output.unwrap());
+        assert!(!said.contains("SUCCEEDS") && !said.contains("made/in: nothing"), "{said}");
+        assert_eq!(fs::read_to_string(desk.home("made/in/x")).unwrap(), "x\n", "{said}");
+        assert!(!desk.home("later").exists() && !desk.home("shown/later").exists(), "{said}");
+        for line in [
+            "shown/later: nothing is there: make it before the start",
+            "home/later: nothing is there, and what is made inside is the session's own: make it before the start",
+            "/tmp/*.log: the session has its own there",
+        ] {
+            assert!(said.contains(line), "{said}");
+        }
+    });
+}

@@ -84,3 +84,15 @@ fn k10_rights_that_were_given_up_stay_so() {
         assert!(said.contains("held") || said.contains("no Landlock"), "{said}");
     });
 }
+
+/// Nobody inside sets the limits of the process that carries out calls, takes the mark of somebody with more rights, or has it open
+/// what the kernel shows of another process.
+#[test]
+fn k10_the_broker_is_not_starved_and_lends_nothing() {
+    each_user(|desk| {
+        desk.write("limits.py", include_str!("limits.py"));
+        let output = run(&desk, &[], &["/usr/bin/python3", "limits.py"]);
+        let said = shown(&output);
+        assert!(output.status.success() && said.contains("all is held"), "{said}");
+    });
+}

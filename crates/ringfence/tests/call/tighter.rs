@@ -171,7 +171,8 @@ fn k10_a_call_is_told_as_json() {
             assert_eq!((code, &value["outcome"], &value["code"]), (Some(137), &"exited".into(), &137.into()));
             let (code, value) = json(&["--json"], "kill -9 $$");
             assert_eq!((code, &value["outcome"], &value["signal"]), (Some(137), &"signaled".into(), &9.into()));
-            let (_, value) = json(&["--json", "--timeout", "1s"], "trap '' TERM; echo up; sleep 1000");
+            let (code, value) = json(&["--json", "--timeout", "1s"], "trap '' TERM; echo up; sleep 1000");
+            assert_eq!(code, Some(137), "it was started, and ended: {value}");
             assert_eq!((&value["outcome"], &value["stdout"]["tail"]), (&"timed-out".into(), &"up\n".into()), "{value}");
             let (code, value) = json(&["--json", "--write", "/etc"], "true");
             assert_eq!(
@@ -179,6 +180,24 @@ fn k10_a_call_is_told_as_json() {
                 (Some(125), &"refused".into(), &"write /etc".into())
             );
         }
+    });
+}
+
+/// K10: the session's limits hold for a call by a group of its own. Where it has none that is said, also where the session has said
+/// the same of itself: its own may hold.
+#[test]
+fn k10_limits_that_do_not_hold_for_a_call_are_said() {
+    each(|ground| {
+        ground.policy("[limits]\nmemory = \"1GiB\"\n");
+        let plain = ground.ringfence().args(["run", "--", "true"]).output().unwrap();
+        let is_short = text(&plain.stderr).contains("[memory]");
+        let output = ground.call(From::Outside, &["--json"], "true");
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["not_held"].to_string().contains("[memory]"), is_short, "as {:?}: {value}", ground.who);
+        // Inside, whoever counts the session counts the call.
+        let output = ground.call(From::Inside, &["--json"], "true");
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(!value["not_held"].to_string().contains("[memory]"), "as {:?}: {value}", ground.who);
     });
 }
 

@@ -409,7 +409,7 @@ fn a_limit_on_memory() {
         let policy = "version = 1\n[limits]\nmemory = \"64MiB\"\n";
         fs::write(fence.world.path("project/ringfence.toml"), policy).unwrap();
         let output = fence.sh("head -c 200000000 /dev/zero | tail -c 199999999 | wc -c");
-        let is_said = text(&output.stderr).contains("not held: at most 67108864 bytes of memory [memory]");
+        let is_said = text(&output.stderr).contains("not held: at most 64MiB of memory [memory]");
         let holds = !text(&output.stdout).contains("199999999");
         assert!(is_said != holds, "{}{}", text(&output.stdout), text(&output.stderr));
     });

@@ -10,6 +10,9 @@ mod kubernetes;
 mod leftovers;
 mod refused;
 
+use std::process::Command;
+use std::time::{Duration, Instant};
+
 use ground::{Ground, each};
 
 /// G10: a container has no network, a root that cannot be written and no rights, and gains none.
@@ -30,6 +33,33 @@ fn g10_what_it_is_like_inside() {
         assert_eq!(said.matches("Read-only file system").count(), 2, "{said}");
         assert!(said.contains("/sys/class"), "{said}");
     });
+}
+
+/// Who is to end is told by us, and ends with a code of its own. An engine that does not listen, or ends well when it is
+/// told to, as Podman of some users does, is not in the way.
+#[test]
+fn a_command_is_told_to_end() {
+    each(|ground| {
+        let script = "trap 'echo told > told; exit 7' TERM; echo begun > begun; while :; do sleep 0.1; done";
+        let mut session = ground.fence(&[]).args(["sh", "-c", script]).spawn().unwrap();
+        until("it runs", || ground.path("project/begun").exists());
+        let signal = |name: &str, id: &str| Command::new("kill").args([name, id]).status().unwrap().success();
+        let engines = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", session.id())).unwrap();
+        assert!(engines.split_whitespace().all(|id| signal("-STOP", id)) && !engines.is_empty(), "{engines}");
+        assert!(signal("-TERM", &session.id().to_string()));
+        until("it is told", || ground.path("project/told").exists());
+        assert!(engines.split_whitespace().all(|id| signal("-CONT", id)));
+        assert_eq!(session.wait().unwrap().code(), Some(7));
+    });
+}
+
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
 }
 
 /// G8, G9: the operator's mounts go along; what meets the surface, what is denied and what is missing is left out, which is

@@ -123,10 +123,42 @@ fn a_link_under_the_name_of_a_guarded_directory_is_never_applied() {
         let line = "mkdir conf; echo x > conf/config.toml; ln -s conf .cargo; ln -s conf harmless";
         place.done(&["run", "--review", "--no-broker", "--", "sh", "-ec", line]);
         let said = place.done(&["diff"]);
-        assert!(said.contains(".cargo (never applied: protect \"**/.cargo/"), "{said}");
+        assert!(said.contains(".cargo (a link) (never applied: protect \"**/.cargo/"), "{said}");
         let said = shown(&place.ringfence(&["apply"]));
         assert!(said.contains("never applied: ") && place.path("project/harmless").is_symlink(), "{said}");
         assert!(fs::symlink_metadata(place.path("project/.cargo")).is_err(), "{said}");
+    });
+}
+
+/// K8: without a broker a bare repository can be made, under a name that guards nothing. What makes it one is not applied, nor in parts.
+#[test]
+fn k8_a_planted_repository_is_never_applied() {
+    each(|place| {
+        let line = "mkdir -p x/objects x/refs x/hooks y/objects y/refs; echo 'ref: refs/heads/main' | tee x/HEAD > y/HEAD; \
+                    printf '[core]\\n\\tfsmonitor = ./evil\\n' > x/config; echo evil | tee x/hooks/pre-commit > x/plain; \
+                    mkdir -p z.git/objects z.git/refs; echo 'ref: refs/heads/main' > z.git/HEAD; \
+                    mkdir w; echo HEAD > w/HEAD; echo config > w/config";
+        place.world.write("project/y/plain", "kept");
+        place.done(&["run", "--review", "--no-broker", "--", "sh", "-ec", line]);
+        let said = place.done(&["diff", "--stat"]);
+        assert!(said.contains("/x/config (never applied: git would take "), "{said}");
+        let parts =
+            ["x/objects", "x/refs", "x/hooks", "x/hooks/pre-commit", "x/config", "x/HEAD", "y/objects", "y/HEAD"];
+        let id = place.ringfence(&["diff", "--json"]).stdout;
+        let id = serde_json::from_slice::<serde_json::Value>(&id).unwrap()["session"].as_str().unwrap().to_owned();
+        for part in parts {
+            let said = shown(&place.ringfence(&["apply", "--force", &id, part]));
+            assert!(said.contains("never applied: "), "{part}: {said}");
+        }
+        let said = shown(&place.ringfence(&["apply"]));
+        assert!(said.contains("never applied: "), "{said}");
+        for part in parts {
+            assert!(fs::symlink_metadata(place.path(&format!("project/{part}"))).is_err(), "{part}: {said}");
+        }
+        // What is guarded by its name lands, and so does what makes no repository.
+        for landed in ["x/plain", "z.git/HEAD", "w/HEAD", "w/config"] {
+            assert!(place.path(&format!("project/{landed}")).exists(), "{landed}: {said}");
+        }
     });
 }
 

@@ -203,6 +203,11 @@ impl Desk {
         self.root.is_some()
     }
 
+    /// Whether root works, in the home of an ordinary user.
+    pub(crate) fn is_roots(&self) -> bool {
+        self.who == Who::RootForThem
+    }
+
     /// A command of whoever starts sessions.
     pub(crate) fn starter(&self, program: &str) -> Command {
         match (self.who, &self.root) {

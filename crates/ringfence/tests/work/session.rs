@@ -1,6 +1,7 @@
 //! What surrounds every program: who and where it is, its variables and limits, how it ends.
 
 use std::io::Read as _;
+use std::os::unix::fs::lchown;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -111,6 +112,12 @@ pub(crate) fn on_another_disk(desk: Desk) -> Desk {
 fn caches_and_state_may_be_elsewhere() {
     each(&ELSEWHERE, |desk| {
         desk.write("Cargo.toml", "");
+        // Root in somebody's home follows no link of theirs.
+        if desk.is_roots() {
+            let refused = shown(&desk.inside("true"));
+            assert!(refused.contains("root follows only its own: name the place itself"), "{refused}");
+            [".cache", ".local/state"].iter().for_each(|link| lchown(desk.home(link), Some(0), Some(0)).unwrap());
+        }
         desk.works(&[
             ("the home is there", "touch \"$HOME/x\" && cd && git config user.name | grep -q Ada"),
             ("a cache is there", "touch \"$CARGO_HOME/x\""),

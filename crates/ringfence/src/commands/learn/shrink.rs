@@ -141,7 +141,8 @@ fn tell(unused: &[Unused], kept: &[Kept], sessions: usize, unrecorded: usize) {
     if sessions == 0 {
         say("ringfence: no session of this project is recorded since its policy was changed, so nothing can be said");
     } else {
-        say(&format!("ringfence: looked at {sessions} sessions of this project since its policy was changed"));
+        let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") };
+        say(&format!("ringfence: looked at {sessions} of this project since its policy was changed"));
     }
     if unrecorded > 0 {
         say(&format!("ringfence: {unrecorded} more recorded nothing: killed, run by `learn`, or of an older version"));

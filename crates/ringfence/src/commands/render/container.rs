@@ -21,7 +21,8 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
             return Err(Failure::Engine { source: NoEngine::Remote { engine, at } });
         }
         Err(cause) => {
-            say(&format!("ringfence: {cause}; this is for an engine with root's rights"));
+            say(&format!("ringfence: {cause}"));
+            say("ringfence: this is for an engine with root's rights");
             EngineHere {
                 program: engine.word().to_owned(),
                 version: String::new(),

@@ -103,7 +103,10 @@ fn with_arguments(
     }
     match &choice.program {
         Some(program) if is_chosen => command[0] = OsString::from_vec(program.as_bytes().to_vec()),
-        None if is_chosen => return Err(Failure::NoAgent { program: Shown(word.as_bytes()).to_string() }),
+        None if is_chosen => {
+            let program = Shown(word.as_bytes()).to_string();
+            return Err(Failure::NoAgent { program, agent: client.word() });
+        }
         _ => {}
     }
     // A client may refuse to be told twice; only switches without a value stand alone.

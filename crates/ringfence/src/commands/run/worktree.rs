@@ -56,8 +56,10 @@ pub(super) fn finish(own: Own, args: &RunArgs) {
 fn kept(main: &AbsPath, tree: &AbsPath, branch: &str, why: &str) -> String {
     let (main, tree) = (quoted(main), quoted(tree));
     format!(
-        "ringfence: the work tree is kept ({why}): show `git -C {tree} status; git -C {main} log -p HEAD..{branch}`, merge \
-         `git -C {main} merge {branch}`, remove `git -C {main} worktree remove --force {tree}; git -C {main} branch -D {branch}`"
+        "ringfence: the work tree is kept ({why})\n  \
+         show    git -C {tree} status; git -C {main} log -p HEAD..{branch}\n  \
+         merge   git -C {main} merge {branch}\n  \
+         remove  git -C {main} worktree remove --force {tree}; git -C {main} branch -D {branch}"
     )
 }
 

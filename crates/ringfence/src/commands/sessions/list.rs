@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use ringfence_session::desk::{Answer, Given, Verb};
 use ringfence_session::review;
-use ringfence_session::store::{self, About, Found, Past};
+use ringfence_session::store::{self, About, Found, Live, Past};
 use ringfence_session::text::now_ms;
 use ringfence_surface::Shown;
 use serde::Serialize;
@@ -81,7 +81,7 @@ pub(crate) fn rows(all: bool) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for state in states()? {
         let read = |source| Failure::Read { path: os_path(&state).into(), source };
-        rows.extend(store::sessions(&state).map_err(read)?.into_iter().map(|live| running(live.id, live.about)));
+        rows.extend(store::sessions(&state).map_err(read)?.into_iter().map(running));
         if all {
             let waiting = review::waiting(&state);
             let past = store::past(&state).map_err(read)?.0.into_iter().map(ended);
@@ -97,14 +97,12 @@ pub(crate) fn row(found: Found) -> Row {
         Found::Past(past) => ended(*past),
         Found::Live(live) => {
             let now = ask(&live, Verb::Status {}).ok();
-            let mut row = running(live.id, live.about);
+            let mut row = running(*live);
             if let Some(Answer::Status { grants, stopped, denied, paused, .. }) = now {
                 (row.grants, row.stopped) = (Some(grants), Some(stopped as u64));
                 (row.denied, row.paused) = (Some(denied), paused);
             }
-            if row.paused.is_some() {
-                row.state = "paused";
-            }
+            row.state = if row.paused.is_some() { "paused" } else { "running" };
             row
         }
     }
@@ -116,13 +114,17 @@ pub(crate) fn ps(args: &PsArgs) -> Result<ExitCode, Failure> {
         print_json(&Answered { schema: SCHEMA, sessions: rows })?;
         return Ok(ExitCode::SUCCESS);
     }
+    // Beyond this a long name moves its own line only.
+    const WIDEST: usize = 40;
+    let widths = rows.iter().filter_map(|row| Some(row.session.as_ref()?.project.shown().chars().count()));
+    let width = widths.max().unwrap_or_default().clamp("PROJECT".len(), WIDEST);
     let mut text = String::new();
     match (rows.is_empty(), args.all) {
-        (false, _) => text.push_str("SESSION   STATE     AGE   PROJECT  COMMAND\n"),
+        (false, _) => text.push_str(&format!("SESSION   STATE     AGE   {:<width$}  COMMAND\n", "PROJECT")),
         (true, true) => say("ringfence: there is no session"),
         (true, false) => say("ringfence: no session runs; `ringfence ps --all` lists those that have ended too"),
     }
-    text.extend(rows.iter().map(line));
+    text.extend(rows.iter().map(|row| line(row, width)));
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -139,15 +141,16 @@ pub(crate) fn show(args: &OneArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn running(id: String, about: std::io::Result<About>) -> Row {
-    let (session, unknown) = match about {
+fn running(live: Live) -> Row {
+    let paused = live.paused();
+    let (session, unknown) = match live.about {
         Ok(about) => (Some(about), None),
         Err(cause) => (None, Some(cause.to_string())),
     };
     let sandbox = session.as_ref().map(Sandbox::of);
     Row {
-        id,
-        state: "running",
+        id: live.id,
+        state: if paused.is_some() { "paused" } else { "running" },
         sandbox,
         session,
         ended_ms: None,
@@ -156,7 +159,7 @@ fn running(id: String, about: std::io::Result<About>) -> Row {
         grants: None,
         stopped: None,
         denied: None,
-        paused: None,
+        paused,
         to_review: None,
     }
 }
@@ -178,7 +181,7 @@ fn ended(past: Past) -> Row {
     }
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &Row, width: usize) -> String {
     let Some(about) = &row.session else {
         return format!("{:<9} {:<9} {}\n", row.id, row.state, row.unknown.as_deref().unwrap_or_default());
     };
@@ -188,7 +191,8 @@ fn line(row: &Row) -> String {
     };
     let age = age(now_ms().saturating_sub(about.started_ms));
     let review = if row.to_review.is_some() { "  (changes to review)" } else { "" };
-    format!("{:<9} {state:<9} {age:<5} {}  {}{review}\n", row.id, about.project.shown(), command(&about.command))
+    let project = about.project.shown();
+    format!("{:<9} {state:<9} {age:<5} {project:<width$}  {}{review}\n", row.id, command(&about.command))
 }
 
 fn in_words(row: &Row) -> String {

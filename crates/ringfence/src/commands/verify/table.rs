@@ -238,8 +238,9 @@ impl<'s> Table<'s> {
             }
         }
         rows.sort_by_key(|row| !row.is_written);
-        let groups =
-            groups.into_values().map(|row| Row { name: format!("{} ({} rules)", row.name, row.subjects.len()), ..row });
+        let groups = groups
+            .into_values()
+            .map(|row| Row { name: format!("{} ({})", row.name, rules(row.subjects.len())), ..row });
         rows.extend(groups);
         rows
     }
@@ -383,6 +384,10 @@ fn group(rule: &Rule) -> (u8, String) {
     };
     let exception = if rule.sense == Sense::Exception { ", exceptions" } else { "" };
     (order, format!("{word}{exception}: {of}"))
+}
+
+fn rules(count: usize) -> String {
+    if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") }
 }
 
 #[cfg(test)]

@@ -347,10 +347,10 @@ fn k13_what_is_denied_or_somebody_elses_is_not_given() {
         shell.is_refused("$W/other/link/k", "is denied");
         shell.is_refused("$W/home/.local/state/ringfence", "is denied");
         shell.is_refused("$W/project", "can be read already");
-        shell.is_refused("/tmp", "can be read already");
+        shell.is_refused("/tmp", "of which the session has its own");
         shell.is_refused("/", "the whole host");
         shell.is_refused("$W", "would be covered");
-        shell.is_refused("$W/other/none", "openat2");
+        shell.is_refused("$W/other/none", "there is no ");
         shell.is_granted("$W/other/ok");
         shell.is_refused("$W/other", "lies in the other");
         let all = "not granted";

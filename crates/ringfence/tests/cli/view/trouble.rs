@@ -75,7 +75,7 @@ fn a_disk_that_fills_while_it_runs() {
     });
 }
 
-/// Whoever opens `/dev/tty` gets the terminal of their own session. The broker, which opens for others, has the user's.
+/// Whoever opens `/dev/tty` gets the terminal of their own session, and not that of the broker, which opens for others.
 #[test]
 fn a16_the_users_terminal_is_opened_by_nobody_inside() {
     const LOOK: &str = "
@@ -110,6 +110,31 @@ print('all were', 'opened')
             "as {:?}: {shown}",
             fence.who
         );
+    });
+}
+
+/// The first process carries out calls of those inside. It has left the user's terminal, and what it opens does not become its own.
+#[test]
+fn a16_the_first_process_has_no_terminal() {
+    const LOOK: &str = "
+import os, time
+def terminal():
+    return open('/proc/1/stat').read().rpartition(')')[2].split()[4]
+print('at first', terminal())
+# A terminal that is nobody's yet, opened by the broker.
+own, other = os.openpty()
+os.close(os.open(os.ttyname(other), os.O_RDWR))
+print('later', terminal())
+";
+    each(|fence| {
+        for rung in [&[][..], &["--no-broker"]] {
+            let mut command = fence.ringfence();
+            command.arg("run").args(rung).args(["--", "python3", "-c", LOOK]);
+            let (code, shown) = Screen::start(command).all();
+            let shown = text(&shown);
+            assert_eq!(code, Some(0), "as {:?}: {shown}", fence.who);
+            assert!(shown.contains("at first 0\r\nlater 0\r\n"), "as {:?}: {shown}", fence.who);
+        }
     });
 }
 

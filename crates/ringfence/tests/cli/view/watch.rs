@@ -65,6 +65,8 @@ fn k16_a_pause_holds_everything_until_it_is_resumed() {
         }
         let shown = text(&ringfence(fence, &["show", &id]).stdout);
         assert!(shown.contains("watch     denied >3 in 1m then pause (") && shown.contains("paused    "), "{shown}");
+        let listed = text(&ringfence(fence, &["ps"]).stdout);
+        assert!(listed.lines().any(|line| line.starts_with(&id) && line.contains(" paused ")), "{listed}");
         // Nothing new starts in it.
         let call = ringfence(fence, &["exec", "--within", &id, "--", "true"]);
         assert!(!call.status.success() && said(&call).contains("paused"), "as {:?}: {}", fence.who, said(&call));

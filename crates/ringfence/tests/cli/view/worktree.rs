@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use super::live::{json, ringfence, sessions, until};
-use super::{Fence, Who, each, is_root, text};
+use super::{Fence, Who, each, give_away, is_root, text};
 
 impl Fence {
     /// git of the user, in the project.
@@ -18,7 +18,10 @@ impl Fence {
         let safe = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'";
         git.args(["-euc", &format!("{safe}; {}", self.script(script))]);
         let output = git.output().unwrap();
-        self.own();
+        if is_root() {
+            // What root keeps of its sessions stays root's: it acts on nobody else's.
+            give_away(&self.path("project"));
+        }
         assert!(output.status.success(), "as {:?}: {script}: {}", self.who, text(&output.stderr));
         text(&output.stdout).trim().to_owned()
     }
@@ -93,8 +96,8 @@ fn g11_a_worktree_is_made_and_removed_or_kept() {
         assert_eq!(fence.git("git log --format=%s ringfence/fix"), "side\nsecond\nfirst");
         assert_eq!(fence.git("git status --porcelain; cat a"), "one");
         // What is said about it is what helps.
-        let remove = told.split("remove `").nth(1).unwrap().split('`').next().unwrap();
-        let merge = told.split("merge `").nth(1).unwrap().split('`').next().unwrap();
+        let remove = told.split("\n  remove  ").nth(1).unwrap().lines().next().unwrap();
+        let merge = told.split("\n  merge   ").nth(1).unwrap().lines().next().unwrap();
         fence.git(merge);
         assert_eq!(fence.git("cat a"), "one\nmore");
         fence.git(remove);
@@ -103,12 +106,12 @@ fn g11_a_worktree_is_made_and_removed_or_kept() {
         for (options, script) in [(&["left"][..], "echo x > new"), (&["left"], "rm a"), (&["left", "--keep"], "true")] {
             let (_, told) = fence.in_worktree(options, script);
             assert!(told.contains("the work tree is kept"), "{script}: {told}");
-            fence.git(told.split("remove `").nth(1).unwrap().split('`').next().unwrap());
+            fence.git(told.split("\n  remove  ").nth(1).unwrap().lines().next().unwrap());
         }
         // A head without a branch.
         let (_, told) = fence.in_worktree(&["left"], &format!("git checkout -q --detach; echo x >> a; {COMMIT} -am x"));
         assert!(told.contains("it has new commits"), "{told}");
-        fence.git(told.split("remove `").nth(1).unwrap().split('`').next().unwrap());
+        fence.git(told.split("\n  remove  ").nth(1).unwrap().lines().next().unwrap());
         fence.has_no_worktree();
     });
 }

@@ -1,0 +1,80 @@
+//! What `ringfence run` says first: what may be touched, and what is hidden although no rule denies it.
+
+use std::collections::BTreeMap;
+
+use ringfence_session::start::Changes;
+use ringfence_session::walk::Hidden;
+use ringfence_surface::{Access, Effect, Governance, Role, Rule, Surface};
+
+/// What is fenced, in three lines.
+pub(super) fn summary(surface: &Surface, changes: Changes) -> Vec<String> {
+    let writes = paths(surface, Access::Write, surface.allowed_writes());
+    let reads = surface.rules().iter().filter(|rule| matches!(rule.effect, Effect::Read(_)));
+    let mut reads = paths(surface, Access::Read, reads);
+    reads.retain(|path| !writes.contains(path));
+    let mut hosts: Vec<String> = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
+    hosts.sort();
+    let reads = if reads.is_empty() { String::new() } else { few(&reads) + " and " };
+    let packs: Vec<String> = surface.packs().iter().map(|pack| (*pack).to_owned()).collect();
+    let writes = match changes {
+        Changes::Wait if !writes.is_empty() => {
+            format!("ringfence: what is written in {} waits for `ringfence diff` and `ringfence apply`", few(&writes))
+        }
+        Changes::Wait | Changes::Land => format!("ringfence: writes {}", few(&writes)),
+    };
+    let mut lines = vec![
+        writes,
+        format!("ringfence: reads {reads}the system; packs: {}", few(&packs)),
+        format!("ringfence: reaches {}", few(&hosts)),
+    ];
+    if matches!(surface.governance(), Governance::SelfGoverning(_)) {
+        // What follows is what the hooks ask for; nothing holds anybody to it.
+        let loud =
+            "ringfence: SELF-GOVERNING: no OS layer is applied to this session; its hooks ask for the following:";
+        lines.insert(0, loud.to_owned());
+    }
+    lines
+}
+
+/// The places that somebody would name, sorted, without what lies in another: what programs need to run at all is not among
+/// them, and neither is what another rule takes away.
+fn paths<'s>(surface: &Surface, access: Access, rules: impl Iterator<Item = &'s Rule>) -> Vec<String> {
+    let is_named = |rule: &&Rule| match rule.effect {
+        Effect::Write(role) | Effect::Read(role) => {
+            !matches!(role, Role::System | Role::Private | Role::Tooling | Role::Cache | Role::Scratch)
+        }
+        _ => false,
+    };
+    let is_had = |rule: &&Rule| rule.pattern.as_path().is_none_or(|path| surface.decide(path, access).is_allowed());
+    let rules: Vec<&Rule> = rules.filter(is_named).filter(is_had).collect();
+    let is_part = |rule: &&&Rule| {
+        let of = |other: &&Rule| match (rule.pattern.as_path(), other.pattern.as_path()) {
+            (Some(path), Some(whole)) => path != whole && path.is_within(whole),
+            _ => false,
+        };
+        !rules.iter().any(of)
+    };
+    let mut paths: Vec<String> = rules.iter().filter(is_part).map(|rule| rule.pattern.to_string()).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// What is hidden, a line for each reason. With a receipt each is named.
+pub(super) fn hidden(hidden: &[Hidden], is_whole: bool) -> Vec<String> {
+    let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for one in hidden {
+        kinds.entry(one.why.words()).or_default().push(one.path.to_string());
+    }
+    let all = |paths: &[String]| if is_whole { paths.join(", ") } else { few(paths) };
+    kinds.iter().map(|(why, paths)| format!("ringfence: hidden: {}: {why}", all(paths))).collect()
+}
+
+/// A list that fits on a line.
+fn few(items: &[String]) -> String {
+    match items.len() {
+        0 => "none".to_owned(),
+        1..=4 => items.join(", "),
+        more => format!("{} and {} more", items[..3].join(", "), more - 3),
+    }
+}
