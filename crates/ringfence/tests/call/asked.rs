@@ -219,6 +219,7 @@ fn k11_a_call_ends_with_whoever_asked() {
         let alone = 1;
         finish(spawn(&session, order("true")));
         until("the first goes on", || children().split_whitespace().count() == alone);
+        // The first may still be closing what it had, so there can be fewer later.
         let before = descriptors();
         // Whoever asked lets go.
         let mut spawned = spawn(&session, order("trap '' TERM HUP PIPE; echo ready; sleep 1000"));
@@ -226,14 +227,14 @@ fn k11_a_call_ends_with_whoever_asked() {
         fs::File::from(spawned.stdout.try_clone().unwrap()).read_exact(&mut line).unwrap();
         assert!(matches!(spawned.hear().unwrap(), Some(CallAnswer::Started { .. })));
         drop(spawned);
-        until("it goes on", || children().split_whitespace().count() == alone && descriptors() == before);
+        until("it goes on", || children().split_whitespace().count() == alone && descriptors() <= before);
         let calls = ground.path("home/.local/state/ringfence/calls");
         assert_eq!(fs::read_dir(&calls).unwrap().count(), 0, "what it had is left");
         // Before it has started.
         for _ in 0..20 {
             drop(spawn(&session, order("sleep 1000")));
         }
-        until("some go on", || children().split_whitespace().count() == alone && descriptors() == before);
+        until("some go on", || children().split_whitespace().count() == alone && descriptors() <= before);
         until("what they had is left", || fs::read_dir(&calls).unwrap().count() == 0);
         // One that asks and goes without listening.
         for _ in 0..5 {
@@ -242,7 +243,7 @@ fn k11_a_call_ends_with_whoever_asked() {
             let mut stream = std::os::unix::net::UnixStream::connect(dir.join("control")).unwrap();
             writeln!(stream, "{{\"v\":1,\"token\":\"{token}\",\"ask\":{{\"verb\":\"exec\",\"order\":{{\"command\":[\"sleep\",\"1000\"]}}}}}}").unwrap();
         }
-        until("some go on unheard", || children().split_whitespace().count() == alone && descriptors() == before);
+        until("some go on unheard", || children().split_whitespace().count() == alone && descriptors() <= before);
         // Its time.
         let (_, _, answer) = finish(spawn(&session, CallOrder { timeout_ms: Some(300), ..order("sleep 1000") }));
         assert!(matches!(answer, CallAnswer::Ended { out_of_time: true, .. }), "{answer:?}");
