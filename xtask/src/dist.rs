@@ -83,27 +83,26 @@ fn write_texts(program: &Path, directory: &Path) -> Result<(), Failure> {
         let text = said(Command::new(program).args(["completions", shell]))?;
         write(directory.join("completions").join(shell).join(name), text)?;
     }
-    let whole = said(Command::new(program).arg("man"))?;
-    let names = pages(&whole);
-    if names.len() < 10 {
-        return Err(Failure::Found(format!("the manual page names only {} commands", names.len())));
+    // Each page names those of the commands below it.
+    let mut pages = vec![Vec::<String>::new()];
+    let mut written = 0;
+    while let Some(words) = pages.pop() {
+        let page = said(Command::new(program).arg("man").args(&words))?;
+        let name = std::iter::once("ringfence").chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
+        pages.extend(named(&page, &name).into_iter().map(|inner| [words.as_slice(), &[inner]].concat()));
+        write(directory.join(format!("man/{name}.1")), page)?;
+        written += 1;
     }
-    write(directory.join("man/ringfence.1"), whole)?;
-    for name in names {
-        let page = said(Command::new(program).args(["man", &name]))?;
-        write(directory.join(format!("man/ringfence-{name}.1")), page)?;
+    if written < 10 {
+        return Err(Failure::Found(format!("there are only {written} manual pages")));
     }
     Ok(())
 }
 
-/// The commands that have a page of their own, by what the first page says of them.
-fn pages(whole: &str) -> Vec<String> {
-    let plain = |line: &str| line.replace("\\-", "-");
-    let named = whole
-        .lines()
-        .map(plain)
-        .filter_map(|line| line.strip_prefix("ringfence-")?.strip_suffix("(1)").map(str::to_owned));
-    named.filter(|name| name != "help").collect()
+/// The commands below this one that have a page of their own, by what its page says of them.
+fn named(page: &str, name: &str) -> Vec<String> {
+    let plain = page.lines().map(|line| line.replace("\\-", "-"));
+    plain.filter_map(|line| Some(line.strip_prefix(name)?.strip_prefix('-')?.strip_suffix("(1)")?.to_owned())).collect()
 }
 
 /// PATH with the packager on it, which is built once, beside what is built.
@@ -244,7 +243,7 @@ mod tests {
 
     #[test]
     fn pages_are_read() {
-        let text = ".TP\nringfence\\-run(1)\nRun\n.TP\nringfence\\-jail\\-exec(1)\n.TP\nringfence\\-help(1)\n";
-        assert_eq!(pages(text), ["run", "jail-exec"]);
+        let text = ".TP\nringfence\\-run(1)\nRun\n.TP\nringfence\\-jail\\-exec(1)\n.TP\nfork(2)\n";
+        assert_eq!(named(text, "ringfence"), ["run", "jail-exec"]);
     }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all set-up, then every check. CI runs the same command.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -108,6 +109,9 @@ pub(crate) fn has_target(target: &str) -> bool {
     output.is_ok_and(is_there)
 }
 
+/// Names the file in which tests say what they do not try on this machine.
+const SKIPS: &str = "RINGFENCE_TEST_SKIPS";
+
 /// nextest gives each test its own process and shows a slow one; without it cargo's own runner does the same work.
 fn tests(root: &Path) -> Result<Outcome, Failure> {
     let arguments: &[&str] = if has_subcommand(root, "nextest") {
@@ -120,11 +124,24 @@ fn tests(root: &Path) -> Result<Outcome, Failure> {
     if let Ok(engines) = &engines {
         command.env(engines::VARIABLE, engines.dir());
     }
-    let outcome = must_succeed(&mut command)?;
-    Ok(match engines {
-        Ok(_) => outcome,
-        Err(why) => Outcome::NotRun(why),
-    })
+    let failed = |cause| Failure::Found(format!("the list of skipped tests: {cause}"));
+    let skips = tempfile::NamedTempFile::new().map_err(failed)?;
+    must_succeed(command.env(SKIPS, skips.path()))?;
+    let skipped = std::fs::read_to_string(skips.path()).map_err(failed)?;
+    let skipped = kinds(&skipped);
+    for (what, times) in &skipped {
+        say::progress(format!("skipped {times} times: {what}"));
+    }
+    let skipped = (!skipped.is_empty()).then(|| format!("tests of {} kinds (listed above)", skipped.len()));
+    let not_run: Vec<String> = engines.err().into_iter().chain(skipped).collect();
+    Ok(if not_run.is_empty() { Outcome::Passed } else { Outcome::NotRun(not_run.join(", ")) })
+}
+
+/// What was skipped, and how often.
+fn kinds(lines: &str) -> BTreeMap<&str, usize> {
+    let mut kinds = BTreeMap::new();
+    lines.lines().for_each(|what| *kinds.entry(what).or_default() += 1);
+    kinds
 }
 
 fn dependencies(root: &Path) -> Result<Outcome, Failure> {

@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringfence_surface::policy::FRAMING;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -29,19 +30,6 @@ const LAST_ANSWER: Duration = Duration::from_secs(300);
 /// How long the host may take for its part of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 const AT_ONCE: usize = 16 * 1024;
-
-/// Header fields that say where a request ends or whom it is for. None of them is a credential.
-const FRAMING: [&str; 9] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "http2-settings",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// A header that is added for one host.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,7 +1,23 @@
 //! The way out: every program inside reaches the hosts that the policy names, and no others, without knowing of it.
 //!
 //! Inside, each allowed name has an address that exists nowhere else. A connection to it says which name was meant; the relay
-//! outside dials the real host. Whatever else is dialled is refused by the kernel at once.
+//! outside dials the real host. Whatever else is dialled is refused by the kernel at once. [`Egress`] is a running way out, and
+//! [`Rules`] are whom it reaches.
+//!
+//! Whoever answers for a name chooses its address, so each address is judged before it is dialled:
+//!
+//! ```
+//! use ringfence_egress::guard::{OptIn, refusal};
+//!
+//! # fn main() -> Result<(), std::net::AddrParseError> {
+//! assert_eq!(refusal("93.184.216.34".parse()?, &[]), None);
+//! // A private address is reached where the policy says that a name may lead there.
+//! assert!(refusal("10.1.2.3".parse()?, &[]).is_some_and(|refused| refused.yields_to(OptIn::PrivateName)));
+//! // What hands out a cloud's credentials never is.
+//! assert!(refusal("169.254.169.254".parse()?, &[]).is_some_and(|refused| !refused.yields_to(OptIn::PrivateName)));
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

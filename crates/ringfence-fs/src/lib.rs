@@ -4,6 +4,26 @@
 //! may be changing the tree at the same moment. [`Root`] holds files beneath a directory by the kernel's own resolution;
 //! [`Environment`] is what the tools of an orchestrator are written against, and [`LocalEnvironment`] is this machine.
 //!
+//! ```
+//! # #[cfg(target_os = "linux")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//!
+//! use ringfence_fs::{Environment as _, FileError, LocalEnvironment, Root, Writable};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let project = dir.path();
+//! let root = Root::open(project, Writable::globs(["src/**"])?)?;
+//! let files = LocalEnvironment::new(root);
+//! files.write(Path::new("src/lib.rs"), b"")?;
+//! let refused = files.write(Path::new("../other"), b"").unwrap_err();
+//! assert!(matches!(refused, FileError::PathEscape { .. }));
+//! # Ok(())
+//! # }
+//! # #[cfg(not(target_os = "linux"))]
+//! # fn main() {}
+//! ```
+//!
 //! Nothing here decides what a whole session may touch, and nothing here is a sandbox: a command that is not fenced can do what
 //! its user can. Paths are checked beside a fence, not instead of one.
 //!

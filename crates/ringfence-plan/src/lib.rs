@@ -3,7 +3,10 @@
 //! Pure, like the Surface. A layer interprets or prints these operations; none of them decides anything again. What was
 //! asked ([`Claim`]) and what holds ([`Receipt`]) are different types: a claim no layer carries is a [`Shortfall`].
 //!
-//! Mounts, Landlock, seccomp and claims are compiled today; the other layers' operations arrive with their layers.
+//! [`compile`] makes what every fence of a session is made of: mounts, Landlock's domain, rules for system calls. What others are
+//! told comes from the same Surface: container engines ([`container()`]), clusters ([`pod`]), security modules ([`apparmor()`],
+//! [`selinux()`]), agents' clients ([`agent()`], [`hook`]) and the model itself ([`preamble()`]). [`verify`] says what must come of
+//! trying it.
 
 #![forbid(unsafe_code)]
 

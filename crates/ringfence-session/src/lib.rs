@@ -1,4 +1,30 @@
 //! A plan becomes a running agent.
+//!
+//! [`start::prepare`] lays everything out: what is shown, what in it is guarded, the walls behind it, and a receipt of what holds.
+//! [`launch::Prepared::run`] starts the command and waits for its end. Meanwhile the [`desk`] answers whoever wants to know or to
+//! change something of the session, the [`broker`] carries out what its command writes, and the [`audit`] keeps what happened.
+//! [`probe`] and [`doctor`] find out what a host can enforce.
+//!
+//! For a program that runs an agent's tools itself, [`fenced::FencedEnvironment`] is the way in: each command gets a fence of its
+//! own, never wider than that of its session.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use ringfence_fs::{Environment as _, Exec};
+//! use ringfence_session::fenced::FencedEnvironment;
+//! use ringfence_surface::SubPolicy;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A session that `ringfence run` has started, by its name or how that begins.
+//! let tools = FencedEnvironment::in_session("k7m2", |session| SubPolicy::for_tools(session).without_network())?;
+//! let tests = tools.exec(&Exec::new("cargo", Duration::from_secs(300)).arg("test").keep(64 << 10))?;
+//! assert!(tests.outcome.is_success());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! On systems other than Linux the crate is empty.
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]

@@ -5,27 +5,29 @@ mod error;
 mod limits;
 mod loose;
 mod own;
+mod refused;
+mod shown;
 
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Files, LandlockPlan, LayerName, Limited, Lines, MountAccess, MountOp, Plan, Receipt, Rung, SET_IDS,
-    Shortfall, Standing, SyscallRule, guarded, receipt, unseen_exceptions,
+    Claim, Files, LandlockPlan, LayerName, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
+    SyscallRule, guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Effect, HostFacts, Look, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::AtFlags;
 
-use crate::agent::{self, Furnished, Furnishing};
+use crate::agent::{Furnished, Furnishing};
 use crate::beside::Beside;
 use crate::broker;
 pub use crate::broker::BrokerChoice;
@@ -35,7 +37,6 @@ use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::folded;
 use crate::given::{self, Reached};
-use crate::globs::Globs;
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::keeper::Guarded;
@@ -54,15 +55,13 @@ use crate::seed::seed;
 use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
 use crate::view::View;
-use crate::visible::{Worker, is_reachable, with_ways};
 use crate::walk::{self, Walked, os_path};
 use crate::wall::Wall;
 use crate::ways;
 pub use error::PrepareError;
 
-use denied::without_denied;
 use limits::{group, pids};
-use own::{own_texts, write_texts};
+use shown::Unguarded;
 
 /// What is to be started, and how.
 pub struct Order<'a> {
@@ -185,20 +184,9 @@ pub fn prepare_with(
     change: &mut dyn FnMut(Last<'_>),
 ) -> Result<Ready, PrepareError> {
     let Order { surface, facts, plan, rung, session, .. } = *order;
-    if order.command.is_empty() {
-        return Err(PrepareError::NoCommand);
-    }
-    let root = match (rung, order.root) {
-        (Rung::Chroot, None) => return Err(PrepareError::NoRoot),
-        (Rung::Chroot, Some(_)) if order.client.is_some() => return Err(PrepareError::ClientInRoot),
-        (Rung::Chroot, root) => root,
-        _ => None,
-    };
-    let workdir = surface.decide(surface.workdir(), Access::Read);
-    if !workdir.is_allowed() {
-        let rule = workdir.because.to_string();
-        return Err(PrepareError::Workdir { path: surface.workdir().clone(), rule });
-    }
+    let root = refused::root(order)?;
+
+    // Who works, with what in hand, in which directories of its own.
     let stdio = match order.occasion {
         Occasion::Session | Occasion::Call => Standards::find(surface),
         Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Standards::NONE()),
@@ -229,42 +217,17 @@ pub fn prepare_with(
         // The session had them copied, and one that only looks changes no cache.
         Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(0),
     };
-    let landing = match (order.broker, order.changes) {
-        (BrokerChoice::Learn, _) => Landing::Nowhere(identity),
-        (_, Changes::Land) => Landing::InPlace,
-        (_, Changes::Wait) if rung != Rung::Native => return Err(PrepareError::NoReview { rung }),
-        (_, Changes::Wait) => Landing::Review(identity),
-    };
-    if let Landing::Review(_) = landing
-        && let Some((path, point)) = loose::mounted_below(&plan.mounts)
-    {
-        return Err(PrepareError::MountedBelow { path, point });
-    }
+
+    // What is shown, and what in it must be guarded.
+    let landing = refused::landing(order, identity)?;
     let idmap =
         if rung == Rung::Native { idmap_for(surface.root(), identity) } else { unmapped(surface.root(), identity) };
+    let (idmap, unwritable) = idmap.map_or_else(|cause| (None, Some(cause)), |map| (map, None));
     let doors = Doors::open(surface, rung, session.dir(), owner(identity), look)
         .map_err(|source| PrepareError::Socket { source })?;
-    let (mut mounts, mut homes) = (plan.mounts.clone(), facts.all_homes());
-    if rung.engine().is_some() {
-        mounts = container::without_root(mounts).map_err(NoContainer::Own)?;
-    }
-    mounts.extend(doors.mounts());
     let listens = broker::is_to_be_had(order);
-    let globs = Globs::find(surface, rung, (&mounts, &plan.skipped), listens, look);
-    globs.mount(&mut mounts);
-    if let Identity::Other { uid, gid } = identity {
-        let owner = fs::metadata(os_path(surface.root())).ok().map(|m| (m.uid(), m.gid()));
-        let worker = Worker { uid, gid, owner: owner.filter(|_| matches!(idmap, Ok(Some(_)))) };
-        mounts = with_ways(&mounts, worker);
-        homes.retain(|home| is_reachable(home, worker));
-    }
-    if let Some(root) = root {
-        mounts.retain(|op| op.destination().is_within(&root.tree()));
-        if surface.view() == ringfence_surface::policy::View::Host {
-            // Nothing is mounted; what is shown is what is searched for what is denied.
-            mounts.insert(0, MountOp::Bind { path: root.work(), access: MountAccess::ReadOnly, role: Role::Read });
-        }
-    }
+    let worker = shown::worker(surface, identity, idmap.as_ref());
+    let Unguarded { mounts, homes, globs } = Unguarded::find(order, root, worker, &doors, listens, look)?;
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
     walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
@@ -272,27 +235,10 @@ pub fn prepare_with(
         let more = rooted::shortfalls(surface, root, &walked.findings, identity);
         walked.shortfalls.extend(more);
     }
-    let (mut guards, more) = match rung {
-        Rung::Bwrap | Rung::Docker | Rung::Podman => links::without_links(surface, &walked.findings),
-        Rung::Native | Rung::LandlockOnly | Rung::Chroot => (walked.findings.clone(), Vec::new()),
-    };
-    walked.shortfalls.extend(more);
-    if rung.engine().is_some() {
-        walked.shortfalls.extend(container::without_proc(&mut guards));
-        walked.hidden.extend(container::sayable(&mut guards, &mounts, container::can_say));
-    }
-    // Our own socket stands in the place of the host's, and is what guards it.
-    guards.denied.retain(|(path, _)| !doors.has(path));
-    guards.protected.retain(|path| !doors.has(path));
-    let (mut landlock, mut withheld) = match (rung, root) {
-        (Rung::Native | Rung::Bwrap | Rung::Docker | Rung::Podman, _) => (plan.landlock.clone(), Vec::new()),
-        (Rung::LandlockOnly | Rung::Chroot, None) => without_denied(plan, &mut walked, session),
-        (Rung::LandlockOnly | Rung::Chroot, Some(root)) => {
-            let (inside, withheld) = rooted::rules(surface, plan, root, session.dir());
-            let (landlock, more) = without_denied(&Plan { landlock: inside, ..plan.clone() }, &mut walked, session);
-            (landlock, [withheld, more].concat())
-        }
-    };
+    let guards = shown::guards(order, &mut walked, &mounts, &doors);
+
+    // The walls behind it.
+    let (mut landlock, mut withheld) = shown::domain(order, root, &mut walked);
     withheld.extend(doors.withheld.iter().chain(&secrets.withheld).cloned());
     withheld.extend(unseen_exceptions(surface, &walked.findings));
     withheld.extend(globs.withheld.iter().cloned());
@@ -321,13 +267,14 @@ pub fn prepare_with(
     let group = group(order);
     let pids = pids(order, identity, group.as_ref());
     // What is made here belongs to somebody else than whoever makes it.
-    let more: &[SyscallRule] = if matches!(idmap, Ok(Some(_))) { SET_IDS } else { &[] };
+    let more: &[SyscallRule] = if idmap.is_some() { SET_IDS } else { &[] };
     if let (Err(why), BrokerChoice::Learn) = (listens, order.broker) {
         return Err(PrepareError::NothingLearned { why });
     }
     let (brokered, notified) = broker::rules(order.broker, listens);
     let syscalls = [plan.syscalls.as_slice(), more, notified.as_slice()].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
+
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
         program: Program::new(words(order, &caller, identity, signing, (&doors, &secrets), look)?),
@@ -341,66 +288,35 @@ pub fn prepare_with(
         },
         root: root.map(|root| c_string(root.tree().as_bytes())).transpose()?,
     };
-    let limits = order.container.map(|container| container.here.facts.limits);
-    let receipt = {
-        let wall = payload.landlock.as_ref();
-        let no_group = "no control group with that controller is delegated to you";
-        let no_count = "without a user namespace the kernel counts every process of the user";
-        let standing = Standing {
-            rung,
-            landlock: wall.is_some().then_some(&landlock),
-            keeps_signals: wall.is_some_and(Wall::keeps_signals),
-            guards: loose::has_guards(&walked.findings, &mounts, landing),
-            watched: rung == Rung::Native && order.occasion == Occasion::Session,
-            linked: &walked.linked,
-            memory: match limits {
-                Some(limits) if limits.memory == Limited::Can => Ok(LayerName::Cgroup),
-                None if group.is_some() => Ok(LayerName::Cgroup),
-                _ => Err(no_group),
-            },
-            pids: match (&group, pids) {
-                _ if limits.is_some_and(|limits| limits.pids == Limited::Can) => Ok(LayerName::Cgroup),
-                (Some(_), _) => Ok(LayerName::Cgroup),
-                (None, Some(_)) => Ok(LayerName::Processes),
-                (None, None) => Err(no_count),
-            },
-            found: &walked.shortfalls,
-            withheld: &withheld,
-            broker: listens,
-        };
-        receipt(surface, &standing, order.lines)
+
+    // What of it holds.
+    let wall = payload.landlock.as_ref();
+    let standing = Standing {
+        rung,
+        landlock: wall.is_some().then_some(&landlock),
+        keeps_signals: wall.is_some_and(Wall::keeps_signals),
+        guards: loose::has_guards(&walked.findings, &mounts, landing),
+        watched: rung == Rung::Native && order.occasion == Occasion::Session,
+        linked: &walked.linked,
+        memory: limits::holds_memory(order, group.as_ref()),
+        pids: limits::holds_pids(order, group.as_ref(), pids),
+        found: &walked.shortfalls,
+        withheld: &withheld,
+        broker: listens,
     };
+    let receipt = receipt(surface, &standing, order.lines);
     note_shortfalls(order, &receipt).map_err(|source| PrepareError::Given { source })?;
+
+    // How the fence is built.
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
-    let shown = mounts;
-    let mut mounts = guarded(&shown, &guards);
+    let unguarded = mounts;
+    let mut mounts = guarded(&unguarded, &guards);
     change(Last::Mounts(&mut mounts));
-    let mut texts = Vec::new();
-    if rung.has_view() {
-        texts = own_texts(order, identity, look).map_err(|source| PrepareError::Home { source })?;
-    }
-    // A view that somebody else makes takes them from files.
-    if rung != Rung::Native {
-        mounts.extend(write_texts(session.dir(), texts.drain(..)).map_err(|source| PrepareError::Home { source })?);
-    }
-    if let Some(client) = client.as_ref().filter(|_| rung.has_view()) {
-        mounts = agent::with_room(mounts, &client.shown, look);
-        mounts.extend(client.shown.iter().map(|(path, name)| MountOp::Own { path: path.clone(), name: name.clone() }));
-    }
-    if let Reached::Mounted(op) = program {
-        mounts.push(op);
-    }
+    let (mounts, texts) = shown::with_own(order, mounts, identity, client.as_ref(), program, look)?;
     let shape = match rung {
         Rung::Native => Shape::Native(View {
-            script: script::script(
-                &mounts,
-                texts,
-                session.dir(),
-                &walked,
-                look,
-                (matches!(idmap, Ok(Some(_))), landing),
-            )?,
-            idmap: idmap.as_ref().ok().and_then(|map| map.as_ref()).and_then(|map| map.try_clone().ok()),
+            script: script::script(&mounts, texts, session.dir(), &walked, look, (idmap.is_some(), landing))?,
+            idmap,
         }),
         Rung::Bwrap => Shape::Bwrap(Bubble::new(&mounts, session.dir(), &payload, reports.1.as_fd())?),
         Rung::LandlockOnly => Shape::Walls,
@@ -426,7 +342,7 @@ pub fn prepare_with(
     let grants = launch::grants(&shape);
     // What is written while it is learned lands nowhere, and a run is short.
     let is_kept = rung == Rung::Native && !matches!(landing, Landing::Nowhere(_));
-    let guarded = is_kept.then_some(Guarded { mounts: shown, guards });
+    let guarded = is_kept.then_some(Guarded { mounts: unguarded, guards });
     let moved_in = root.map(|root| MovedIn::new(root, session.dir())).transpose();
     let moved_in = moved_in.map_err(|source| PrepareError::MoveIn { source })?;
     let network = network(order, doors, secrets).map_err(|source| PrepareError::Pipe { source })?;
@@ -435,16 +351,19 @@ pub fn prepare_with(
     let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
     let prepared =
         Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered, beside };
-    let commits = match signing {
+    let commits = commits(surface, signing);
+    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
+    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, guarded, moved_in })
+}
+
+fn commits(surface: &Surface, signing: Signing) -> Commits {
+    match signing {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
         Signing::AskedByRepository if surface.reach().sockets.is_empty() => Commits::Unsigned,
         // Whoever holds the key may be behind one of the sockets.
         Signing::AskedByRepository => Commits::AsAsked,
-    };
-    let unwritable = idmap.err();
-    let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, guarded, moved_in })
+    }
 }
 
 /// Files of the client's that stay as they are. Nothing runs yet that could put something else in their place.

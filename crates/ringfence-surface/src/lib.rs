@@ -6,6 +6,61 @@
 //! text ─parse→ PolicyFile ─resolve(HostFacts)→ Surface ─decide→ Verdict
 //!                                               └─tighten(SubPolicy)→ Surface
 //! ```
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use ringfence_surface::policy::PolicyFile;
+//! use ringfence_surface::text::PolicyText;
+//! use ringfence_surface::{
+//!     AbsPath, Access, HostFacts, HostTarget, Inputs, Layer, Level, PathFact, Request, Trust, Via, resolve,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let at = |path: &str| AbsPath::lexical(path.as_bytes());
+//! let policy = "version = 1\n[files]\ndeny = [\"**/.env\"]\n[network]\nallow = [\"example.com\"]\n";
+//!
+//! // What was typed, and a host with one project on it.
+//! let text = PolicyText::new(b"ringfence.toml", policy.into()).expect("it is UTF-8");
+//! let file = PolicyFile::parse(&text).expect("nothing in it is wrong");
+//! let facts = HostFacts {
+//!     environment: [(b"HOME".to_vec(), b"/home/u".to_vec())].into(),
+//!     cwd: at("/home/u/proj")?,
+//!     homes: vec![at("/home/u")?],
+//!     paths: [(at("/home/u")?, PathFact::Directory), (at("/home/u/proj")?, PathFact::Directory)].into(),
+//!     git: BTreeMap::new(),
+//!     git_runs: BTreeMap::new(),
+//!     mounts: Vec::new(),
+//!     kernel: "6.18".into(),
+//!     session: None,
+//! };
+//! let project = Level::Project(Trust::Trusted);
+//! let path = at("/home/u/proj/ringfence.toml")?;
+//! let inputs = Inputs {
+//!     layers: vec![Layer { level: project, via: Via::Itself, file, text, path }],
+//!     request: Request {
+//!         persona: None,
+//!         task: None,
+//!         agent: None,
+//!         references: Vec::new(),
+//!         writes: Vec::new(),
+//!         env: Vec::new(),
+//!         worktree: None,
+//!     },
+//! };
+//! let surface = resolve(&inputs, &facts, &mut &facts).expect("the policy can be used here").surface;
+//!
+//! // Every question has an answer and a reason.
+//! assert!(surface.decide(&at("/home/u/proj/src/main.rs")?, Access::Write).is_allowed());
+//! let verdict = surface.decide(&at("/home/u/proj/.env")?, Access::Read);
+//! assert!(!verdict.is_allowed());
+//! assert_eq!(verdict.because.to_string(), "deny \"**/.env\"");
+//! assert!(!surface.decide(&at("/home/u/.ssh/id_ed25519")?, Access::Read).is_allowed());
+//! assert!(surface.decide_host(&HostTarget::new("example.com", 443)?).is_some());
+//! assert!(surface.decide_host(&HostTarget::new("example.net", 443)?).is_none());
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

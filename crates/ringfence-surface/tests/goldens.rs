@@ -40,13 +40,15 @@ fn said_about(text: &str) -> String {
 fn files(directory: &str) -> BTreeMap<String, PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/policies").join(directory);
     let entries = fs::read_dir(&directory).expect("the directory is in the tree");
-    entries
+    let files: BTreeMap<String, PathBuf> = entries
         .map(|entry| entry.expect("the directory can be listed").path())
         .map(|path| {
             let name = path.file_name().and_then(|name| name.to_str()).expect("test data has plain names");
             (name.to_owned(), path.clone())
         })
-        .collect()
+        .collect();
+    assert!(!files.is_empty(), "{}", directory.display());
+    files
 }
 
 fn is_policy(name: &str) -> bool {

@@ -7,7 +7,9 @@
 
 mod engines;
 pub mod fuzz;
+mod skip;
 mod world;
 
 pub use engines::{Starter, VARIABLE as ENGINES, engines};
+pub use skip::{VARIABLE as SKIPS, report_skip};
 pub use world::{Call, Run, World};

@@ -517,9 +517,9 @@ pub(crate) struct CompletionsArgs {
 /// Print the manual page, of ringfence or of one command
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The command
+    /// The command, and which of its own where it has some: `root create`
     #[arg(value_name = "COMMAND")]
-    pub(crate) command: Option<String>,
+    pub(crate) command: Vec<String>,
 }
 
 /// Judge one tool call of an agent's client

@@ -18,17 +18,21 @@ fn reference() -> String {
     command.build();
     let mut text = HEAD.to_owned();
     section(&mut text, &command);
-    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
-        section(&mut text, inner);
-    }
     text
 }
 
+/// A command, and then those below it.
 fn section(text: &mut String, command: &Command) {
     let help = command.clone().term_width(100).render_long_help().to_string();
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     text.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n").trim_end()));
+    // Programs call `jail-exec`; what else is hidden only ringfence calls.
+    let is_listed = |inner: &&Command| {
+        let name = inner.get_name();
+        name == "jail-exec" || !inner.is_hide_set() && name != "help"
+    };
+    command.get_subcommands().filter(is_listed).for_each(|inner| section(text, inner));
 }
 
 #[test]

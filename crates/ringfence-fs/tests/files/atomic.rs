@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
 use ringfence_fs::{FileError, FileKind};
 use ringfence_plan::Errno;
+use ringfence_testkit::report_skip;
 use rustix::fs::XattrFlags;
 
 use crate::ground::{Ground, ORDINARY, as_ordinary_user, give};
@@ -57,7 +58,7 @@ fn attributes_are_kept() {
     fs::write(ground.inside("f"), "old").unwrap();
     if let Err(errno) = rustix::fs::setxattr(ground.inside("f"), "user.note", b"mine", XattrFlags::empty()) {
         assert_eq!(errno, rustix::io::Errno::NOTSUP, "only a file system without attributes excuses from this");
-        return;
+        return report_skip("attributes of files: the file system has none");
     }
     root.write("f", b"new").unwrap();
     let mut value = [0; 16];
@@ -85,7 +86,7 @@ fn an_access_control_list_is_kept() {
     .concat();
     if let Err(errno) = rustix::fs::setxattr(ground.inside("f"), ACL, &list, XattrFlags::empty()) {
         assert_eq!(errno, rustix::io::Errno::NOTSUP, "only a file system without lists excuses from this");
-        return;
+        return report_skip("access control lists: the file system has none");
     }
     ground.root().write("f", b"new").unwrap();
     let mut value = [0; 256];
@@ -112,7 +113,7 @@ fn what_may_not_be_written_is_not_replaced() {
 #[test]
 fn an_owner_that_cannot_be_kept_is_a_failure() {
     if !is_root() {
-        return;
+        return report_skip("a file of another owner: the tests do not run as root");
     }
     let ground = Ground::new();
     give(&ground.inside(""));

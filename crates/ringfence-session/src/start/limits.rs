@@ -1,6 +1,6 @@
 //! Who counts what a session uses.
 
-use ringfence_plan::Rung;
+use ringfence_plan::{LayerName, Limited, Limits, Rung};
 
 use super::Order;
 use crate::cgroup::{Group, Wanted};
@@ -33,4 +33,31 @@ pub(super) fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>)
         }
         (Rung::Native | Rung::Bwrap, Identity::Caller { .. }) => Some(Pids { most: most + 1, needs_namespace: None }),
     }
+}
+
+/// Who holds the limit on memory, or why nobody does.
+pub(super) fn holds_memory(order: &Order<'_>, group: Option<&Group>) -> Result<LayerName, &'static str> {
+    let is_held = match engine(order) {
+        Some(limits) => limits.memory == Limited::Can,
+        None => group.is_some(),
+    };
+    is_held.then_some(LayerName::Cgroup).ok_or("no control group with that controller is delegated to you")
+}
+
+/// Who holds the limit on processes, or why nobody does.
+pub(super) fn holds_pids(
+    order: &Order<'_>,
+    group: Option<&Group>,
+    pids: Option<Pids>,
+) -> Result<LayerName, &'static str> {
+    if group.is_some() || engine(order).is_some_and(|limits| limits.pids == Limited::Can) {
+        return Ok(LayerName::Cgroup);
+    }
+    let no_count = "without a user namespace the kernel counts every process of the user";
+    pids.map(|_| LayerName::Processes).ok_or(no_count)
+}
+
+/// What the engine of a container can limit.
+fn engine(order: &Order<'_>) -> Option<Limits> {
+    order.container.map(|container| container.here.facts.limits)
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use ringfence_testkit::report_skip;
 use rustix::process::Signal;
 use rustix::termios::LocalModes;
 
-use crate::screen::{Screen, Who, each, noise, report_skip, shared_directory, ticks};
+use crate::screen::{Screen, Who, each, noise, shared_directory, ticks};
 
 const WAITS: &str = "echo rea''dy; exec sleep 1000";
 

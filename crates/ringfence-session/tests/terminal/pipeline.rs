@@ -7,10 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ringfence_sys::pty::{Seat, Seats};
+use ringfence_testkit::report_skip;
 use rustix::process::Signal;
 use rustix::termios::LocalModes;
 
-use crate::screen::{ALL, Screen, Who, each, noise, report_skip, shared_directory, ticks};
+use crate::screen::{ALL, Screen, Who, each, noise, shared_directory, ticks};
 
 const INTO_FILE: Seats = Seats { stdout: Seat::Kept, ..ALL };
 const FROM_PIPE: Seats = Seats { stdin: Seat::Kept, ..ALL };

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ringfence_sys::pty::{Seat, Seats, block, seat_apart, seat_on};
+use ringfence_testkit::report_skip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -38,11 +39,6 @@ pub(crate) fn each(case: impl Fn(Who)) {
     } else {
         case(Who::Nobody);
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-pub(crate) fn report_skip(what: &str) {
-    eprintln!("skipped {what}");
 }
 
 impl Who {

@@ -31,8 +31,8 @@ impl HeaderName {
     }
 }
 
-/// They say where a request ends or whom it is for.
-const FRAMING: [&str; 9] = [
+/// Headers that say where a request ends or whom it is for. None of them carries a credential.
+pub const FRAMING: [&str; 9] = [
     "connection",
     "content-length",
     "expect",

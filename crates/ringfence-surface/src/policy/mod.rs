@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use crate::text::Format;
 use crate::text::{Diagnostic, Place, PolicyText, Spanned, short};
 pub use amounts::{Bytes, Pids, SizeError, TimeError, Wall};
-pub use inject::{HeaderName, HeaderText, Inject};
+pub use inject::{FRAMING, HeaderName, HeaderText, Inject};
 pub use scalars::{
     AllowRule, Credentials, DenyRule, EnvName, Extension, HostRule, Mode, MountMode, PlaceRule, Port, Sense,
     SocketRule, SurfaceMode, Tier, Version, View,

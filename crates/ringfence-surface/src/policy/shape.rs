@@ -1,6 +1,6 @@
 //! One description of each table serves three ends: reading it, checking it, and printing its schema.
 //!
-//! A type that can stand in a policy implements [`Shape`]. The `table!` macro writes the type, its reader and its schema
+//! A type that can stand in a policy implements `Shape`. The `table!` macro writes the type, its reader and its schema
 //! from one list of fields, so that the three cannot drift apart. Reading never stops at the first mistake: each is
 //! reported, the value is dropped, and the caller refuses the file if anything was reported.
 

@@ -9,15 +9,17 @@ use crate::error::Failure;
 use crate::out;
 
 pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
-    let mut command = Cli::command();
+    // There are no pages about the command `help`, so none is named.
+    let mut command =
+        Cli::command().disable_help_subcommand(true).mut_subcommands(|inner| inner.disable_help_subcommand(true));
     command.build();
     let version = command.render_version();
-    let page = match &args.command {
-        None => command,
-        Some(name) => command.find_subcommand(name).cloned().ok_or_else(|| unknown(name, &command))?,
-    };
+    let page = args
+        .command
+        .iter()
+        .try_fold(&command, |outer, name| outer.find_subcommand(name).ok_or_else(|| unknown(name, outer)))?;
     let mut text = Vec::new();
-    clap_mangen::Man::new(page)
+    clap_mangen::Man::new(page.clone())
         .source(version.trim_end())
         .render(&mut text)
         .map_err(|source| Failure::Output { source })?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_session::desk::{AskedCall, CallAnswer, CallOrder, Connection, Spawned};
 use ringfence_surface::AbsPath;
+use ringfence_testkit::report_skip;
 
 use crate::ground::{Ground, Session, each, text};
 
@@ -409,7 +410,7 @@ fn k11_a_call_cannot_ask_for_what_its_session_has() {
 #[test]
 fn k11_a_strangers_call_is_refused() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return report_skip("calls of another user: the tests do not run as root");
     }
     each(|ground| {
         ground.write(&[("project/ask.py", ASK)]);

@@ -27,22 +27,39 @@ fn a12_self_governing_is_loud() {
 }
 
 #[test]
-fn schema_completions_man() {
+fn schema_and_completions() {
     let world = world();
     let schema: serde_json::Value = serde_json::from_str(&world.ringfence(&["schema"]).expect_code(0).stdout).unwrap();
     assert_eq!(schema["properties"]["files"]["properties"]["view"]["enum"], serde_json::json!(["surface", "host"]));
     for shell in ["bash", "zsh", "fish"] {
         assert!(world.ringfence(&["completions", shell]).expect_code(0).stdout.contains("explain"), "{shell}");
     }
-    assert!(world.ringfence(&["man"]).expect_code(0).stdout.contains(".TH ringfence"));
-    assert!(world.ringfence(&["man", "explain"]).expect_code(0).stdout.contains("explain"));
-    let run = world.ringfence(&["man", "nonsense"]).expect_code(2);
-    assert!(run.stderr.contains("hint: the commands are run, "), "{}", run.stderr);
     for help in ["--help", "-h"] {
         let run = world.ringfence(&[help]).expect_code(0);
         assert!(run.stdout.contains("explain") && run.stdout.contains("125  ringfence refused"), "{}", run.stdout);
     }
     world.ringfence(&["--version"]).expect_code(0);
+}
+
+/// Every page that a page names is there.
+#[test]
+fn manual_pages() {
+    let world = world();
+    let mut pages = vec![Vec::<String>::new()];
+    for at in 0.. {
+        let Some(words) = pages.get(at).cloned() else { break };
+        let arguments: Vec<&str> = std::iter::once("man").chain(words.iter().map(String::as_str)).collect();
+        let text = world.ringfence(&arguments).expect_code(0).stdout.replace("\\-", "-");
+        let name = ["ringfence".to_owned()].into_iter().chain(words.clone()).collect::<Vec<_>>().join("-");
+        assert!(text.contains(&format!(".TH {name} 1 ")), "{name}");
+        let named = text.lines().filter_map(|line| line.strip_prefix(&name)?.strip_prefix('-')?.strip_suffix("(1)"));
+        pages.extend(named.map(|inner| [words.clone(), vec![inner.to_owned()]].concat()));
+    }
+    assert!(pages.len() > 35 && pages.contains(&vec!["root".to_owned(), "create".to_owned()]), "{pages:?}");
+    for words in [&["man", "nonsense"][..], &["man", "root", "nonsense"]] {
+        let run = world.ringfence(words).expect_code(2);
+        assert!(run.stderr.contains("hint: the commands are "), "{}", run.stderr);
+    }
 }
 
 /// A reader that goes away is no error.

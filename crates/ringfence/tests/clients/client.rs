@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ringfence_testkit::report_skip;
 use serde_json::json;
 
 use crate::ground::Ground;
@@ -149,11 +150,6 @@ pub(crate) fn installed() -> PathBuf {
 /// The directory of the programs themselves.
 pub(crate) fn programs() -> PathBuf {
     installed().join("node_modules/.bin")
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-pub(crate) fn report_skip(what: &str) {
-    eprintln!("skipped {what}");
 }
 
 /// Codex takes its provider from settings, which the command line can give, and asks whether a directory is trusted.

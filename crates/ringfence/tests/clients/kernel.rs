@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::client::{Client, programs, report_skip};
+use ringfence_testkit::report_skip;
+
+use crate::client::{Client, programs};
 use crate::deeds::{attempt, refused_by_itself};
 use crate::ground::{Ground, Who};
 

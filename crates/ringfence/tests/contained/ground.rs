@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use ringfence_testkit::{Starter, World, engines};
+use ringfence_testkit::{Starter, World, engines, report_skip};
 
 const NOBODY: u32 = 65_534;
 
@@ -37,11 +37,6 @@ pub(crate) fn with(engine: &'static str, starter: Starter, case: impl Fn(Ground)
     let ground = Ground { world, engine, starter, variables };
     ground.hand_over();
     case(ground);
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-fn report_skip(what: &str) {
-    eprintln!("skipped {what}");
 }
 
 impl Ground {

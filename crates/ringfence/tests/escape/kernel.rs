@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use ringfence_testkit::report_skip;
+
 use super::ground::{Ground, Who, is_root, of_root};
 use super::row::Thing::{Dir, File};
 use super::row::{FENCE, READABLE, Row, SECRET, Sign, python, shell};
-use super::suite::{Backend, Topic, fence, output, report_skip, tests};
+use super::suite::{Backend, Topic, fence, output, tests};
 
 tests!(TOPIC);
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ringfence_testkit::{Starter, engines};
+use ringfence_testkit::{Starter, engines, report_skip};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
@@ -209,11 +209,6 @@ impl Topic {
         let command: Vec<String> = command.into_iter().chain(driver).collect();
         Run::of(self.rows, ground, numbers, &command)
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-pub(crate) fn report_skip(what: &str) {
-    eprintln!("skipped {what}");
 }
 
 const SETPRIV: &str = "/usr/bin/setpriv";

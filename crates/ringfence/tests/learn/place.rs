@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use ringfence_testkit::World;
+use ringfence_testkit::{World, report_skip};
 
 const NOBODY: u32 = 65534;
 
@@ -30,6 +30,8 @@ pub(crate) fn each(case: impl Fn(Place)) {
     case(Place::new(Who::Caller));
     if rustix::process::geteuid().is_root() {
         case(Place::new(Who::Ordinary));
+    } else {
+        report_skip("as another user: the tests do not run as root");
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ringfence_testkit::World;
+use ringfence_testkit::{World, report_skip};
 
 const NOBODY: u32 = 65534;
 /// Longer than any table takes on a busy machine; only a failure waits for it.
@@ -113,11 +113,6 @@ pub(crate) fn with(who: Who, case: impl Fn(Internet)) {
     } else {
         report_skip("the little internet: only root can build it");
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-fn report_skip(what: &str) {
-    eprintln!("skipped {what}");
 }
 
 impl Internet {

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use ringfence_testkit::World;
+use ringfence_testkit::{World, report_skip};
 
 /// The ordinary user, and another.
 pub(crate) const NOBODY: u32 = 65534;
@@ -27,12 +27,11 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
 pub(crate) fn skips() -> bool {
     let skips = !is_root();
     if skips {
-        eprintln!(
-            "skipped: the tests do not run as root, and nobody else can hand on the right to another root directory"
+        report_skip(
+            "roots: the tests do not run as root, and nobody else can hand on the right to another root directory",
         );
     }
     skips

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ringfence_testkit::World;
+use ringfence_testkit::{World, report_skip};
 
 /// Policies that say much, with strange names, and little.
 const POLICIES: [&str; 2] = [
@@ -26,14 +26,9 @@ fn is_there(program: &str) -> bool {
     let there = Path::new(program).exists();
     assert!(there || std::env::var_os("CI").is_none(), "{program} is missing");
     if !there {
-        report_skip(program);
+        report_skip(&format!("{program} is not installed"));
     }
     there
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-fn report_skip(program: &str) {
-    eprintln!("skipped: {program} is not installed");
 }
 
 /// M7: AppArmor's compiler takes every profile.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::rc::Rc;
 
-use ringfence_testkit::{Starter, World, engines};
+use ringfence_testkit::{Starter, World, engines, report_skip};
 
 use crate::lacks::{Lack, Place};
 
@@ -125,11 +125,6 @@ fn in_a_container(fence: Fence, case: impl Fn(Desk)) {
     }
     let who = if fence == Fence::PodmanOfRoot { Who::RootForThem } else { Who::Ordinary };
     case(Desk::new(who, fence));
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-pub(crate) fn report_skip(what: &str) {
-    eprintln!("skipped {what}");
 }
 
 impl Desk {

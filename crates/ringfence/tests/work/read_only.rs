@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use ringfence_surface::command::{Class, Git, classify};
+use ringfence_testkit::report_skip;
 
-use crate::desk::{Desk, each_user, report_skip, shown};
+use crate::desk::{Desk, each_user, shown};
 use rows::{Expected, Row, rows};
 
 /// Files that the lines name, names that look like options and commands, and an index that a look would refresh.

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ringfence_testkit::report_skip;
 use sha2::{Digest as _, Sha256};
 
-use crate::desk::{Desk, each, open, report_skip};
+use crate::desk::{Desk, each, open};
 use crate::served::Served;
 use crate::table::{BY_HASH, RUST};
 

@@ -15,6 +15,7 @@ use ringfence_surface::{
     AbsPath, Access, Because, HostFacts, Inputs, Layer, Level, MountFact, PathFact, Request, Resolved, Role, Trust,
     Via, resolve,
 };
+use ringfence_testkit::report_skip;
 
 use super::{PodKind, objects};
 use crate::yaml;
@@ -360,9 +361,4 @@ fn k9_what_is_never_dialled_is_never_reached() {
             |(network, prefix): &(std::net::IpAddr, u8)| ringfence_plan::is_in_network(address, *network, *prefix);
         assert!(ringfence_plan::NEVER_DIALLED.iter().any(one), "{address}");
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skip must be seen")]
-fn report_skip(why: &str) {
-    eprintln!("skipped: {why}");
 }

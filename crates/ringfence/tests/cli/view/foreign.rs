@@ -4,6 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
 use std::process::Output;
 
+use ringfence_testkit::report_skip;
+
 use super::{Fence, NOBODY, Who, is_root, text};
 
 /// Everything that root could be led to: only root may enter it.
@@ -29,7 +31,7 @@ fn is_whole(fence: &Fence, what: &str, output: &Output) {
 #[test]
 fn root_follows_no_link_of_another_user_in_its_state() {
     if !is_root() {
-        return;
+        return report_skip("the state of another user: the tests do not run as root");
     }
     let fence = Fence::new(Who::Caller);
     victim(&fence);
@@ -74,7 +76,7 @@ fn root_follows_no_link_of_another_user_in_its_state() {
 #[test]
 fn root_collects_nothing_that_another_user_has_made() {
     if !is_root() {
-        return;
+        return report_skip("the state of another user: the tests do not run as root");
     }
     let fence = Fence::new(Who::Caller);
     victim(&fence);
@@ -106,7 +108,7 @@ fn root_collects_nothing_that_another_user_has_made() {
 #[test]
 fn root_gives_nothing_away_by_a_link_of_another_user() {
     if !is_root() {
-        return;
+        return report_skip("the state of another user: the tests do not run as root");
     }
     let fence = Fence::new(Who::Caller);
     victim(&fence);

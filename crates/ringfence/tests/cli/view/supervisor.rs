@@ -1,14 +1,17 @@
 //! Conversations with a supervisor, by the user's programs and by everybody else.
 
-use super::live::{Shell, ringfence, sessions, until};
-use super::{Fence, NOBODY, Who, each, is_root, text};
-use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use ringfence_testkit::report_skip;
+use serde_json::Value;
+
+use super::live::{Shell, ringfence, sessions, until};
+use super::{Fence, NOBODY, Who, each, is_root, text};
 
 fn open_descriptors(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
@@ -212,7 +215,7 @@ fn k11_events_are_told_to_who_asks_for_them() {
 #[test]
 fn k11_another_user_reads_nothing_and_is_not_answered() {
     if !is_root() {
-        return;
+        return report_skip("another user at the control socket: the tests do not run as root");
     }
     let fence = Fence::new(Who::Nobody);
     fence.write(&[("other/file", "x\n")]);
