@@ -56,8 +56,9 @@ impl Outer {
         };
         let mut found = tcgetattr(&input)?;
         let alone = seats.stdin == Seat::Terminal && seats.stdout == Seat::Terminal;
-        if !alone && !found.local_modes.contains(LocalModes::ICANON) {
-            // `less` was faster than we. These modes are its own: they must not become the payload's, nor outlive it.
+        if !(alone && in_foreground(&input)) && !found.local_modes.contains(LocalModes::ICANON) {
+            // `less` was faster than we, or the shell that started us in the background edits a line. These modes are its
+            // own: they must not become the payload's, nor outlive it.
             cook(&mut found);
         }
         Ok(Some(Self { input, output, found, grip: Grip::None, hold: if alone { Hold::Alone } else { Hold::Shared } }))
@@ -95,7 +96,7 @@ impl Outer {
     /// Whether what the user types is for us: a background job that reads is stopped, and in a pipeline another may read.
     pub(super) fn is_ours(&self) -> bool {
         let as_left = || tcgetattr(&self.input).is_ok_and(|now| now.local_modes == self.modes().local_modes);
-        self.in_foreground() && (self.hold == Hold::Alone || as_left())
+        in_foreground(&self.input) && (self.hold == Hold::Alone || as_left())
     }
 
     /// Makes it raw, unless it is already, or is not ours to change.
@@ -129,7 +130,7 @@ impl Outer {
 
     pub(super) fn give_back(&mut self) {
         // In the background the terminal is somebody else's, with modes of their own.
-        if self.is_changed() && self.in_foreground() {
+        if self.is_changed() && in_foreground(&self.input) {
             // It fails only when the terminal is gone.
             let _ = tcsetattr(&self.input, OptionalActions::Now, &self.found);
         }
@@ -144,7 +145,7 @@ impl Outer {
     fn set(&mut self, modes: Termios) {
         // Now, not after the output drained: a terminal that takes nothing would hold us for ever, and what was written has
         // its line ends already.
-        if self.in_foreground() && tcsetattr(&self.input, OptionalActions::Now, &modes).is_ok() {
+        if in_foreground(&self.input) && tcsetattr(&self.input, OptionalActions::Now, &modes).is_ok() {
             self.grip = Grip::Set(modes);
         }
     }
@@ -154,11 +155,6 @@ impl Outer {
         raw.make_raw();
         one_byte_at_a_time(&mut raw);
         raw
-    }
-
-    fn in_foreground(&self) -> bool {
-        // An error means that this is not the terminal of our session, so no shell's job control applies to us.
-        tcgetpgrp(&self.input).map_or(true, |job| job == rustix::process::getpgrp())
     }
 }
 
@@ -178,6 +174,11 @@ fn open_again(fd: BorrowedFd<'_>, access: OFlags) -> io::Result<OwnedFd> {
         // holds us in `write`, where signals wait.
         Err(_) => Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?),
     }
+}
+
+fn in_foreground(input: &OwnedFd) -> bool {
+    // An error means that this is not the terminal of our session, so no shell's job control applies to us.
+    tcgetpgrp(input).map_or(true, |job| job == rustix::process::getpgrp())
 }
 
 fn cook(modes: &mut Termios) {

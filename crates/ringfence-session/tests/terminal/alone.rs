@@ -379,6 +379,30 @@ fn a_stopped_supervisor_gives_the_terminal_to_the_shell_and_takes_it_again() {
     });
 }
 
+/// A shell that edits its line has no use for lines and echo, and that is what the terminal is like when it starts a job in the
+/// background.
+#[test]
+fn a_run_in_the_background_does_not_get_the_modes_of_the_line_that_is_edited() {
+    each(|who| {
+        let mut outer = Screen::start(who.outer_shell());
+        outer.wait_for("$ ");
+        outer.types("stty -icanon -echo -icrnl\n");
+        outer.wait_for("$ ");
+        outer.types("$PTY_RUN sh -c 'echo in$((1+1)); read x; echo got=$x.' &\n");
+        outer.wait_for("in2");
+        outer.types("stty sane\n");
+        outer.wait_for("$ ");
+        outer.types("fg\n");
+        outer.wait_until("raw", Screen::is_raw);
+        outer.types("word\r");
+        outer.wait_for("word\r\n");
+        outer.wait_for("got=word.");
+        outer.wait_for("$ ");
+        outer.types("exit\n");
+        outer.end();
+    });
+}
+
 #[test]
 fn a_run_in_the_background_leaves_the_terminal_to_the_shell() {
     each(|who| {

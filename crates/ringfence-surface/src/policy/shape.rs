@@ -245,8 +245,13 @@ impl<'n> Fields<'n> {
         let unknown = found.iter().map(|(key, _)| key).filter(|key| !known.contains(&key.name.as_str()));
         let mut meant = Vec::new();
         for key in unknown {
-            said.push(unknown_word(key.place.clone(), "key", &key.name, known));
-            meant.extend(did_you_mean(&key.name, known.iter().copied()));
+            let similar = did_you_mean(&key.name, known.iter().copied());
+            let mut unknown = unknown_word(key.place.clone(), "key", &key.name, known);
+            if let (None, Some(section)) = (similar, section_of(&key.name)) {
+                unknown = unknown.help(format!("it is a key of [{section}]; known here: {}", known.join(", ")));
+            }
+            said.push(unknown);
+            meant.extend(similar);
         }
         Some(Self { table, found, meant })
     }
@@ -264,6 +269,15 @@ impl<'n> Fields<'n> {
         }
         absent
     }
+}
+
+/// The section of a policy that has a key of this name, for those who wrote it elsewhere.
+fn section_of(name: &str) -> Option<&'static str> {
+    let Schema::Table { keys, .. } = super::PolicyFile::schema() else { return None };
+    let has_it = |section: &SchemaKey| {
+        matches!(&section.schema, Schema::Table { keys, .. } if keys.iter().any(|key| key.name == name))
+    };
+    keys.iter().find(|section| has_it(section)).map(|section| section.name)
 }
 
 /// Writes a table type, its reader and its schema. A field `r#type` or with another name in the file is not supported: the
