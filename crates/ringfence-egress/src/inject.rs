@@ -18,6 +18,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsConnector, rustls};
 
 use crate::http::{Body, BodyScan, Form, HTTP2_OFFER, Head, HeadReader, HeadResult, Upgrade, is_header_value, rewrite};
+use crate::kept::Kept;
 
 /// Where programs inside speak plainly.
 pub(crate) const PLAIN: u16 = 80;
@@ -215,7 +216,7 @@ where
 
 /// The head at the start of what arrives; `None` where nothing more does.
 async fn next_head<I: AsyncRead + Unpin>(inside: &mut I, bytes: &mut Vec<u8>) -> Result<Option<Head>, NotInjected> {
-    let mut reader = HeadReader::new();
+    let (mut reader, mut kept) = (HeadReader::new(), Kept::bytes(0));
     loop {
         match reader.read(bytes) {
             HeadResult::Head(head) => return Ok(Some(head)),
@@ -227,6 +228,7 @@ async fn next_head<I: AsyncRead + Unpin>(inside: &mut I, bytes: &mut Vec<u8>) ->
             let is_whole = bytes.is_empty();
             return if is_whole { Ok(None) } else { Err(NotInjected::Refused("a head that ends early")) };
         }
+        kept.begun(bytes.len()).map_err(NotInjected::Refused)?;
     }
 }
 

@@ -9,6 +9,9 @@ use std::cell::Cell;
 /// Beyond this, connections keep no more than they must.
 const MOST: usize = 16 << 20;
 
+/// What a program in good faith begins in one piece is hardly longer.
+const A_WORD: usize = 4 * 1024;
+
 thread_local! {
     static ALL: Cell<usize> = const { Cell::new(0) };
 }
@@ -27,6 +30,15 @@ impl Kept {
     /// Now so many.
     pub(crate) fn becomes(&mut self, count: usize) {
         *self = Self::bytes(count);
+    }
+
+    /// So much was begun and is not ended.
+    ///
+    /// # Errors
+    /// In words, where there is no room for it.
+    pub(crate) fn begun(&mut self, count: usize) -> Result<(), &'static str> {
+        self.becomes(count);
+        if count > A_WORD && is_too_much() { Err("too much was begun at once and not ended") } else { Ok(()) }
     }
 }
 

@@ -12,6 +12,9 @@ use tokio::time::{Duration, timeout};
 use crate::dns::{self, Kind, Question};
 use crate::service::{Shared, accepted};
 
+/// The longest question that is read. Ones in good faith are much shorter, also with what fills them up.
+const MOST: usize = 4096;
+
 impl Shared {
     /// May somebody still allow this name, whom one could ask?
     fn is_askable(&self, question: &Question) -> bool {
@@ -28,7 +31,7 @@ impl Shared {
 /// Answers what is asked by UDP.
 pub(crate) async fn answer_datagrams(shared: Rc<Shared>, socket: OwnedFd) {
     let Ok(socket) = UdpSocket::from_std(socket.into()).map(Rc::new) else { return };
-    let mut buffer = [0; 4096];
+    let mut buffer = [0; MOST];
     loop {
         if socket.readable().await.is_err() {
             return;
@@ -73,7 +76,12 @@ pub(crate) async fn answer_streams(shared: Rc<Shared>, listener: OwnedFd) {
 
 async fn answer_stream(shared: &Rc<Shared>, mut stream: TcpStream) -> io::Result<()> {
     loop {
-        let mut query = vec![0; usize::from(stream.read_u16().await?)];
+        let length = usize::from(stream.read_u16().await?);
+        // The memory is the supervisor's, for as many at once as there are connections.
+        if length > MOST {
+            return Ok(());
+        }
+        let mut query = vec![0; length];
         stream.read_exact(&mut query).await?;
         let reply = match dns::parse_query(&query) {
             Ok(question) => {

@@ -9,6 +9,7 @@ use crate::front::{
     self, Ask, Greeting, HttpRefusal, NOT_FORWARDED, SocksAsk, SocksDialect, SocksOutcome, TUNNEL_STANDS,
 };
 use crate::http;
+use crate::kept::Kept;
 
 /// The longest request that is read. Servers take no longer ones either.
 const MOST: usize = 16 * 1024;
@@ -21,6 +22,7 @@ pub(crate) struct Asked {
     manner: Manner,
     /// What it sent beyond its request, or the request itself where that is passed on.
     rest: Vec<u8>,
+    _kept: Kept,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -33,27 +35,27 @@ enum Manner {
 impl Asked {
     /// Reads what is asked for. What cannot be read is answered and ends in an error.
     pub(crate) async fn read(stream: &mut TcpStream) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        more(stream, &mut bytes).await?;
+        let (mut bytes, mut kept) = (Vec::new(), Kept::bytes(0));
+        more(stream, &mut bytes, &mut kept).await?;
         if bytes[0].is_ascii_uppercase() {
-            Self::read_http(stream, bytes).await
+            Self::read_http(stream, bytes, kept).await
         } else {
-            Self::read_socks(stream, bytes).await
+            Self::read_socks(stream, bytes, kept).await
         }
     }
 
-    async fn read_http(stream: &mut TcpStream, mut bytes: Vec<u8>) -> io::Result<Self> {
+    async fn read_http(stream: &mut TcpStream, mut bytes: Vec<u8>, mut kept: Kept) -> io::Result<Self> {
         loop {
             match front::http_proxy(&bytes) {
-                Ask::NeedMore => more(stream, &mut bytes).await?,
+                Ask::NeedMore => more(stream, &mut bytes, &mut kept).await?,
                 Ask::Connect { name, port, consumed } => {
                     let rest = bytes.split_off(consumed);
-                    return Ok(Self { name, port, manner: Manner::Tunnel, rest });
+                    return Ok(Self { name, port, manner: Manner::Tunnel, rest, _kept: kept });
                 }
                 Ask::Forward { name, port, head } => {
                     let mut rest = http::rewrite(&bytes, &head, &[], NOT_FORWARDED);
                     rest.extend(&bytes[head.end..]);
-                    return Ok(Self { name, port, manner: Manner::Forward, rest });
+                    return Ok(Self { name, port, manner: Manner::Forward, rest, _kept: kept });
                 }
                 Ask::Malformed(why) => {
                     stream.write_all(&HttpRefusal::BadRequest.reply(why)).await?;
@@ -63,10 +65,10 @@ impl Asked {
         }
     }
 
-    async fn read_socks(stream: &mut TcpStream, mut bytes: Vec<u8>) -> io::Result<Self> {
+    async fn read_socks(stream: &mut TcpStream, mut bytes: Vec<u8>, mut kept: Kept) -> io::Result<Self> {
         let dialect = loop {
             match front::socks_greeting(&bytes) {
-                Greeting::NeedMore => more(stream, &mut bytes).await?,
+                Greeting::NeedMore => more(stream, &mut bytes, &mut kept).await?,
                 Greeting::Four => break SocksDialect::Four,
                 Greeting::Five { reply, consumed } => {
                     stream.write_all(&reply).await?;
@@ -82,10 +84,10 @@ impl Asked {
         };
         loop {
             match front::socks_request(&bytes) {
-                SocksAsk::NeedMore => more(stream, &mut bytes).await?,
+                SocksAsk::NeedMore => more(stream, &mut bytes, &mut kept).await?,
                 SocksAsk::Connect { name, port, consumed } => {
                     let rest = bytes.split_off(consumed);
-                    return Ok(Self { name, port, manner: Manner::Socks(dialect), rest });
+                    return Ok(Self { name, port, manner: Manner::Socks(dialect), rest, _kept: kept });
                 }
                 SocksAsk::Refused(outcome, why) => {
                     stream.write_all(&outcome.reply(dialect)).await?;
@@ -129,12 +131,12 @@ impl Asked {
 }
 
 /// Reads on; the end comes too early.
-async fn more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<()> {
+async fn more(stream: &mut TcpStream, bytes: &mut Vec<u8>, kept: &mut Kept) -> io::Result<()> {
     if bytes.len() > MOST {
         return Err(io::ErrorKind::InvalidData.into());
     }
     match stream.read_buf(bytes).await? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
+        _ => kept.begun(bytes.len()).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why)),
     }
 }

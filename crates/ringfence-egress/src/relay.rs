@@ -19,8 +19,6 @@ use crate::kept::{self, Kept};
 const AT_ONCE: usize = 256 * 1024;
 /// The least, while a reader is slow: this much is kept for each.
 const SLOWLY: usize = 16 * 1024;
-/// What a program in good faith begins in one piece is hardly longer.
-const A_WORD: usize = 4 * 1024;
 /// A connection on which nothing moves is ended after this time.
 const IDLE: Duration = Duration::from_secs(3_600);
 /// One that is closed on one side, after this.
@@ -208,9 +206,8 @@ async fn through(
             Some(Passage::Looking(bytes)) => {
                 write_all(outside, &bytes).await?;
                 moved.borrow_mut().at = Instant::now();
-                kept.becomes(gate.held());
-                if gate.held() > A_WORD && kept::is_too_much() {
-                    return Ok(Looked::Refused("too much was begun at once and not ended".to_owned()));
+                if let Err(why) = kept.begun(gate.held()) {
+                    return Ok(Looked::Refused(why.to_owned()));
                 }
                 // What was begun must be ended in time; between requests there is no hurry.
                 deadline =

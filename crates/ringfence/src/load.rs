@@ -204,9 +204,9 @@ impl<'m> Loader<'m> {
         resolved(&Inputs { layers, request }, &self.facts, &mut self.look)
     }
 
-    /// Resolves layers that were read here, as if nothing more was asked on the command line.
-    pub(crate) fn resolve_layers(&mut self, layers: Vec<Layer>) -> Result<Resolved, Failure> {
-        let request = self.request(&PolicyArgs::only(None))?;
+    /// Resolves layers that were read here, as if this was asked on the command line.
+    pub(crate) fn resolve_layers(&mut self, layers: Vec<Layer>, args: &PolicyArgs) -> Result<Resolved, Failure> {
+        let request = self.request(args)?;
         resolved(&Inputs { layers, request }, &self.facts, &mut self.look)
     }
 

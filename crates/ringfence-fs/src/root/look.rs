@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
@@ -43,7 +43,7 @@ impl Root {
             return Err(too_large());
         }
         // One byte more than there should be tells the end of the file in the same call.
-        let mut bytes = Vec::with_capacity(usize::try_from(size.saturating_add(1)).unwrap_or(0));
+        let mut bytes = room(size.saturating_add(1), &path)?;
         let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|source| FileError::Io { call: "read", path: path.to_path(), source })?;
         if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
@@ -56,13 +56,14 @@ impl Root {
     pub fn read_part(&self, path: impl AsRef<Path>, offset: u64, most: usize) -> Result<Part, FileError> {
         let path = RelPath::new(path.as_ref())?;
         let (file, size) = self.open_to_read(&path)?;
-        let there = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let (mut bytes, mut got) = (vec![0; most.min(there)], 0);
+        let there = size.saturating_sub(offset).min(most as u64);
+        let (mut bytes, mut got) = (room(there, &path)?, 0);
+        bytes.resize(usize::try_from(there).unwrap_or(0), 0);
         while got < bytes.len() {
             match file.read_at(&mut bytes[got..], offset.saturating_add(got as u64)) {
                 Ok(0) => break,
                 Ok(more) => got += more,
-                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
                 Err(source) => return Err(FileError::Io { call: "pread", path: path.to_path(), source }),
             }
         }
@@ -126,6 +127,14 @@ impl Root {
         search.found.skipped.sort();
         Ok(search.found)
     }
+}
+
+/// Memory for so many bytes. A file costs nothing and can say any size, so there may be none, and that must not end the process.
+fn room(size: u64, path: &RelPath) -> Result<Vec<u8>, FileError> {
+    let none = || FileError::Io { call: "read", path: path.to_path(), source: ErrorKind::OutOfMemory.into() };
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(size).map_err(|_| none())?).map_err(|_| none())?;
+    Ok(bytes)
 }
 
 struct Search<'s> {

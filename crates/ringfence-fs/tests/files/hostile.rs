@@ -31,6 +31,21 @@ fn a_file_of_ten_gigabytes_is_refused_or_read_in_parts() {
     assert_eq!(root.read_part("large", u64::MAX, 10).unwrap().bytes, b"");
 }
 
+/// A bound that is none, and a file that costs nothing and says that it is larger than any memory.
+#[test]
+fn a_file_larger_than_memory_is_an_error() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let root = ringfence_fs::Root::open(dir.path(), ringfence_fs::Writable::nothing()).unwrap();
+    for size in [1 << 60, i64::MAX.unsigned_abs()] {
+        fs::File::create(dir.path().join("huge")).unwrap().set_len(size).unwrap();
+        let failed = [root.read("huge", u64::MAX).unwrap_err(), root.read_part("huge", 0, usize::MAX).unwrap_err()];
+        for said in failed {
+            let is_memory = matches!(&said, FileError::Io { source, .. } if source.kind() == ErrorKind::OutOfMemory);
+            assert!(is_memory, "{said:?}");
+        }
+    }
+}
+
 #[test]
 fn the_bound_of_a_read_is_exact() {
     let ground = Ground::new();

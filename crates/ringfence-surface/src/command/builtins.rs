@@ -96,14 +96,14 @@ fn test(_: &mut super::judge::Judge<'_>, _: &Argument, words: &[Argument]) -> Ch
     }
     match words {
         [] | [_] => Ok(()),
-        [operator, _] => match operator.known() {
-            Some(text) if UNARY.contains(&text) => Ok(()),
+        [operator, operand] => match operator.known() {
+            Some(text) if UNARY.contains(&text) => descriptor(text, operand),
             _ => Err(not_a_test(operator)),
         },
         [left, operator, right] => compare(left, operator.known(), operator, right),
         words => {
             let is_plain = |word: &Argument| {
-                word.known().is_some_and(|text| !matches!(text, b"-v" | b"-R" | b"=~") && !NUMERIC.contains(&text))
+                word.known().is_some_and(|t| !matches!(t, b"-v" | b"-R" | b"-t" | b"=~") && !NUMERIC.contains(&t))
             };
             match words.iter().find(|word| !is_plain(word)) {
                 Some(word) => Err(not_a_test(word).with("use one `[ ]` for each test, with `&&` between them")),
@@ -111,6 +111,14 @@ fn test(_: &mut super::judge::Judge<'_>, _: &Argument, words: &[Argument]) -> Ch
             }
         }
     }
+}
+
+/// zsh evaluates what `-t` is given.
+fn descriptor(operator: &[u8], operand: &Argument) -> Checked {
+    if operator != b"-t" || operand.is_number {
+        return Ok(());
+    }
+    Err(Fault::new(&operand.span, format!("zsh runs commands that {} may hold", operand.shown())).with("use a number"))
 }
 
 fn compare(left: &Argument, text: Option<&[u8]>, operator: &Argument, right: &Argument) -> Checked {
@@ -149,6 +157,7 @@ pub(super) fn double_bracket(span: &Span, words: &[Word], arguments: &[Argument]
                 if next.is_some_and(|next| BINARY.contains(&next) || NUMERIC.contains(&next)) {
                     return Err(not_a_test(operand));
                 }
+                descriptor(text, operand)?;
                 at += 2;
             }
             _ if !is_first => {

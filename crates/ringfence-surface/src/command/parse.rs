@@ -440,9 +440,15 @@ impl<'t> Parser<'t> {
             }
         }
         simple.span = self.span(start);
-        if simple.words.first().and_then(Word::literal).is_some_and(|name| ASSIGN.contains(&name.as_slice())) {
-            let names = simple.words.iter().skip(1).filter_map(Word::literal);
-            self.assigned.extend(names.map(|word| name_at(&word).to_vec()));
+        let words: Vec<Vec<u8>> = simple.words.iter().filter_map(Word::literal).collect();
+        // Not only the first: `command read x`.
+        if words.iter().any(|word| ASSIGN.contains(&word.as_slice())) {
+            for word in &words {
+                // `read -ax` assigns `x`.
+                let letters = if word.starts_with(b"-") { word.len() } else { 1 };
+                let names = (0..letters).map(|at| name_at(word.get(at..).unwrap_or_default()).to_vec());
+                self.assigned.extend(names);
+            }
         }
         if simple.words.is_empty() && simple.assignments.is_empty() && redirects.is_empty() {
             return Err(self.here("a command is missing"));

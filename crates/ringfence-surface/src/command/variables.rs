@@ -14,6 +14,7 @@ const MEANINGFUL: &[&str] = &[
     "auto_resume",
     "builtins",
     "cdpath",
+    "chpwd_functions",
     "commands",
     "compstate",
     "dirstack",
@@ -61,6 +62,7 @@ const MEANINGFUL: &[&str] = &[
     "parameters",
     "patchars",
     "path",
+    "periodic_functions",
     "pipestatus",
     "precmd_functions",
     "preexec_functions",
@@ -81,6 +83,8 @@ const MEANINGFUL: &[&str] = &[
     "words",
     "zsh_eval_context",
     "zsh_scheduled_events",
+    "zshaddhistory_functions",
+    "zshexit_functions",
 ];
 
 /// Names of capital letters that scripts use for their own. No shell sets one of these by itself, as `read` sets `REPLY`.

@@ -7,3 +7,4 @@ mod learn;
 mod rules;
 mod surface;
 mod tighten;
+mod untrusted;

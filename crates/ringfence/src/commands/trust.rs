@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ringfence_surface::{AbsPath, Dropped, Layer, Level, Omission, Trust};
+use ringfence_surface::{AbsPath, Dropped, Layer, Level, Omission, Shown, Trust};
 
-use crate::cli::TrustArgs;
+use crate::cli::{PolicyArgs, TrustArgs};
 use crate::diff;
 use crate::error::Failure;
 use crate::host::os_path;
@@ -15,6 +15,9 @@ use crate::trust::{self, Known};
 
 /// More entries than this are counted only.
 const MOST_ENTRIES: usize = 200;
+
+/// More personas, work items and agents than this are counted only.
+const MOST_FLAGS: usize = 50;
 
 pub(crate) fn run(args: &TrustArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let mut loader = Loader::new(managed)?;
@@ -54,37 +57,83 @@ fn accept(loader: Loader<'_>, path: &AbsPath, project: &Project) -> Result<(), F
     let dir = path.parent().unwrap_or_else(AbsPath::root);
     let mut loader = loader.standing_in(dir);
     // What cannot be used is not trusted: nobody has seen what it would do.
-    resolve_as(&mut loader, &project.layers, Trust::Trusted)?;
-    let gained = resolve_as(&mut loader, &project.layers, Trust::Untrusted);
+    let plain = PolicyArgs::only(None);
+    resolve_as(&mut loader, &project.layers, Trust::Trusted, &plain)?;
+    let gained = resolve_as(&mut loader, &project.layers, Trust::Untrusted, &plain);
+    let waiting = waiting(&mut loader, &project.layers, gained.as_deref().unwrap_or_default());
     trust::store(loader.facts(), &project.layers, &project.hash)?;
     say(&format!("{path} is trusted as it is now"));
     for base in project.layers.iter().rev().skip(1) {
         say(&format!("  with {}, which it extends", base.path));
     }
     match gained {
-        Ok(gained) => tell_gained(&gained),
+        Ok(gained) if gained.is_empty() && waiting.is_empty() => {
+            say("  it adds nothing: all it does is narrow the fence");
+        }
+        Ok(gained) => tell_gained(&gained.iter().map(|omission| shown("", omission)).collect::<Vec<_>>()),
         Err(_) => say("  what it adds cannot be listed: without it nothing holds in its directory"),
     }
+    tell_gained(&waiting);
     Ok(())
 }
 
+/// What takes part only with a flag, which an orchestrator or the next session may give.
+fn waiting(loader: &mut Loader<'_>, project: &[Layer], gained: &[Omission]) -> Vec<String> {
+    let flags: Vec<(&str, &String)> = project
+        .iter()
+        .flat_map(|layer| {
+            let personas = layer.file.persona.iter().flat_map(|all| all.keys()).map(|name| ("--persona", name));
+            let tasks = layer.file.task.iter().flat_map(|all| all.keys()).map(|name| ("--task", name));
+            let agents = layer.file.agent.iter().flat_map(|all| all.keys()).map(|name| ("--agent", name));
+            personas.chain(tasks).chain(agents)
+        })
+        .collect();
+    let mut lines = Vec::new();
+    for (flag, name) in flags.iter().take(MOST_FLAGS) {
+        let mut args = PolicyArgs::only(None);
+        match *flag {
+            "--persona" => args.persona = Some((*name).clone()),
+            "--task" => args.task = Some(name.into()),
+            _ => args.agent = Some((*name).clone()),
+        }
+        let with = format!(" with {flag} {}", Shown(name.as_bytes()));
+        match resolve_as(loader, project, Trust::Untrusted, &args) {
+            Ok(found) => {
+                let is_new = |omission: &&Omission| gained.iter().all(|other| shown("", other) != shown("", omission));
+                lines.extend(found.iter().filter(is_new).map(|omission| shown(&with, omission)));
+            }
+            Err(_) => lines.push(format!("takes part now{with}: it cannot be listed, read what the file says")),
+        }
+    }
+    if flags.len() > MOST_FLAGS {
+        lines.push(format!("{} more personas, tasks and agents are not listed", flags.len() - MOST_FLAGS));
+    }
+    lines
+}
+
 /// What takes no part for want of trust, when the project's files are trusted or not.
-fn resolve_as(loader: &mut Loader<'_>, project: &[Layer], trust: Trust) -> Result<Vec<Omission>, Failure> {
+fn resolve_as(
+    loader: &mut Loader<'_>,
+    project: &[Layer],
+    trust: Trust,
+    args: &PolicyArgs,
+) -> Result<Vec<Omission>, Failure> {
     let mut layers = loader.own()?;
     layers.extend(project.iter().map(|layer| Layer { level: Level::Project(trust), ..layer.clone() }));
-    let omissions = loader.resolve_layers(layers)?.omissions;
+    let omissions = loader.resolve_layers(layers, args)?.omissions;
     Ok(omissions.into_iter().filter(|omission| omission.why == Dropped::Untrusted).collect())
 }
 
-fn tell_gained(gained: &[Omission]) {
-    if gained.is_empty() {
-        say("  it adds nothing: all it does is narrow the fence");
+fn shown(with: &str, Omission { entry, source, .. }: &Omission) -> String {
+    format!("takes part now{with}: {} ({source})", Shown(entry.as_bytes()))
+}
+
+fn tell_gained(lines: &[String]) {
+    for line in lines.iter().take(MOST_ENTRIES) {
+        say(&format!("  {line}"));
     }
-    for Omission { entry, source, .. } in gained.iter().take(MOST_ENTRIES) {
-        say(&format!("  takes part now: {} ({source})", ringfence_surface::Shown(entry.as_bytes())));
-    }
-    if gained.len() > MOST_ENTRIES {
-        say(&format!("  and {} more", gained.len() - MOST_ENTRIES));
+    if lines.len() > MOST_ENTRIES {
+        say(&format!("  and {} more", lines.len() - MOST_ENTRIES));
     }
 }
 

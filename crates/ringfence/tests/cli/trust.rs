@@ -66,3 +66,26 @@ fn an_unusable_policy_is_not_trusted() {
     assert!(run.stderr.contains("the policy cannot be used"), "{}", run.stderr);
     assert!(!world.path("home/.local/state/ringfence/trust").exists());
 }
+
+/// What a persona, a work item or an agent would open is part of what is trusted, though nothing of it takes part by itself.
+#[test]
+fn what_waits_for_a_flag_is_said() {
+    let world = world();
+    let text = "version = 1\n[persona.p]\nwrite = [\"../docs\"]\n[persona.away]\nworkdir = \"..\"\n\
+                [task.t]\nread = [\"../secrets\"]\n[agent.claude]\ncommand = [\"./evil\"]\n\
+                [agent.claude.container]\nimage = \"evil\"\n[agent.own]\nmode = \"auto\"\n";
+    world.write("project/ringfence.toml", text);
+    let run = world.ringfence(&["trust"]).expect_code(0);
+    let stderr = world.hide(&run.stderr);
+    for expected in [
+        "with --persona p: ../docs (<world>/project/ringfence.toml:3:10)",
+        "with --persona away: it cannot be listed, read what the file says",
+        "with --task t: ../secrets",
+        "with --agent claude: agent.claude command",
+        "with --agent claude: agent.claude.container image",
+        "with --agent own: agent.own mode = \"auto\"",
+    ] {
+        assert!(stderr.contains(&format!("takes part now {expected}")), "{expected}: {stderr}");
+    }
+    assert!(!stderr.contains("it adds nothing"), "{stderr}");
+}

@@ -146,6 +146,48 @@ fn k9_what_is_begun_and_not_ended_is_bounded() {
     });
 }
 
+/// The same where names are asked for, and at the proxy.
+const OTHERS: &str = r#"
+import socket, struct
+def left(address, begun, count):
+    kept = []
+    for _ in range(count):
+        try:
+            s = socket.create_connection(address, 5)
+            s.sendall(begun)
+            kept.append(s)
+        except OSError:
+            pass
+    socket.create_connection(address, 5).close()
+    def is_there(s):
+        s.setblocking(False)
+        try:
+            return s.recv(1) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    left = sum(map(is_there, kept))
+    print(left, "are left at", address, flush=True)
+    return left
+question = bytes([0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]) + b"\4site\7example\3com\0" + bytes([0, 1, 0, 1])
+s = socket.create_connection(("198.18.0.1", 53), 5)
+s.sendall(struct.pack(">H", len(question)) + question)
+assert len(s.recv(512)) > len(question)
+assert left(("198.18.0.1", 53), b"\xff\xff" + bytes(60000), 500) == 0
+begun = b"GET http://site.example.com/ HTTP/1.1\r\nX: " + bytes([97]) * 15000
+assert 0 < left(("198.18.0.2", 1080), begun, 2500) < 2000
+"#;
+
+#[test]
+fn k9_questions_and_requests_to_the_proxy_are_bounded_too() {
+    with(Who::Ordinary, |internet| {
+        internet.write("others.py", OTHERS);
+        let said = run(&internet, &["run", "--", "/usr/bin/python3", "others.py"]);
+        assert!(said.contains("too much was begun at once and not ended"), "{said}");
+    });
+}
+
 #[track_caller]
 fn run(internet: &Internet, arguments: &[&str]) -> String {
     // The sockets of the program inside are counted too.

@@ -70,7 +70,8 @@ impl Program<'_> {
             }
             b'\n' => {
                 self.at += 1;
-                if self.before != Before::Unfinished && self.open == 0 {
+                // Some go on after `?` and `:` too.
+                if !matches!(self.before, Before::Unfinished | Before::Operator) && self.open == 0 {
                     self.statement();
                 }
             }

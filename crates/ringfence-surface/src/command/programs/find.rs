@@ -132,6 +132,11 @@ fn started<'a>(
     let is_end = |word: &Argument| matches!(word.known(), Some(b";" | b"+"));
     let Some(end) = words.iter().position(is_end) else { return Err(unknown("find", action)) };
     let is_many = words.get(end).and_then(Argument::known) == Some(b"+");
+    // After anything else a `+` is a word like another, and what follows belongs to the command.
+    let is_after_found = end.checked_sub(1).and_then(|at| words.get(at)).and_then(Argument::known) == Some(b"{}");
+    if is_many && !is_after_found {
+        return Err(unknown("find", action));
+    }
     let command: Vec<Argument> = words.iter().take(end).map(|word| found(word, start, is_many)).collect();
     if command.is_empty() {
         return Err(unknown("find", action));

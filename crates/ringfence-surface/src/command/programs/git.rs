@@ -44,7 +44,7 @@ pub(super) fn git(judge: &mut Judge<'_>, program: &Argument, words: &[Argument])
     }
     let Some((_, grammar)) = ASKS.get(at) else { return Err(unknown("git", name)) };
     let taken = grammar.take(&format!("git {text}"), words).map_err(ended)?;
-    formats(&taken, words)?;
+    formats(&taken)?;
     // With an option before it, what looks like a command of `git stash` may be a path.
     if matches!(text, "stash" | "worktree") && words.first().is_none_or(Argument::may_be_option) {
         return Err(Fault::new(&name.span, format!("`git {text}` may change the repository")));
@@ -96,8 +96,9 @@ fn quiet(before: &Taken<'_>, program: &Argument) -> Result<(), Fault> {
 }
 
 /// Some placeholders of a format ask gpg.
-fn formats(taken: &Taken<'_>, words: &[Argument]) -> Result<(), Fault> {
-    let is_format = |name: &str| name.contains("format") || name.contains("pretty") || name.contains("batch");
+fn formats(taken: &Taken<'_>) -> Result<(), Fault> {
+    // Sorting may ask it too.
+    let is_format = |name: &str| ["format", "pretty", "batch", "sort"].iter().any(|part| name.contains(part));
     for (_, value) in taken.options.iter().filter(|(name, _)| is_format(name)) {
         let Some(value) = value else { continue };
         let is_plain = value.known().is_some_and(|text| {
@@ -107,12 +108,11 @@ fn formats(taken: &Taken<'_>, words: &[Argument]) -> Result<(), Fault> {
             return Err(Fault::new(&value.span, format!("the format {} may ask gpg", value.shown())));
         }
     }
-    // Sorting may ask it too.
-    match words.iter().find(|word| word.text.starts_with(b"--sort") && word.text.windows(9).any(|w| w == b"signature"))
-    {
-        Some(word) => Err(unknown("git", word)),
-        None => Ok(()),
-    }
+    // A merge that is made again to be compared is written.
+    let merges =
+        taken.options.iter().filter(|(name, _)| name.contains("diff-merges")).filter_map(|(_, value)| value.as_ref());
+    let is_remade = |value: &&Argument| value.known().is_none_or(|text| text.starts_with(b"r"));
+    merges.into_iter().find(is_remade).map_or(Ok(()), |value| Err(unknown("git", value)))
 }
 
 /// Words that turn a question into a change.

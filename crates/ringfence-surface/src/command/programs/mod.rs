@@ -49,6 +49,7 @@ const SPECIAL: &[(&str, Special)] = &[
     ("sed", sed::sed),
     ("tar", others::tar),
     ("tee", others::tee),
+    ("tree", others::tree),
     ("unzip", others::unzip),
     ("xxd", others::xxd),
 ];

@@ -55,8 +55,8 @@ pub(super) fn tar(_: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> 
         let is_old = first.known().is_some_and(|text| text.first().is_some_and(u8::is_ascii_lowercase));
         if is_old {
             let text = [b"-", first.text.as_slice()].concat();
-            // In the old spelling `f` takes the next word wherever it stands.
-            if text.iter().position(|byte| *byte == b'f').is_some_and(|at| at + 1 != text.len()) {
+            // In the old spelling `f` and `C` take the next words wherever they stand.
+            if text.iter().position(|byte| matches!(byte, b'f' | b'C')).is_some_and(|at| at + 1 != text.len()) {
                 return Err(unknown("tar", first));
             }
             *first = Argument::literal(&text, &first.span);
@@ -85,6 +85,30 @@ pub(super) fn tar(_: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> 
         }
     }
     Ok(())
+}
+
+const TREE: Grammar = Grammar {
+    short: "adfilxL:P:I:psugDFqNQrtcUvhAnCSJX",
+    long: "\
+        charset= device dirsfirst du filelimit= filesfirst gitfile= gitignore help ignore-case info inodes \
+        matchdirs noreport prune si sort=? timefmt= version",
+    stray: Stray::Refused,
+};
+
+/// `tree` takes the argument of a letter from the next word and goes on with the letters: `-Po x y` writes `y`.
+pub(super) fn tree(_: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
+    let goes_on = |word: &&Argument| {
+        let letters = word.text.strip_prefix(b"-").filter(|text| !text.starts_with(b"-")).unwrap_or_default();
+        let Some(at) = letters.iter().position(|letter| matches!(letter, b'L' | b'P' | b'I')) else { return false };
+        let after = letters.get(at + 1..).unwrap_or_default();
+        word.known().is_none()
+            || !(after.is_empty() || letters.get(at) == Some(&b'L') && after.iter().all(u8::is_ascii_digit))
+    };
+    let is_end = |word: &&Argument| word.known() != Some(b"--");
+    match words.iter().take_while(is_end).find(goes_on) {
+        Some(word) => Err(unknown("tree", word)),
+        None => TREE.take("tree", words).map(|_| ()),
+    }
 }
 
 /// `xxd` compares the beginnings of its options itself: `-ps` is one, and takes no argument. A second operand is written.

@@ -229,7 +229,7 @@ pub(super) const PLAIN: &[Row] = &[
         "jq",
         Harmless,
         Any,
-        "acCeijMnrRsSUVhL:f:b",
+        "acCejMnrRsSUVhL:f:b",
         "\
         arg= argjson= args ascii-output binary build-configuration color-output compact-output exit-status \
         from-file help indent= join-output jsonargs monochrome-output null-input raw-input raw-output \
@@ -450,15 +450,6 @@ pub(super) const PLAIN: &[Row] = &[
         zero-terminated",
     ),
     row("tr", Harmless, Any, "cCdst", "complement delete help squeeze-repeats truncate-set1 version"),
-    row(
-        "tree",
-        Refused,
-        Any,
-        "adfilxL:P:I:psugDFqNQrtcUvhAnCSJX",
-        "\
-        charset= device dirsfirst du filelimit= filesfirst gitfile= gitignore help ignore-case info inodes \
-        matchdirs noreport prune si sort=? timefmt= version",
-    ),
     row("tsort", Harmless, Any, "", "help version"),
     row("tty", Harmless, Any, "s", "help quiet silent version"),
     row(

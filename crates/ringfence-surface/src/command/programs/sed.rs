@@ -227,7 +227,7 @@ impl Script<'_> {
                         self.at += 1;
                     }
                 }
-                (b'[', Some(_)) => self.class(),
+                (b'[', Some(_)) => self.class(delimiter)?,
                 (b']', Some(_)) => bracket = None,
                 _ => {}
             }
@@ -237,11 +237,15 @@ impl Script<'_> {
     }
 
     /// `[:alpha:]` in brackets.
-    fn class(&mut self) {
-        let Some(kind @ (b':' | b'.' | b'=')) = self.text.get(self.at + 1).copied() else { return };
+    fn class(&mut self, delimiter: u8) -> Result<(), Why> {
+        let Some(kind @ (b':' | b'.' | b'=')) = self.text.get(self.at + 1).copied() else { return Ok(()) };
         let rest = self.text.get(self.at + 2..).unwrap_or_default();
         if let Some(end) = rest.windows(2).take(20).position(|pair| pair == [kind, b']']) {
+            if rest.iter().take(end).any(|byte| matches!(byte, b'\n' | b'\\') || *byte == delimiter) {
+                return Err("has its delimiter or an end of line in brackets");
+            }
             self.at += end + 3;
         }
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Programs that start other programs: what they start is looked at in turn.
 
-use super::super::arguments::{Argument, Count, Grammar, Stray, stray, unknown};
+use super::super::arguments::{Argument, Count, Grammar, Stray, Taken, stray, unknown};
 use super::super::fault::Fault;
 use super::super::judge::Judge;
 use super::super::variables;
@@ -45,6 +45,7 @@ const ENV: Grammar = Grammar { short: "0u:v", long: "null unset=", stray: Stray:
 /// `env NAME=value PROGRAM`. An empty environment (`-i`) would lose the settings that keep git quiet.
 fn env(judge: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
     let (taken, mut rest) = ENV.lead("env", words)?;
+    written_out("env", &taken)?;
     for (_, value) in taken.options.iter().filter(|(name, _)| name == "u" || name == "unset") {
         let Some(name) = value else { continue };
         let empty = Argument::literal(b"", &name.span);
@@ -94,10 +95,16 @@ const XARGS: Grammar = Grammar {
     stray: Stray::Refused,
 };
 
-/// `xargs PROGRAM`: words that nobody knows are added, or take the place of a sign.
+/// `xargs PROGRAM`: words that nobody knows are added, or take the place of a sign. Of two signs the last counts, and none where a
+/// number of words or lines follows it.
 fn xargs(judge: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Checked {
     let (taken, rest) = XARGS.lead("xargs", words)?;
-    let sign = taken.options.iter().find(|(name, _)| name == "I");
+    written_out("xargs", &taken)?;
+    let mut signs = taken.options.iter().filter(|(name, _)| name == "I");
+    let sign = signs.next();
+    if sign.is_some() && (signs.next().is_some() || taken.has(&["n", "max-args", "L"])) {
+        return Err(unknown("xargs", program));
+    }
     let Some((_, sign)) = sign else {
         let mut words = rest.to_vec();
         if !words.is_empty() {
@@ -110,6 +117,14 @@ fn xargs(judge: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Check
     };
     let words: Vec<Argument> = rest.iter().map(|word| replaced(word, sign)).collect();
     judge.run(&words)
+}
+
+/// Are the arguments of all options known? `-I"$x"` is an option of which only the beginning is.
+fn written_out(program: &str, taken: &Taken<'_>) -> Checked {
+    match taken.options.iter().find(|(name, _)| name.starts_with('-')) {
+        Some((_, Some(word))) => Err(unknown(program, word)),
+        _ => Ok(()),
+    }
 }
 
 /// A word in which something nobody knows takes the place of a sign.
