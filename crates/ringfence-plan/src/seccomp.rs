@@ -367,7 +367,8 @@ const RLIMIT_LOCKS: u64 = 10;
 const MARK: &str = "by this number the broker knows who has given up rights; whoever took another's would have theirs";
 
 /// What the broker carries out: every call that changes files by a name. Calls by a descriptor are not among them, since the
-/// descriptor was opened under these rules, and neither is any call that only reads. They come after all other rules: what is
+/// descriptor was opened under these rules (but for what makes a program run as its owner: it may have been sent by a session
+/// with other owners), and neither is any call that only reads. They come after all other rules: what is
 /// refused is not asked about.
 pub static BROKERED: &[SyscallRule] = &[
     notify("bind", SOCKETS_BY_NAME),
@@ -375,6 +376,8 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("chown", MARKS),
     notify("connect", SOCKETS_BY_NAME),
     notify("creat", NAMES),
+    notify_if("fchmod", &[has_bit(1, SET_USER)], RUNS_AS_ROOT),
+    notify_if("fchmod", &[has_bit(1, SET_GROUP)], RUNS_AS_ROOT),
     notify("fchmodat", MARKS),
     notify("fchmodat2", MARKS),
     notify("fchownat", MARKS),

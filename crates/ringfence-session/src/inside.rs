@@ -8,7 +8,7 @@ use std::ffi::{CString, OsString};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use ringfence_plan::{Fence, syscalls};
+use ringfence_plan::{Fence, SET_IDS, syscalls};
 use ringfence_sys::landlock::{AccessFs, Scope};
 use ringfence_sys::process::{self, Program, Words};
 use ringfence_sys::seccomp;
@@ -57,6 +57,7 @@ pub(crate) fn orders(payload: &Payload) -> Vec<u8> {
     let (uid, gid) = payload.becomes.unwrap_or((0, 0));
     out.number(u64::from(uid));
     out.number(u64::from(gid));
+    out.number(u64::from(!payload.refused.is_empty()));
     out.finish()
 }
 
@@ -97,13 +98,15 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Payload> {
     let becomes = (uid != 0).then_some((uid, gid));
     let needs_namespace = becomes.filter(|_| is_separate);
     let pids = (most != 0).then_some(Pids { most, needs_namespace });
-    let seccomp = seccomp::compile(&syscalls(Fence::Namespaces)).ok()?.program;
+    let refused = if input.number()? == 0 { &[] } else { SET_IDS };
+    let seccomp = seccomp::compile(&[syscalls(Fence::Namespaces).as_slice(), refused].concat()).ok()?.program;
     input.0.is_done().then_some(Payload {
         workdir,
         program: Program::new(words),
         stdio,
         landlock,
         seccomp,
+        refused,
         pids,
         becomes,
         root: None,
@@ -169,6 +172,7 @@ mod tests {
                 scopes: Scope::SIGNAL,
             }),
             seccomp: seccomp::compile(&syscalls(Fence::Namespaces)).unwrap().program,
+            refused: SET_IDS,
             pids: Some(Pids { most: 12, needs_namespace: Some((7, 8)) }),
             becomes: Some((7, 8)),
             root: None,
@@ -181,7 +185,7 @@ mod tests {
         assert_eq!(arrived.workdir, given.workdir);
         assert_eq!(arrived.program.words(), given.program.words());
         assert_eq!((arrived.landlock, arrived.pids), (given.landlock, given.pids));
-        assert_eq!(arrived.becomes, given.becomes);
+        assert_eq!((arrived.becomes, arrived.refused), (given.becomes, given.refused));
         assert_eq!(format!("{:?}", arrived.stdio), format!("{:?}", given.stdio));
     }
 

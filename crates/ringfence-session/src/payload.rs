@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use ringfence_plan::SyscallRule;
 use ringfence_sys::process::{self, Program};
 use ringfence_sys::{bpf, pty, seccomp};
 use rustix::fs::{Mode, OFlags};
@@ -28,6 +29,8 @@ pub(crate) struct Payload {
     pub(crate) stdio: Vec<Standard>,
     pub(crate) landlock: Option<Wall>,
     pub(crate) seccomp: bpf::Program,
+    /// What the filter refuses besides.
+    pub(crate) refused: &'static [SyscallRule],
     pub(crate) pids: Option<Pids>,
     /// Who the program runs as, where whoever made the view left that to us.
     pub(crate) becomes: Option<(u32, u32)>,

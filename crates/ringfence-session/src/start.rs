@@ -40,7 +40,7 @@ use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::keeper::Guarded;
-use crate::launch::{self, Identity, Network, Prepared, Shape};
+use crate::launch::{self, Brokered, Identity, Network, Prepared, Shape};
 use crate::layer::Landing;
 use crate::links;
 use crate::payload::Payload;
@@ -266,13 +266,18 @@ pub fn prepare_with(
     }
     let group = group(order);
     let pids = pids(order, identity, group.as_ref());
-    // What is made here belongs to somebody else than whoever makes it.
-    let more: &[SyscallRule] = if idmap.is_some() { SET_IDS } else { &[] };
     if let (Err(why), BrokerChoice::Learn) = (listens, order.broker) {
         return Err(PrepareError::NothingLearned { why });
     }
     let (brokered, notified) = broker::rules(order.broker, listens);
-    let syscalls = [plan.syscalls.as_slice(), more, notified.as_slice()].concat();
+    let refused: &[SyscallRule] = match (&idmap, identity, &brokered) {
+        // What is made here belongs to somebody else than whoever makes it.
+        (Some(_), ..) => SET_IDS,
+        // Such a session of root's may send a descriptor to this one, where nobody looks what it leads to.
+        (_, Identity::Other { .. }, Brokered::No) if rung.has_view() => SET_IDS,
+        _ => &[],
+    };
+    let syscalls = [plan.syscalls.as_slice(), refused, notified.as_slice()].concat();
     let filter = seccomp::compile(&syscalls).map_err(|e| PrepareError::Filter { source: io::Error::other(e) })?;
 
     let payload = Payload {
@@ -281,6 +286,7 @@ pub fn prepare_with(
         stdio,
         landlock: wall,
         seccomp: filter.program,
+        refused,
         pids,
         becomes: match (rung, identity) {
             (Rung::Bwrap | Rung::Chroot, Identity::Other { uid, gid }) => Some((uid, gid)),

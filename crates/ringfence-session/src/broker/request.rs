@@ -203,6 +203,11 @@ fn at(dir: u64, path: u64) -> Named {
     Named { dir: fd(dir), path }
 }
 
+/// What a descriptor stands for. No number stands for the working directory here.
+fn itself(number: u64) -> Named {
+    Named { dir: fd(number).max(-1), path: 0 }
+}
+
 fn look(file: Named) -> Request {
     Request::Look { file, flags: 0 }
 }
@@ -219,6 +224,7 @@ static READINGS: &[(&str, Reading)] = &[
     ("execveat", |a| look(at(a[0], a[1]))),
     ("faccessat", |a| look(at(a[0], a[1]))),
     ("faccessat2", |a| look(at(a[0], a[1]))),
+    ("fchmod", |a| Request::Chmod { file: itself(a[0]), mode: low(a[1]), flags: AT_EMPTY_PATH }),
     ("fchmodat", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: 0 }),
     ("fchmodat2", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: low(a[3]) }),
     ("fchownat", |a| Request::Chown { file: at(a[0], a[1]), uid: low(a[2]), gid: low(a[3]), flags: low(a[4]) }),

@@ -15,5 +15,6 @@ mod kept;
 mod lacks;
 mod names;
 mod same;
+mod sent;
 mod sockets;
 mod without;
