@@ -4,7 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::process::{Command, Stdio};
 
-use crate::desk::{Desk, each_user, is_root, open, report_skip, shown};
+use ringfence_testkit::report_skip;
+
+use crate::desk::{Desk, each_user, is_root, open, shown};
 
 const NOBODY: u32 = 65534;
 
