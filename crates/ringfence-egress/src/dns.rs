@@ -50,14 +50,7 @@ impl Kind {
     }
 }
 
-/// The first message of a stream (RFC 1035, 4.2.2) and how many bytes it took with its length; `None` until it is whole.
-#[must_use]
-pub fn unframe(stream: &[u8]) -> Option<(&[u8], usize)> {
-    let message = crate::cursor::Cursor::new(stream).counted_by_u16()?;
-    Some((message, message.len() + 2))
-}
-
-/// A message as it is sent on a stream; `None` if it is longer than a stream can say.
+/// A message as it is sent on a stream (RFC 1035, 4.2.2); `None` if it is longer than a stream can say.
 #[must_use]
 pub fn frame(message: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(message.len()).ok()?;
@@ -127,12 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_cut_into_messages() {
-        assert_eq!(unframe(&[]), None);
-        assert_eq!(unframe(&[0]), None);
-        assert_eq!(unframe(&[0, 2, 7]), None);
-        assert_eq!(unframe(&[0, 2, 7, 8, 9]), Some((&[7, 8][..], 4)));
-        assert_eq!(unframe(&[0, 0, 1]), Some((&[][..], 2)));
+    fn a_message_on_a_stream_has_its_length_before_it() {
         assert_eq!(frame(&[0; 65_536]), None);
         assert_eq!(frame(&[7, 8]), Some(vec![0, 2, 7, 8]));
     }
@@ -141,16 +129,6 @@ mod tests {
         #[test]
         fn every_kind_has_one_number(code in any::<u16>()) {
             prop_assert_eq!(Kind::from_code(code).code(), code);
-        }
-
-        #[test]
-        fn messages_come_back_out_of_a_stream(
-            message in prop::collection::vec(any::<u8>(), 0..64), more in prop::collection::vec(any::<u8>(), 0..8),
-        ) {
-            let mut stream = frame(&message).unwrap();
-            let length = stream.len();
-            stream.extend(more);
-            prop_assert_eq!(unframe(&stream), Some((&message[..], length)));
         }
 
         /// The answers to a question are read back as what was said, by the reader that reads the host's resolvers.

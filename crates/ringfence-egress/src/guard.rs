@@ -140,12 +140,6 @@ pub fn refusal(address: IpAddr, own: &[IpAddr]) -> Option<Refused> {
     worst
 }
 
-/// Whether an address is anybody's to dial.
-#[must_use]
-pub fn is_public(address: IpAddr) -> bool {
-    refusal(address, &[]).is_none()
-}
-
 /// The first reason of those that weigh most.
 fn worse(one: Option<Refused>, other: Option<Refused>) -> Option<Refused> {
     match (one, other) {
@@ -208,6 +202,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Whether an address is anybody's to dial.
+    fn is_public(address: IpAddr) -> bool {
+        refusal(address, &[]).is_none()
+    }
 
     #[track_caller]
     fn check(text: &str, expected: Option<Refused>) {

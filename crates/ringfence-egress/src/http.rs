@@ -24,26 +24,6 @@ pub(crate) const HTTP_PORT: u16 = 80;
 /// Longer than every registered method.
 const MAX_METHOD: usize = 32;
 
-/// What the first bytes of a connection ask for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// A part of a head; more bytes will tell.
-    NeedMore,
-    /// Another protocol.
-    NotHttp,
-    /// A request for this host.
-    Host {
-        /// Lower case, without a trailing dot or brackets.
-        name: String,
-        /// The port, where one was written.
-        port: Option<u16>,
-    },
-    /// A request that names no host.
-    NoHost,
-    /// Nothing that a client in good faith sends, or nothing that can be checked.
-    Malformed(&'static str),
-}
-
 /// What the start of some bytes is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeadResult {
@@ -104,21 +84,6 @@ pub enum Form {
     Tunnel(Authority),
     /// `*` of OPTIONS.
     Asterisk,
-}
-
-/// The host of the request that starts here. The bytes may go on after its head. An offer to go on in HTTP/2 is refused.
-#[must_use]
-pub fn request_host(bytes: &[u8]) -> Request {
-    match parse_head(bytes) {
-        HeadResult::NeedMore => Request::NeedMore,
-        HeadResult::NotHttp => Request::NotHttp,
-        HeadResult::Malformed(why) => Request::Malformed(why),
-        HeadResult::Head(head) if head.upgrade == Upgrade::Http2 => Request::Malformed(HTTP2),
-        HeadResult::Head(head) => match head.host {
-            Some(Authority { name, port }) => Request::Host { name, port },
-            None => Request::NoHost,
-        },
-    }
 }
 
 /// The head of the request that starts here. The bytes may go on after it. Whoever gets them bit by bit asks a [`HeadReader`].

@@ -27,7 +27,7 @@ use crate::live::LiveView;
 use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
 use crate::stand_ins::StandIns;
 use crate::steps::{
-    CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, STANDARD, TERMINAL, WAYS, failed, report,
+    CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, SIGNALS, STANDARD, TERMINAL, WAYS, failed, report,
 };
 use crate::terminal;
 use crate::view::{Failed, View};
@@ -119,10 +119,10 @@ impl First<'_> {
                 Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
             },
         };
-        let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
-        if pty::block(&FORWARDED).is_err() {
-            return 125;
-        }
+        let signals = match pty::block(&FORWARDED).and_then(|_| pty::signalfd(&FORWARDED)) {
+            Ok(signals) => signals,
+            Err(error) => return report(&errors, failed(SIGNALS, &error)),
+        };
         let stand_ins = match self.shape {
             Shape::Root(places) => StandIns::open(places),
             Shape::Native(_) | Shape::Bwrap(_) | Shape::Walls | Shape::Container(_) => StandIns::NONE,

@@ -137,10 +137,9 @@ impl Keeper {
         // Opened here: the first process is there as long as nobody has waited for it.
         let table = format!("/proc/{}/mountinfo", first.as_raw_pid());
         let table = rustix::fs::open(table.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let top = open_root()?;
         let run = move || {
             let tell = |one: Found| tell.tell(one);
-            // Without a root there is nothing that could be looked at.
-            let Ok(top) = open_root() else { return };
             let mut keeping = Keeping::new(&surface, &guarded, (view, top), &tell);
             keeping.run(&heard, &own_wake, &table);
         };

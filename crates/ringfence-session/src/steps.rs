@@ -32,6 +32,7 @@ pub(crate) const TERMINAL: u32 = u32::MAX - 117;
 
 pub(crate) const CHECK: u32 = u32::MAX - 118;
 pub(crate) const CHROOT: u32 = u32::MAX - 119;
+pub(crate) const SIGNALS: u32 = u32::MAX - 120;
 
 /// A step in words.
 pub(crate) fn words(step: u32, view: Option<&View>) -> String {
@@ -51,6 +52,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
         WAYS => "making the sockets of the way out".into(),
         CHROOT => "chroot to the root directory".into(),
+        SIGNALS => "signalfd".into(),
         CHECK => "looking at what the engine made".into(),
         BWRAP => "starting bubblewrap".into(),
         INSIDE => "reading what to do inside".into(),

@@ -186,7 +186,7 @@ impl Repository {
         Ok(Self { main, common_dir, base: Shown(&base).to_string() })
     }
 
-    /// Makes a work tree for a session. `pool` is where the repository keeps its own, `cache` what goes with it in the end.
+    /// Makes a work tree for a session. `pool` is where the repository keeps its own.
     ///
     /// # Errors
     /// [`WorktreeError`]; nothing is left of it then.

@@ -249,14 +249,7 @@ struct PathBeneathAttr {
     parent_fd: i32,
 }
 
-#[repr(C)]
-struct NetPortAttr {
-    allowed_access: u64,
-    port: u64,
-}
-
 const RULE_PATH_BENEATH: u32 = 1;
-const RULE_NET_PORT: u32 = 2;
 
 /// A domain that is being made. What it handles and no rule gives will be refused.
 #[derive(Debug)]
@@ -303,19 +296,6 @@ impl Ruleset {
         let result = unsafe {
             libc::syscall(libc::SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &raw const attr, no_flags)
         };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
-    /// Gives rights on a TCP port. Allocates nothing.
-    ///
-    /// # Errors
-    /// EINVAL for rights that the domain does not handle, ENOMSG for none.
-    pub fn add_port(&self, port: u16, access: AccessNet) -> io::Result<()> {
-        let attr = NetPortAttr { allowed_access: access.0, port: u64::from(port) };
-        let (ruleset, no_flags) = (self.fd.as_raw_fd(), 0_u32);
-        // SAFETY: for this kind of rule the kernel reads a `NetPortAttr`, which `attr` is and which outlives the call.
-        let result =
-            unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &raw const attr, no_flags) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 

@@ -8,10 +8,12 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use ringfence_surface::command::{Class, Git, classify, literal_words};
+use ringfence_testkit::report_skip;
 
-/// Shells that a client may use. One that is not installed is left out.
+/// Shells that a client may use. One that is not installed is left out and said.
 const SHELLS: &[&str] = &["/bin/bash", "/bin/dash", "/bin/zsh"];
 
 /// What lines are made of. The only things in it that change anything make a file called `c`.
@@ -255,8 +257,14 @@ fn run(shell: &str, arguments: &[&OsStr], dir: &Path) -> Output {
         .unwrap()
 }
 
-fn shells() -> impl Iterator<Item = &'static str> {
-    SHELLS.iter().copied().filter(|shell| Path::new(shell).exists())
+fn shells() -> &'static [&'static str] {
+    static HERE: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        let (here, missing): (Vec<&str>, Vec<&str>) = SHELLS.iter().partition(|shell| Path::new(shell).exists());
+        missing.iter().for_each(|shell| report_skip(&format!("{shell}: it is not installed")));
+        assert!(!here.is_empty(), "there is no shell");
+        here
+    });
+    &HERE
 }
 
 /// K2: no line that counts as read-only makes a file, in any shell.

@@ -4,6 +4,30 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Whom a request is for, in short.
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    NeedMore,
+    NotHttp,
+    Host { name: String, port: Option<u16> },
+    NoHost,
+    Malformed(&'static str),
+}
+
+/// An offer to go on in HTTP/2 counts as malformed; it is taken out on the way.
+fn request_host(bytes: &[u8]) -> Request {
+    match parse_head(bytes) {
+        HeadResult::NeedMore => Request::NeedMore,
+        HeadResult::NotHttp => Request::NotHttp,
+        HeadResult::Malformed(why) => Request::Malformed(why),
+        HeadResult::Head(head) if head.upgrade == Upgrade::Http2 => Request::Malformed(HTTP2),
+        HeadResult::Head(head) => match head.host {
+            Some(Authority { name, port }) => Request::Host { name, port },
+            None => Request::NoHost,
+        },
+    }
+}
+
 fn host(name: &str, port: Option<u16>) -> Request {
     Request::Host { name: name.to_owned(), port }
 }

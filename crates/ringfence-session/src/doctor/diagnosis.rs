@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use ringfence_surface::Shown;
-use ringfence_sys::landlock::{AccessFs, AccessNet, Scope};
+use ringfence_sys::landlock::{AccessFs, Scope};
 use rustix::io::Errno;
 
 use super::host::Host;
@@ -338,12 +338,6 @@ fn landlock(host: &Host) -> Vec<Feature> {
     let mut features = vec![
         feature("files", "reading, writing, cutting short, moving, executing", files, Costs::Rung),
         feature("seccomp filter", "what Landlock does not see is refused", tried(host.seccomp.filter), Costs::Rung),
-        feature(
-            "TCP ports",
-            "connections only to ports that are allowed",
-            right(&|found| found.supported.net.contains(AccessNet::ABI_4), "Linux 6.7"),
-            Costs::Claim,
-        ),
         feature(
             "devices",
             "no control of devices that are not listed",

@@ -10,7 +10,6 @@ use ringfence_plan::{Errno, SyscallAction};
 use ringfence_sys::bpf::{self, Arch};
 use ringfence_sys::landlock::{AccessFs, AccessNet, RestrictFlags, Ruleset, Scope, abi, supported};
 use ringfence_sys::seccomp::{self, Flags, NEWEST};
-use ringfence_testkit::report_skip;
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::child::{Who, everybody, expect_silence, in_child};
@@ -211,29 +210,4 @@ fn bits_of_each_abi() {
     assert_eq!(AccessNet::of_abi(3), AccessNet::NONE);
     assert_eq!(Scope::of_abi(6).bits(), 3);
     assert!(AccessFs::ABI_5.contains(AccessFs::OF_A_FILE) && !AccessFs::OF_A_FILE.contains(AccessFs::REFER));
-}
-
-/// A rule on a port, and nothing else.
-#[test]
-fn ports() {
-    if supported().unwrap().net.is_empty() {
-        return report_skip("rules on ports: this kernel's Landlock has none");
-    }
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let (open, closed) = (listener.local_addr().unwrap(), other.local_addr().unwrap());
-    let complaints = in_child(Who::Caller, || {
-        let made = Ruleset::create(AccessFs::NONE, AccessNet::ABI_4, Scope::NONE).and_then(|ruleset| {
-            ruleset.add_port(open.port(), AccessNet::CONNECT_TCP)?;
-            rustix::thread::set_no_new_privs(true)?;
-            ruleset.restrict_self(RestrictFlags::NONE)
-        });
-        let mut complaints = Vec::new();
-        outcome(&mut complaints, "restrict", made, None);
-        outcome(&mut complaints, "connect", std::net::TcpStream::connect(open), None);
-        outcome(&mut complaints, "connect elsewhere", std::net::TcpStream::connect(closed), Some(libc::EACCES));
-        outcome(&mut complaints, "bind", std::net::TcpListener::bind("127.0.0.1:0"), Some(libc::EACCES));
-        complaints
-    });
-    expect_silence(Who::Caller, &complaints);
 }

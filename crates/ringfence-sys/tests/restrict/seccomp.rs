@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ringfence_plan::{ArgTest, Errno, Fence, SyscallAction, syscalls};
 use ringfence_sys::bpf::{self, Arch, Program};
-use ringfence_sys::seccomp::{self, Flags, NEWEST, ReturnAction};
+use ringfence_sys::seccomp::{self, Flags, NEWEST};
 
 use crate::child::{Who, everybody, expect_silence, in_child};
 
@@ -292,19 +292,6 @@ fn a_listener_is_a_descriptor() {
     expect_silence(Who::Caller, &complaints);
 }
 
-#[test]
-fn answers_are_available() {
-    for action in [
-        ReturnAction::KillProcess,
-        ReturnAction::Errno,
-        ReturnAction::UserNotif,
-        ReturnAction::Log,
-        ReturnAction::Allow,
-    ] {
-        assert!(seccomp::is_available(action).unwrap(), "{action:?}");
-    }
-}
-
 /// A filter of filters: the kernel that has no seccomp says so. (A filter that answers ENOSYS to seccomp is such a kernel.)
 #[test]
 fn a_kernel_without_seccomp_is_an_error() {
@@ -316,12 +303,9 @@ fn a_kernel_without_seccomp_is_an_error() {
     let old_kernel = bpf::filter(&rules, NEWEST, Arch::NATIVE.expect("known")).expect("one rule");
     let complaints = in_child(Who::Caller, || {
         let mut complaints = fence(&old_kernel);
-        for result in
-            [seccomp::is_available(ReturnAction::Errno).map(|_| ()), seccomp::install(&old_kernel, Flags::NONE)]
-        {
-            if result.as_ref().err().and_then(io::Error::raw_os_error) != Some(libc::ENOSYS) {
-                complaints.push(format!("{result:?}"));
-            }
+        let result = seccomp::install(&old_kernel, Flags::NONE);
+        if result.as_ref().err().and_then(io::Error::raw_os_error) != Some(libc::ENOSYS) {
+            complaints.push(format!("{result:?}"));
         }
         complaints
     });

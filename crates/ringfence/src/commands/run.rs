@@ -18,7 +18,7 @@ use ringfence_session::learned::Learned;
 use ringfence_session::probe;
 use ringfence_session::review::Review;
 use ringfence_session::roots::{Depth, Root};
-use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, PrepareError, prepare};
+use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, PrepareError, Ready, prepare};
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
@@ -248,25 +248,8 @@ impl Ladder<'_> {
         let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
-        let say = |line: &str| {
-            if self.trial.is_none() {
-                say(line)
-            }
-        };
-        opening::hidden(&ready.walked.hidden, self.args.receipt).iter().for_each(|line| say(line));
-        if ready.commits == Commits::Unsigned {
-            say("ringfence: commits made inside are not signed: there is no key inside");
-        }
-        match &ready.copied {
-            Ok(0) => {}
-            Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
-            Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
-        }
-        if let Some(cause) = &ready.forgetful {
-            say(&format!("ringfence: the agent remembers nothing of earlier sessions: {cause}"));
-        }
-        if let Some(cause) = &ready.unwritable {
-            say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
+        if self.trial.is_none() {
+            self.tell(&ready);
         }
         let user = match ready.identity {
             Identity::Other { uid, .. } => Some(uid),
@@ -299,6 +282,25 @@ impl Ladder<'_> {
         let ended = ended.map_err(|source| self.not_started(source));
         let denied = write_down(&ended, desk);
         Ok((ended?, denied))
+    }
+
+    /// What was found and done on the way to the start.
+    fn tell(&self, ready: &Ready) {
+        opening::hidden(&ready.walked.hidden, self.args.receipt).iter().for_each(|line| say(line));
+        if ready.commits == Commits::Unsigned {
+            say("ringfence: commits made inside are not signed: there is no key inside");
+        }
+        match &ready.copied {
+            Ok(0) => {}
+            Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
+            Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
+        }
+        if let Some(cause) = &ready.forgetful {
+            say(&format!("ringfence: the agent remembers nothing of earlier sessions: {cause}"));
+        }
+        if let Some(cause) = &ready.unwritable {
+            say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
+        }
     }
 
     /// A root has few programs, and who misses one can make another root.
