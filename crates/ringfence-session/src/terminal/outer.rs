@@ -56,7 +56,8 @@ impl Outer {
         };
         let mut found = tcgetattr(&input)?;
         let alone = seats.stdin == Seat::Terminal && seats.stdout == Seat::Terminal;
-        if !(alone && in_foreground(&input)) && !found.local_modes.contains(LocalModes::ICANON) {
+        let is_ours = alone && in_foreground(&input);
+        if !is_ours && !found.local_modes.contains(LocalModes::ICANON) {
             // `less` was faster than we, or the shell that started us in the background edits a line. These modes are its
             // own: they must not become the payload's, nor outlive it.
             cook(&mut found);
