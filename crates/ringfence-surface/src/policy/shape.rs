@@ -274,9 +274,7 @@ impl<'n> Fields<'n> {
 /// The section of a policy that has a key of this name, for those who wrote it elsewhere.
 fn section_of(name: &str) -> Option<&'static str> {
     let Schema::Table { keys, .. } = super::PolicyFile::schema() else { return None };
-    let has_it = |section: &SchemaKey| {
-        matches!(&section.schema, Schema::Table { keys, .. } if keys.iter().any(|key| key.name == name))
-    };
+    let has_it = |section: &SchemaKey| matches!(&section.schema, Schema::Table { keys, .. } if keys.iter().any(|key| key.name == name));
     keys.iter().find(|section| has_it(section)).map(|section| section.name)
 }
 
