@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::guard::{self, OptIn};
+use crate::guard::{self, OptIn, Refused};
 use crate::resolver::Resolver;
 
 /// How long a host may take to answer.
@@ -23,17 +23,25 @@ const HEAD_START: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoConnection {
     /// Its name leads where it must not.
-    #[error("its address {address} is {why}")]
+    #[error("its address {address} is {}{}", why.reason(), unlisted(*why))]
     Guarded {
         /// Where it leads.
         address: IpAddr,
         /// What that is.
-        why: &'static str,
+        why: Refused,
     },
     /// Nobody there, or no such name.
     #[error("{0}")]
     Failed(#[from] io::Error),
 }
+
+/// What would have to be said for it, where that would do.
+fn unlisted(why: Refused) -> &'static str {
+    if why.yields_to(OptIn::PrivateName) { UNLISTED } else { "" }
+}
+
+/// How a refusal ends that `private` of the policy would lift.
+pub const UNLISTED: &str = ", and `private` does not name the host";
 
 /// The addresses of a host that may be dialled.
 ///
@@ -55,7 +63,7 @@ pub(crate) async fn addresses(
     let mut dialled = Vec::new();
     for address in found {
         match guard::refusal(address, &own) {
-            Some(why) if !why.yields_to(opt_in) => refused = Some((address, why.reason())),
+            Some(why) if !why.yields_to(opt_in) => refused = Some((address, why)),
             _ => dialled.push(address),
         }
     }

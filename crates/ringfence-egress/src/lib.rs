@@ -51,6 +51,7 @@ mod sockets;
 pub mod spelling;
 
 pub use asks::Asks;
+pub use dial::UNLISTED;
 pub use inject::Credential;
 pub use lever::{Lever, Outcome};
 pub use reached::Reached;

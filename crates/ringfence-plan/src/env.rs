@@ -14,6 +14,12 @@ const SET: &[(&str, &str)] = &[
     ("TMPDIR", "the session's own temporary files"),
 ];
 
+/// What ringfence sets a variable to in every session, whoever passes it on.
+#[must_use]
+pub fn set_inside(name: &[u8]) -> Option<&'static str> {
+    SET.iter().find(|(set, _)| set.as_bytes() == name).map(|(_, why)| *why)
+}
+
 /// The table as text: one variable or pattern to a line, with the reason.
 pub fn env(surface: &Surface, set: &[(&'static str, Vec<u8>)]) -> String {
     let mut text = String::new();

@@ -47,7 +47,7 @@ pub use container::{
     First, LABEL, Labels, Limited, Limits, Material, NewerAddresses, OperatorMount, Programs, Recursive, WhyDropped,
     compose, container,
 };
-pub use env::env;
+pub use env::{env, set_inside};
 pub use guards::{Findings, guarded, unseen_exceptions};
 pub use host_profile::Profile;
 pub use kubernetes::{

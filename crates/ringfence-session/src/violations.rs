@@ -191,9 +191,12 @@ impl Violation {
             _ => {}
         }
         let is_unnamed = refusal.why == UNNAMED && thing != "udp";
-        let remedy = host.as_deref().filter(|_| is_unnamed).map(|host| {
-            let shown = Shown(host.as_bytes());
-            format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]")
+        let remedy = host.as_deref().map(|host| Shown(host.as_bytes())).and_then(|shown| {
+            let allow = || format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]");
+            // Whoever answers for the name chooses the address: only the user knows whether that is right.
+            let private = || format!("if that is right, add \"{shown}\" to `private` in [network]");
+            let is_unlisted = refusal.why.ends_with(ringfence_egress::UNLISTED);
+            is_unnamed.then(allow).or_else(|| is_unlisted.then(private))
         });
         let Refusal { what, why } = refusal;
         Self { host, path, remedy, ..Self::new(Layer::Egress, access, what, why) }
@@ -283,6 +286,7 @@ const UNNAMED: &str = "the policy does not name it";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringfence_egress::UNLISTED;
 
     fn refused(what: &str, why: &str) -> Violation {
         Violation::of_refusal(Refusal { what: what.into(), why: why.into() }, "abcd")
@@ -305,7 +309,17 @@ mod tests {
         // Nothing can be given to what has ended.
         assert!(named.line_afterwards(1).ends_with("name it; add \"example.com\" to `allow` in [network]"));
         assert!(refused("tcp 1.1.1.1:80", UNNAMED).remedy.is_some_and(|remedy| remedy.contains("1.1.1.1:80")));
-        for (what, why) in [("udp 1.1.1.1:53", UNNAMED), ("tcp a.b:443", "TLS names c.d"), ("connection", "too many")] {
+        // A name of the company's own network, and one that leads where nobody is led.
+        let private =
+            refused("tcp git.corp.example:443", &format!("its address 10.1.2.3 is a private address{UNLISTED}"));
+        let remedy = "if that is right, add \"git.corp.example:443\" to `private` in [network]";
+        assert_eq!(private.remedy.as_deref(), Some(remedy));
+        for (what, why) in [
+            ("tcp a.b:443", "its address 169.254.169.254 is a cloud metadata address"),
+            ("udp 1.1.1.1:53", UNNAMED),
+            ("tcp a.b:443", "TLS names c.d"),
+            ("connection", "too many"),
+        ] {
             assert_eq!(refused(what, why).remedy, None, "{what}");
         }
         assert_eq!(refused("socket /run/x", "no").path, Some(Bytes::Text("/run/x".into())));

@@ -11,6 +11,7 @@ use crate::matcher::{Covering, Hit};
 use crate::path::AbsPath;
 use crate::pattern::Anchor;
 use crate::policy::View;
+use crate::source::Source;
 use crate::surface::{Effect, Injection, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Stage, Surface};
 
 /// What is to be done with a path.
@@ -177,14 +178,24 @@ impl Surface {
             Because::OnlyReadable(Rule { effect: Effect::Read(Role::Private), .. }) => {
                 "none: what the kernel shows of processes is never writable, and only what a process may see of another is readable".into()
             }
-            Because::OnlyReadable(_) => format!("add \"{path}\" to `write` in [files]"),
+            Because::OnlyReadable(_) => self.to_write(path),
             Because::View(_) if access == Access::Read => {
                 format!("add \"{path}\" to `read` in [files], or for one run: --ref {path}")
             }
-            Because::View(_) => format!("add \"{path}\" to `write` in [files]"),
+            Because::View(_) => self.to_write(path),
         })
     }
+
+    /// A list that is written takes the place of the default, which is the project: with this path alone it would be lost.
+    fn to_write(&self, path: &AbsPath) -> String {
+        let is_new = self.rules().iter().any(|rule| rule.source == PROJECT_IS_WRITABLE);
+        let beside = if is_new { ", in a new list with \".\" so that the project stays writable" } else { "" };
+        format!("add \"{path}\" to `write` in [files]{beside}")
+    }
 }
+
+/// What makes the project writable where no list says what is.
+pub(crate) const PROJECT_IS_WRITABLE: Source = Source::Default { reason: "the project is writable" };
 
 /// The rules that cover one path, in their order.
 struct Hits<'s, 'h> {

@@ -65,7 +65,11 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
     let cwd = std::env::current_dir().map_err(|source| Failure::CurrentDirectory { source })?;
     // A process may stand where it could not go. Every look from there would find nothing, and be taken for an answer.
     fs::metadata(&cwd).map_err(|source| Failure::UnreadableDirectory { dir: cwd.clone(), source })?;
-    let cwd = AbsPath::lexical(cwd.as_os_str().as_bytes()).map_err(|source| Failure::Path { source })?;
+    Ok(facts_at(AbsPath::lexical(cwd.as_os_str().as_bytes()).map_err(|source| Failure::Path { source })?))
+}
+
+/// The same, for whoever stands here.
+pub(crate) fn facts_at(cwd: AbsPath) -> HostFacts {
     // Only what a rule may name: other variables hold secrets, and facts are written to files.
     let names = PATH_VARIABLES.iter().chain(SOCKET_VARIABLES).chain(&["XDG_STATE_HOME", "PATH"]);
     let value = |name: &str| Some((name.as_bytes().to_vec(), std::env::var_os(name)?.into_vec()));
@@ -74,7 +78,7 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
     let is_plain = |(_, value): &(Vec<u8>, Vec<u8>)| !value.iter().any(|byte| b"@?#".contains(byte));
     let addresses = addresses.iter().filter_map(|name| value(name)).filter(is_plain);
     let environment = names.filter_map(|name| value(name)).chain(addresses).collect();
-    Ok(HostFacts {
+    HostFacts {
         environment,
         cwd,
         homes: account_homes(),
@@ -84,7 +88,7 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
         mounts: Vec::new(),
         kernel: rustix::system::uname().release().to_str().unwrap_or_default().to_owned(),
         session: None,
-    })
+    }
 }
 
 /// The homes that the account database knows for whoever runs this, and for the user behind `sudo`.

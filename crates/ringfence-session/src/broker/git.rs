@@ -55,25 +55,45 @@ impl Work<'_, '_> {
         // Nobody writes to it, or puts another in its place, while it is looked at.
         self.alone()?;
         let name = c_string(&old.name)?;
-        let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::openat(&old.dir, name.as_c_str(), read, Mode::empty())?;
-        let status = rustix::fs::fstat(&file)?;
-        let text =
-            if FileType::from_raw_mode(status.st_mode) == FileType::RegularFile { content(&file)? } else { None };
+        let (text, mode) = read(old)?;
+        // What is there already needs no right, whatever it says: `git submodule update` sets what is set.
+        if text.is_some() && text == there(new)? {
+            self.perform(|| rustix::fs::unlinkat(&old.dir, name.as_c_str(), AtFlags::empty()))?;
+            return Ok(Some(Reply::Done));
+        }
         let entries = text.as_deref().and_then(git_config::parse_whole);
         let is_submodules = path.components().any(|name| name == b"modules");
         let Some(entries) = entries.filter(|all| all.iter().all(|entry| is_harmless(entry, is_submodules))) else {
             return self.refuse_or_ask(new.dir.as_fd(), path, Access::Write).map(|()| None);
         };
-        let copy = copy(&old.dir, &git_config::write_as_git(&entries), Mode::from_raw_mode(status.st_mode & 0o777))?;
+        let copy = copy(&old.dir, &git_config::write_as_git(&entries), mode)?;
         let held = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&copy));
         let new_name = new.spelled()?;
         self.perform(|| {
             rustix::fs::unlinkat(&old.dir, name.as_c_str(), AtFlags::empty())?;
             rustix::fs::linkat(rustix::fs::CWD, held, &old.dir, name.as_c_str(), AtFlags::SYMLINK_FOLLOW)?;
             rustix::fs::renameat_with(&old.dir, name.as_c_str(), &new.dir, new_name.as_c_str(), flags)
-        })?;
+        })
+        .map_err(|errno| self.told_if_held(path, errno))?;
         Ok(Some(Reply::Done))
+    }
+}
+
+/// What a file says, unless it is no file or too long, and its mode.
+fn read(place: &Place) -> rustix::io::Result<(Option<Vec<u8>>, Mode)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(&place.dir, c_string(&place.name)?.as_c_str(), flags, Mode::empty())?;
+    let status = rustix::fs::fstat(&file)?;
+    let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+    Ok((if is_file { content(&file)? } else { None }, Mode::from_raw_mode(status.st_mode & 0o777)))
+}
+
+/// What is at a place, if anything can be read there.
+fn there(place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
+    match read(place) {
+        Ok((text, _)) => Ok(text),
+        Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS) => Ok(None),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -11,6 +11,7 @@ use ringfence_sys::notify;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::judge::Ruling;
 use super::open::{is_link, mode_of};
 use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
 use super::resolve::{Last, Place, mount_of};
@@ -101,7 +102,8 @@ impl Work<'_, '_> {
         }
         let name = place.spelled()?;
         let flags = if is_rmdir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        self.perform(|| rustix::fs::unlinkat(&place.dir, name.as_c_str(), flags))?;
+        self.perform(|| rustix::fs::unlinkat(&place.dir, name.as_c_str(), flags))
+            .map_err(|errno| self.told_if_held(&path, errno))?;
         Ok(Reply::Done)
     }
 
@@ -163,10 +165,26 @@ impl Work<'_, '_> {
             }
         }
         let (old_name, new_name) = (old.spelled()?, new.spelled()?);
-        self.perform(|| {
-            rustix::fs::renameat_with(&old.dir, old_name.as_c_str(), &new.dir, new_name.as_c_str(), flags)
-        })?;
+        self.perform(|| rustix::fs::renameat_with(&old.dir, old_name.as_c_str(), &new.dir, new_name.as_c_str(), flags))
+            .map_err(|errno| self.told_if_held(&old_path, errno))?;
         Ok(Reply::Done)
+    }
+
+    /// What was there at the start is held by a mount, on it or on the way to it, and of that the kernel says only that something
+    /// is busy. Nobody would know why.
+    pub(super) fn told_if_held(&self, path: &AbsPath, errno: Errno) -> Stop {
+        if errno != Errno::BUSY {
+            return errno.into();
+        }
+        if let Ruling::Refused(verdict) = self.judge(path, Access::Write) {
+            self.tell_refused(path, (Access::Write, &verdict), Errno::ACCESS);
+            return Errno::ACCESS.into();
+        }
+        let why = "it has something in it that is guarded since the start, and stays where it is".to_owned();
+        let remedy = "make this change yourself, outside the fence".to_owned();
+        let (judge, call) = self.teller();
+        judge.stopped(&self.caller, call, path.clone(), (why, remedy));
+        errno.into()
     }
 
     fn may_move(

@@ -2,6 +2,7 @@
 
 use super::{Cx, Layer, Level, Reading, TaskChoice, Trust, source_of};
 use crate::curated::{self, Row, packs::Pack};
+use crate::decide::PROJECT_IS_WRITABLE;
 use crate::facts::PathFact;
 use crate::path::{AbsPath, Shown};
 use crate::pattern::{PathRule, Pattern};
@@ -119,9 +120,8 @@ impl<'a> Cx<'a> {
             }
         }
         if !project_writes && !persona_decides {
-            let source = Source::Default { reason: "the project is writable" };
             let own = self.pooled(root.clone());
-            grants.push(Grant::known(Effect::Write(Role::WorkingDir), own, source));
+            grants.push(Grant::known(Effect::Write(Role::WorkingDir), own, PROJECT_IS_WRITABLE));
         }
     }
 

@@ -182,9 +182,12 @@ impl Cx<'_> {
         }
     }
 
-    /// A host that is not reached leads nowhere, private or with a credential or not: most likely a slip.
+    /// A host that is not reached leads nowhere, private or with a credential or not: most likely a slip. The user's own file
+    /// speaks for every project, and few reach all that it names.
     pub(super) fn warn_of_unreached(&mut self, asked: &Asked) {
-        for entry in &asked.private {
+        let users: Vec<_> = self.inputs.layers.iter().filter(|l| l.level == Level::User).map(|l| &l.text).collect();
+        let is_users = |source: &Source| source.place().is_some_and(|place| users.contains(&place.file()));
+        for entry in asked.private.iter().filter(|entry| !is_users(&entry.source)) {
             let meets = |host: &Entry<HostPattern>| host.value.covers(&entry.value) || entry.value.covers(&host.value);
             if !asked.hosts.iter().any(meets) {
                 let message = format!("{} has no effect: no entry of `allow` reaches such a host", entry.text);
@@ -192,7 +195,7 @@ impl Cx<'_> {
                 self.said.push(Diagnostic::warning(entry.source.place().cloned(), message).help(help));
             }
         }
-        for entry in &asked.inject {
+        for entry in asked.inject.iter().filter(|entry| !is_users(&entry.source)) {
             let secure = HostTarget::new(&entry.value.host, 443).ok();
             let is_reached = |target: HostTarget| asked.hosts.iter().any(|host| host.value.matches(&target));
             if !secure.is_some_and(is_reached) {

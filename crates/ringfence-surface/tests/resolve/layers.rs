@@ -458,6 +458,9 @@ fn private_hosts_that_are_not_allowed_are_warned_of() {
     assert!(warns("[network]\nallow = [\"db.example.com:5432\"]\nprivate = [\"db.example.com\"]\n"));
     assert!(!warns("[network]\nallow = [\"*.example.com\"]\nprivate = [\"db.example.com\"]\n"));
     assert!(!warns("[network]\nallow = [\"db.example.com:443\"]\nprivate = [\"db.example.com\"]\n"));
+    // The user's own file speaks for every project, whatever this one reaches.
+    let user = Host::new().user("[network]\nprivate = [\"db.example.com\"]\n").resolve().0.diagnostics;
+    assert!(!user.iter().any(|d| d.message.contains("has no effect")), "{user:?}");
 }
 
 /// A credential is named by a file that is trusted, and its variable does not pass, whoever names it.

@@ -244,7 +244,8 @@ fn every_refusal_has_a_remedy() {
     for (path, access, expected) in [
         ("/home/u/x", Access::Read, "--ref /home/u/x"),
         ("/home/u/x", Access::Write, "to `write` in [files]"),
-        ("/home/u/docs/x", Access::Write, "to `write` in [files]"),
+        // A list that holds this alone would take the project's place.
+        ("/home/u/docs/x", Access::Write, "to `write` in [files], in a new list with \".\""),
         ("/home/u/proj/secret", Access::Read, "add an exception"),
         ("/home/u/proj/infra/x", Access::Write, "change the rule at /home/u/proj/ringfence.toml:5:12"),
         ("/home/u/proj/.git/hooks/x", Access::Write, "outside the fence"),
@@ -257,6 +258,11 @@ fn every_refusal_has_a_remedy() {
         let remedy = surface.remedy(&abs(path), access, &verdict).unwrap();
         assert!(remedy.contains(expected), "{path} {access}: {remedy}");
     }
+    let answers = Host::new().project("[files]\nwrite = [\".\"]\n").resolve();
+    let surface = &answers.0.surface;
+    let verdict = surface.decide(&abs("/home/u/x"), Access::Write);
+    let remedy = surface.remedy(&abs("/home/u/x"), Access::Write, &verdict);
+    assert_eq!(remedy.as_deref(), Some("add \"/home/u/x\" to `write` in [files]"));
 }
 
 /// `/tmp` inside is not the host's: what is bound below it keeps its own rights, and the built-in names do not count there.

@@ -16,8 +16,26 @@ use crate::wire::receipt::WireReceipt;
 /// How many receipts are kept.
 const KEPT: usize = 200;
 
-/// Claims that fall short, each with the name that accepts it. Those of one kind and for one reason share a line.
+/// How many files with another name are told one by one, where nobody asked for the receipt.
+const FEW_NAMES: usize = 5;
+
+/// Claims that fall short, each with the name that accepts it. Those of one kind and for one reason share a line. A home with a
+/// toolchain in it may have thousands of files with another name: nobody would see the other lines.
 pub(super) fn grouped<'r>(shortfalls: impl IntoIterator<Item = &'r Shortfall>) -> Vec<String> {
+    let mut names = 0;
+    let is_told = |short: &&Shortfall| {
+        names += usize::from(matches!(short.claim, Claim::OneName { .. }));
+        names <= FEW_NAMES || !matches!(short.claim, Claim::OneName { .. })
+    };
+    let (told, untold): (Vec<&Shortfall>, Vec<&Shortfall>) = shortfalls.into_iter().partition(is_told);
+    let more = untold
+        .first()
+        .map(|short| format!("no other name of {} more [{}]; the receipt names them", untold.len(), short.claim.key()));
+    all(told).into_iter().chain(more).collect()
+}
+
+/// The same, with each file that has another name.
+fn all<'r>(shortfalls: impl IntoIterator<Item = &'r Shortfall>) -> Vec<String> {
     let mut groups: Vec<(&Shortfall, usize)> = Vec::new();
     for short in shortfalls {
         // Each file with another name is one that somebody must look at.
@@ -87,7 +105,7 @@ pub(super) fn words(receipt: &Receipt) -> Vec<String> {
             (Kept::Not(_), _) => {}
         }
     }
-    lines.extend(grouped(receipt.shortfalls()).iter().map(|line| format!("  NOT HELD  {line}")));
+    lines.extend(all(receipt.shortfalls()).iter().map(|line| format!("  NOT HELD  {line}")));
     lines.extend(
         counted.iter().map(|(kind, layers, count)| format!("  holds     {kind}: {count} patterns ({})", names(layers))),
     );
@@ -163,5 +181,18 @@ mod tests {
         let said = at_a_start(&receipt([usual, vec![Claim::ProtectedLater]].concat()));
         assert!(said.len() == 3 && said[1].contains("[denied-later]: why"), "{said:?}");
         assert!(at_a_start(&receipt(Vec::new())).is_empty());
+    }
+
+    #[test]
+    fn a_thousand_files_with_another_name_leave_room_for_the_rest() {
+        let names = (0..1000).map(|number| Claim::OneName { path: format!("/file{number}") });
+        let receipt = receipt(names.chain([Claim::SecondWall]).collect());
+        let said = at_a_start(&receipt);
+        assert_eq!(said.len(), 7, "{said:?}");
+        assert_eq!(said[0], "no other name of /file0 [one-name]: why");
+        assert_eq!(said[5], "a second wall behind the first [second-wall]: why");
+        assert_eq!(said[6], "no other name of 995 more [one-name]; the receipt names them");
+        // Whoever asks is told all of them.
+        assert_eq!(words(&receipt).iter().filter(|line| line.contains("[one-name]")).count(), 1000);
     }
 }

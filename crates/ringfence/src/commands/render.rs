@@ -45,6 +45,10 @@ pub(crate) fn run(args: &RenderArgs, managed: &Path) -> Result<ExitCode, Failure
         let (option, layer) = ("--no-surface", "docker` and `podman");
         return Err(Failure::Render { source: RenderFailure::OnlyWith { option, layer } });
     }
+    if args.json && !is_pod && engine_of(args.layer).is_none() {
+        let (option, layer) = ("--json", "docker`, `podman` and `kubernetes");
+        return Err(Failure::Render { source: RenderFailure::OnlyWith { option, layer } });
+    }
     let loader = Loader::new(managed)?;
     let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
     let is_contained = engine_of(args.layer).is_some();

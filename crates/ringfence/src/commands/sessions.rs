@@ -19,7 +19,7 @@ use ringfence_surface::AbsPath;
 
 use crate::cli::{GcArgs, ModeArg, ModeArgs, OneArgs};
 use crate::error::Failure;
-use crate::host::{facts, os_path};
+use crate::host::{facts_at, os_path};
 use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
@@ -31,7 +31,8 @@ pub(crate) use violations::{Denied, denied, violations};
 
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
 pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
-    let mut states = vec![facts()?.own_directories().state.ok_or(Failure::NoHome)?];
+    // A session can be listed and ended from a directory that has been removed, as its work tree may have been.
+    let mut states = vec![facts_at(AbsPath::root()).own_directories().state.ok_or(Failure::NoHome)?];
     let ours = AbsPath::root().join("var/lib/ringfence");
     if rustix::process::geteuid().is_root() && !states.contains(&ours) && os_path(&ours).is_dir() {
         states.push(ours);

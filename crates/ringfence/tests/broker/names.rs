@@ -247,3 +247,44 @@ fn k8_what_is_too_large_to_look_at_is_refused_and_told() {
         assert!(said.contains("more than 50000 names to look at") && said.contains("stopped: write"), "{said}");
     });
 }
+
+/// What was there at the start is held by mounts. The kernel calls that busy, which tells nobody why.
+#[test]
+fn k8_what_is_held_since_the_start_says_so() {
+    each_user(|desk| {
+        desk.prepare("git init -q && mkdir -p sub/.vscode && echo '{}' > sub/.vscode/settings.json");
+        desk.hand_over();
+        for (script, stopped) in [
+            ("git config branch.main.description words", "/.git/config (rename) by git"),
+            ("rm -f .git/config", "/.git/config (unlink"),
+            ("mv sub other", "/sub (rename"),
+        ] {
+            let said = shown(&desk.inside(script));
+            let is_told = |line: &str| line.starts_with("ringfence: stopped: write ") && line.contains(stopped);
+            let line = said.lines().find(|line| is_told(line)).unwrap_or_else(|| panic!("{script}: {said}"));
+            assert!(line.ends_with("make this change yourself, outside the fence"), "{line}");
+        }
+        assert!(desk.project("sub/.vscode/settings.json").exists() && desk.project(".git/config").exists());
+    });
+}
+
+/// Settings that are set anew to what they are change nothing, whatever else stands beside them. `git submodule update` does that.
+#[test]
+fn k8_settings_that_stay_as_they_are_can_be_set() {
+    each_user(|desk| {
+        desk.prepare(
+            "git init -q up && git -C up commit -q --allow-empty -m a && git init -q && \
+             git -c protocol.file.allow=always submodule add -q \"$PWD/up\" sub && git commit -qm sub && \
+             git -C sub commit -q --allow-empty -m b && git config core.pager less && git -C sub config core.pager less",
+        );
+        desk.hand_over();
+        desk.works(&[
+            (
+                "a submodule is brought up to date",
+                "git submodule update --init && git -C sub log -1 --format=%s | grep -qx a",
+            ),
+            ("a setting is set to what it is", "git config core.pager less && test ! -e .git/config.lock"),
+            ("no other", "! git config core.pager more && ! git config branch.main.description words"),
+        ]);
+    });
+}

@@ -70,6 +70,11 @@ fn usage_mistakes() {
         let run = world.ringfence(&args).expect_code(2);
         assert!(run.stderr.contains(tip), "{}", run.stderr);
     }
+    // What is not JSON is not printed in its place.
+    for layer in ["env", "preamble", "hook", "claude"] {
+        let run = world.ringfence(&["render", layer, "--json"]).expect_code(2);
+        assert!(run.stdout.is_empty() && run.stderr.contains("--json is for `docker`"), "{}", run.stderr);
+    }
     world.ringfence(&["explain", "--read", ""]).expect_code(2);
     world.ringfence(&["explain", "--read", "x", "--env", "A*"]).expect_code(2);
     let long = "x/".repeat(3000);

@@ -182,6 +182,7 @@ fn ports_sockets_and_variables() {
         ("--variable", "STAGE", 0, "pass", "rule:   pass \"STAGE\"\n  from:   <world>/project/ringfence.toml:6:9\n"),
         ("--variable", "LC_ALL", 0, "pass", "rule:   pass \"LC_*\"\n  from:   built-in environment set"),
         ("--variable", "OTHER", 1, "pass", "remedy: add \"OTHER\" to `pass` in [env], or for one run: --env OTHER\n"),
+        ("--variable", "HOME", 1, "pass", "rule:   ringfence sets it inside: the session's own home\n  remedy: none: "),
         ("--variable", "AWS_SECRET_ACCESS_KEY", 1, "pass", "no entry of `pass` in [env] names it: "),
     ] {
         let run = world.ringfence(&["explain", question, about]).expect_code(code);

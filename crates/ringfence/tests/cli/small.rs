@@ -74,3 +74,17 @@ fn a_closed_pipe() {
         .unwrap();
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (b"{".as_slice(), b"".as_slice()));
 }
+
+/// A directory that is gone keeps nobody from looking after sessions.
+#[test]
+fn sessions_are_listed_from_a_directory_that_is_gone() {
+    let world = world();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "mkdir gone && cd gone && rmdir ../gone && \"$0\" ps", env!("CARGO_BIN_EXE_ringfence")])
+        .current_dir(world.path("project"))
+        .env("HOME", world.path("home"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("no session runs"), "{said}");
+}

@@ -56,7 +56,10 @@ fn k9_listed_names_do_not_lead_inwards() {
             ("a redirect to the host itself", "curl -sSfL http://site.example.com/to/http://127.0.0.1/hello"),
         ]);
         for (what, why) in [
-            ("tcp inner.example.com:80", "its address 10.1.2.3 is"),
+            (
+                "tcp inner.example.com:80",
+                "its address 10.1.2.3 is a private address, and `private` does not name the host; if that is right, add \"inner.example.com:80\" to `private` in [network]",
+            ),
             ("tcp meta.example.com:80", "its address 169.254.169.254 is"),
             ("tcp loop.example.com:80", "its address 127.0.0.1 is"),
         ] {

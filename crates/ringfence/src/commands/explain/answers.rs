@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+use ringfence_plan::set_inside;
 #[cfg(target_os = "linux")]
 use ringfence_session::names_socket;
 use ringfence_surface::curated::env::{dangerous, passes_by_default};
@@ -195,6 +196,10 @@ pub(super) fn about_variable(surface: &Surface, name: &str) -> Result<Answer, Fa
         return Err(Failure::VariableName { name: name.to_owned() });
     }
     let bytes = name.as_bytes();
+    if let Some(value) = set_inside(bytes) {
+        let rule = format!("ringfence sets it inside: {value}");
+        return Ok(denied(Asked::Pass, bytes, rule, "none: the caller's does not take its place".to_owned()));
+    }
     if let Some(entry) = named_socket(surface, name) {
         return Ok(allowed(Asked::Pass, bytes, format!("sockets \"{}\"", entry.value), entry));
     }
