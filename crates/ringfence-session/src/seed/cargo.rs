@@ -1,6 +1,7 @@
 //! `Cargo.lock`: archives and the lines of the index that speak of them. Cargo unpacks the archives itself. Dependencies from git
 //! repositories are not copied: they come as whole repositories.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use sha2::{Digest as _, Sha256};
@@ -8,17 +9,17 @@ use sha2::{Digest as _, Sha256};
 use super::Job;
 use super::text::{hex, is_plain};
 
-/// A package of a registry.
+/// A package of a registry, or of several with different checksums.
 #[derive(Debug, PartialEq, Eq)]
 struct Package {
     name: String,
     version: String,
-    checksum: String,
+    checksums: BTreeSet<String>,
 }
 
 /// Cargo writes one key to a line, in this order: name, version, source, checksum.
 fn packages(lock: &str) -> Vec<Package> {
-    let mut found = Vec::new();
+    let mut found: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     let (mut name, mut version) = (None, None);
     for line in lock.lines() {
         let value = |key: &str| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"').map(str::to_owned);
@@ -33,10 +34,11 @@ fn packages(lock: &str) -> Vec<Package> {
             && is_plain(name.as_bytes())
             && is_plain(version.as_bytes())
         {
-            found.push(Package { name, version, checksum });
+            found.entry((name, version)).or_default().insert(checksum);
         }
     }
-    found
+    let package = |((name, version), checksums)| Package { name, version, checksums };
+    found.into_iter().map(package).collect()
 }
 
 /// Where the index keeps a package's lines: `se/rd/serde`, `3/c/cfg`, `2/cc`, `1/a`.
@@ -75,7 +77,7 @@ impl Job {
         let Some(mut archive) = self.open(&path) else { return Ok(false) };
         let mut hasher = Sha256::new();
         io::copy(&mut archive, &mut Hashing(&mut hasher))?;
-        if hex(&hasher.finalize()) != package.checksum {
+        if !package.checksums.contains(&hex(&hasher.finalize())) {
             return Ok(false);
         }
         io::Seek::rewind(&mut archive)?;
@@ -116,8 +118,15 @@ mod tests {
         let lock = "version = 4\n\n[[package]]\nname = \"own\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"cfg-if\"\n\
             version = \"1.0.0\"\nsource = \"registry+x\"\nchecksum = \"ab\"\ndependencies = [\n \"libc\",\n]\n\n\
             [[package]]\nname = \"../evil\"\nversion = \"1\"\nchecksum = \"cd\"\n";
-        let expected = Package { name: "cfg-if".into(), version: "1.0.0".into(), checksum: "ab".into() };
-        assert_eq!(packages(lock), [expected]);
+        let package = |checksums: &[&str]| Package {
+            name: "cfg-if".into(),
+            version: "1.0.0".into(),
+            checksums: checksums.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        assert_eq!(packages(lock), [package(&["ab"])]);
+        // However often a package is named, its archive is hashed once: it may be large, and the lock file is the project's.
+        let again = "[[package]]\nname = \"cfg-if\"\nversion = \"1.0.0\"\nchecksum = \"ef\"\n";
+        assert_eq!(packages(&format!("{lock}{again}{again}")), [package(&["ab", "ef"])]);
     }
 
     #[test]

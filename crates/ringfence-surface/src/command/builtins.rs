@@ -228,6 +228,14 @@ fn needs_numbers(format: &[u8]) -> Option<bool> {
 const READ: Grammar = Grammar { short: "rsn:N:d:t:u:p:a:", long: "", stray: Stray::Refused };
 
 fn read(_: &mut super::judge::Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
+    // A name that is not a word of its own is not counted among those that are assigned.
+    let hides_name = |word: &&Argument| {
+        let at = word.text.iter().position(|byte| *byte == b'a');
+        word.text.first() == Some(&b'-') && at.is_some_and(|at| at + 1 < word.text.len())
+    };
+    if let Some(word) = words.iter().find(hides_name) {
+        return Err(unknown("read", word));
+    }
     let taken = READ.take("read", words)?;
     for (name, value) in &taken.options {
         match (name.as_str(), value) {

@@ -443,12 +443,7 @@ impl<'t> Parser<'t> {
         let words: Vec<Vec<u8>> = simple.words.iter().filter_map(Word::literal).collect();
         // Not only the first: `command read x`.
         if words.iter().any(|word| ASSIGN.contains(&word.as_slice())) {
-            for word in &words {
-                // `read -ax` assigns `x`.
-                let letters = if word.starts_with(b"-") { word.len() } else { 1 };
-                let names = (0..letters).map(|at| name_at(word.get(at..).unwrap_or_default()).to_vec());
-                self.assigned.extend(names);
-            }
+            self.assigned.extend(words.iter().map(|word| name_at(word).to_vec()));
         }
         if simple.words.is_empty() && simple.assignments.is_empty() && redirects.is_empty() {
             return Err(self.here("a command is missing"));

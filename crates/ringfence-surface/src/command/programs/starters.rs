@@ -45,7 +45,7 @@ const ENV: Grammar = Grammar { short: "0u:v", long: "null unset=", stray: Stray:
 /// `env NAME=value PROGRAM`. An empty environment (`-i`) would lose the settings that keep git quiet.
 fn env(judge: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
     let (taken, mut rest) = ENV.lead("env", words)?;
-    written_out("env", &taken)?;
+    written_out("env", &taken, 'u')?;
     for (_, value) in taken.options.iter().filter(|(name, _)| name == "u" || name == "unset") {
         let Some(name) = value else { continue };
         let empty = Argument::literal(b"", &name.span);
@@ -95,23 +95,24 @@ const XARGS: Grammar = Grammar {
     stray: Stray::Refused,
 };
 
-/// `xargs PROGRAM`: words that nobody knows are added, or take the place of a sign. Of two signs the last counts, and none where a
-/// number of words or lines follows it.
+/// `xargs PROGRAM`: words that nobody knows are added, or take the place of a sign. Of two signs the last counts. Where a
+/// number of words or lines is given as well, either may happen.
 fn xargs(judge: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Checked {
     let (taken, rest) = XARGS.lead("xargs", words)?;
-    written_out("xargs", &taken)?;
+    written_out("xargs", &taken, 'I')?;
     let mut signs = taken.options.iter().filter(|(name, _)| name == "I");
     let sign = signs.next();
-    if sign.is_some() && (signs.next().is_some() || taken.has(&["n", "max-args", "L"])) {
+    if signs.next().is_some() {
         return Err(unknown("xargs", program));
     }
-    let Some((_, sign)) = sign else {
+    if sign.is_none() || taken.has(&["n", "max-args", "L"]) {
         let mut words = rest.to_vec();
         if !words.is_empty() {
             words.push(Argument::unknown(&program.span, Count::Split, b"what xargs adds"));
         }
-        return judge.run(&words);
-    };
+        judge.run(&words)?;
+    }
+    let Some((_, sign)) = sign else { return Ok(()) };
     let Some(sign) = sign.as_ref().and_then(Argument::known).filter(|sign| !sign.is_empty()) else {
         return Err(unknown("xargs", program));
     };
@@ -119,9 +120,9 @@ fn xargs(judge: &mut Judge<'_>, program: &Argument, words: &[Argument]) -> Check
     judge.run(&words)
 }
 
-/// Are the arguments of all options known? `-I"$x"` is an option of which only the beginning is.
-fn written_out(program: &str, taken: &Taken<'_>) -> Checked {
-    match taken.options.iter().find(|(name, _)| name.starts_with('-')) {
+/// Is the argument of this option known? Of `-I"$x"` only the beginning is.
+fn written_out(program: &str, taken: &Taken<'_>, option: char) -> Checked {
+    match taken.options.iter().find(|(name, _)| name.starts_with('-') && name.contains(option)) {
         Some((_, Some(word))) => Err(unknown(program, word)),
         _ => Ok(()),
     }
