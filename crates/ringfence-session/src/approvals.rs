@@ -185,6 +185,8 @@ pub(crate) struct Asked {
     pub(crate) why: String,
     pub(crate) rule: Option<String>,
     pub(crate) pid: Option<u32>,
+    /// When that process began.
+    pub(crate) started: Option<u64>,
     pub(crate) program: Option<Bytes>,
     pub(crate) command: Option<Bytes>,
     pub(crate) asker: Asker,
@@ -204,6 +206,7 @@ pub(crate) struct Queue {
 pub(crate) struct Waiting {
     pub(crate) question: Question,
     pub(crate) askers: Vec<Asker>,
+    started: Option<u64>,
     until: Instant,
 }
 
@@ -212,8 +215,8 @@ struct Remembered {
     id: u64,
     scope: Scope,
     subject: Subject,
-    /// The process and its command line, where it is for them alone.
-    by: Option<(Option<u32>, Option<Bytes>)>,
+    /// The process, when it began, and its command line, where it is for them alone.
+    by: Option<(Option<u32>, Option<u64>, Option<Bytes>)>,
     until: Option<Instant>,
 }
 
@@ -256,7 +259,7 @@ impl Queue {
         let Some(wait) = self.wait else { return Outcome::Known(asked.asker, false) };
         let now = Instant::now();
         self.remembered.retain(|known| known.until.is_none_or(|until| now < until));
-        let by = (asked.pid, asked.command.clone());
+        let by = (asked.pid, asked.started, asked.command.clone());
         let is_allowed =
             |known: &Remembered| known.subject == asked.subject && known.by.as_ref().is_none_or(|known| *known == by);
         if self.remembered.iter().any(is_allowed) {
@@ -280,12 +283,12 @@ impl Queue {
         if self.waiting.len() >= MOST || is_easy && alike >= MOST_EASY {
             return Outcome::Known(asked.asker, false);
         }
-        let Asked { subject, why, rule, pid, program, command, asker } = asked;
+        let Asked { subject, why, rule, pid, started, program, command, asker } = asked;
         let (id, asked_ms) = (self.next, now_ms());
         let until_ms = asked_ms.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         self.next += 1;
         let question = Question { id, subject, why, rule, pid, program, command, said, asked_ms, until_ms, waiting: 1 };
-        self.waiting.push(Waiting { question, askers: vec![asker], until: now + wait });
+        self.waiting.push(Waiting { question, askers: vec![asker], started, until: now + wait });
         Outcome::New(id)
     }
 
@@ -298,7 +301,7 @@ impl Queue {
         };
         let Question { subject, pid, command, .. } = &waiting.question;
         let is_line = matches!(subject, Subject::Command { .. });
-        let by = (scope == Scope::Command {} && !is_line).then(|| (*pid, command.clone()));
+        let by = (scope == Scope::Command {} && !is_line).then(|| (*pid, waiting.started, command.clone()));
         if scope != (Scope::Once {}) {
             if self.remembered.len() == MOST_REMEMBERED {
                 self.remembered.remove(0);
@@ -386,6 +389,7 @@ mod tests {
             why: "it changes something".into(),
             rule: None,
             pid: None,
+            started: None,
             program: None,
             command: None,
             asker: Asker::Hook(ours),
@@ -399,6 +403,7 @@ mod tests {
             why: "no rule allows it".into(),
             rule: None,
             pid: Some(pid),
+            started: Some(5),
             program: Some(Bytes::Text("sh".into())),
             command: Some(Bytes::Text("sh -c x".into())),
             asker: Asker::Broker(number),
@@ -449,6 +454,8 @@ mod tests {
         assert!(!is_known(&queue.ask(write("/session/below", 2, 5)), true));
         assert!(is_known(&queue.ask(write("/command", 1, 6)), true));
         assert!(!is_known(&queue.ask(write("/command", 2, 7)), true), "another process");
+        let later = Asked { started: Some(6), ..write("/command", 1, 7) };
+        assert!(!is_known(&queue.ask(later), true), "another process with the same number");
         let ids: Vec<u64> = queue.approved().map(|approved| approved.id).collect();
         assert_eq!((ids, queue.take_back(9)), (vec![1, 2], None));
         assert!(queue.take_back(1).is_some());

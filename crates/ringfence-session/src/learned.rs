@@ -151,6 +151,7 @@ mod tests {
     fn report(call: &str, path: &str, access: Access, errno: Option<u16>) -> Report {
         Report {
             pid: 7,
+            started: 0,
             program: b"cat".to_vec(),
             command: Vec::new(),
             call: call.to_owned(),

@@ -3,7 +3,9 @@
 //! Everything is read once. Whoever uses it asks afterwards whether the caller still waits: then what was read was its own.
 
 use std::ffi::CString;
+use std::fmt::Display;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::str::FromStr;
 
 use ringfence_sys::notify;
 use rustix::fs::{Mode, OFlags};
@@ -107,12 +109,21 @@ impl Caller<'_> {
 
     /// The device number of its terminal; 0 where it has none.
     pub(super) fn terminal(&self) -> rustix::io::Result<u32> {
-        let stat = self.read("stat", 1024)?;
+        self.field::<i32>(self.number(), 4).map(i32::cast_unsigned)
+    }
+
+    /// When its process began, in the kernel's own time.
+    pub(super) fn started(&self) -> rustix::io::Result<u64> {
+        self.field(self.process()?, 19)
+    }
+
+    /// What the kernel says of a process, by its place after the name.
+    fn field<T: FromStr>(&self, number: impl Display, at: usize) -> rustix::io::Result<T> {
+        let stat = self.read_of(number, "stat", 1024)?;
         // The program's name is in parentheses and may hold any others: what counts follows the last one.
         let after = stat.iter().rposition(|byte| *byte == b')').ok_or(Errno::ACCESS)?;
-        let field = stat[after + 1..].split(|byte| *byte == b' ').filter(|field| !field.is_empty()).nth(4);
-        let number = field.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<i32>().ok());
-        number.map(i32::cast_unsigned).ok_or(Errno::ACCESS)
+        let field = stat[after + 1..].split(|byte| *byte == b' ').filter(|field| !field.is_empty()).nth(at);
+        field.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).ok_or(Errno::ACCESS)
     }
 
     /// Is there a signal for it that it would handle now?
@@ -136,7 +147,11 @@ impl Caller<'_> {
     }
 
     fn read(&self, name: &str, most: usize) -> rustix::io::Result<Vec<u8>> {
-        let (path, flags) = (format!("{}/{name}", self.number()), OFlags::RDONLY | OFlags::CLOEXEC);
+        self.read_of(self.number(), name, most)
+    }
+
+    fn read_of(&self, number: impl Display, name: &str, most: usize) -> rustix::io::Result<Vec<u8>> {
+        let (path, flags) = (format!("{number}/{name}"), OFlags::RDONLY | OFlags::CLOEXEC);
         let file = rustix::fs::openat(self.proc, path, flags, Mode::empty())?;
         let mut bytes = vec![0; most];
         let read = rustix::io::read(&file, &mut bytes)?;

@@ -186,6 +186,7 @@ impl<'s> Judge<'s> {
         let (program, command) = caller.names();
         self.say(&Said::Refused(Report {
             pid: caller.process().unwrap_or_default(),
+            started: 0,
             program,
             command,
             call: call.to_owned(),
@@ -223,7 +224,9 @@ impl<'s> Judge<'s> {
         state.next += 1;
         state.questions.insert(id, None);
         drop(state);
-        let report = self.report(caller, call, path, (access, verdict), None);
+        let mut report = self.report(caller, call, path, (access, verdict), None);
+        // A yes may be for this process alone, and outlive it.
+        report.started = caller.started().unwrap_or_default();
         if !self.say(&Said::Ask { id, report }) {
             self.state().questions.remove(&id);
             return false;
@@ -266,6 +269,7 @@ impl<'s> Judge<'s> {
         };
         Report {
             pid: caller.process().unwrap_or_default(),
+            started: 0,
             program,
             command,
             call: call.to_owned(),

@@ -17,6 +17,8 @@ const LONGEST_COMMAND: usize = 1 << 10;
 pub struct Report {
     /// Who called, as numbered inside.
     pub pid: u32,
+    /// When it began, as the kernel counts: another process may get its number. 0 where that was not asked.
+    pub started: u64,
     /// The name of its thread, as the kernel knows it.
     pub program: Vec<u8>,
     /// Its command line, each word ended by a NUL; cut where it is long.
@@ -207,6 +209,7 @@ impl Told {
 fn put_report(out: &mut Writer, report: &Report) {
     let cut = |bytes: &[u8]| bytes[..bytes.len().min(LONGEST_COMMAND)].to_vec();
     out.number(u64::from(report.pid));
+    out.number(report.started);
     out.bytes(&cut(&report.program));
     out.bytes(&cut(&report.command));
     out.bytes(report.call.as_bytes());
@@ -219,14 +222,14 @@ fn put_report(out: &mut Writer, report: &Report) {
 }
 
 fn take_report(input: &mut Reader<'_>) -> Option<Report> {
-    let pid = u32::try_from(input.number()?).ok()?;
+    let (pid, started) = (u32::try_from(input.number()?).ok()?, input.number()?);
     let (program, command) = (input.bytes()?.to_vec(), input.bytes()?.to_vec());
     let call = take_text(input)?;
     let path = take_path(input)?;
     let access = if take_flag(input)? { Access::Write } else { Access::Read };
     let (rule, source, remedy) = (take_text(input)?, take_text(input)?, take_text(input)?);
     let errno = u16::try_from(input.number()?).ok().filter(|errno| *errno != 0);
-    Some(Report { pid, program, command, call, path, access, rule, source, remedy, errno })
+    Some(Report { pid, started, program, command, call, path, access, rule, source, remedy, errno })
 }
 
 fn take_flag(input: &mut Reader<'_>) -> Option<bool> {
@@ -257,6 +260,7 @@ mod tests {
     fn report() -> Report {
         Report {
             pid: 7,
+            started: 9,
             program: b"sh".to_vec(),
             command: b"sh\0-c\0echo \xff > .envrc\0".to_vec(),
             call: "openat".to_owned(),

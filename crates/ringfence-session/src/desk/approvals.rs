@@ -17,17 +17,17 @@ impl Desk {
     /// A hook waits for an answer about a line of shell.
     pub(super) fn hook_asks(&mut self, line: String, why: String, end: OwnedFd) {
         let subject = Subject::Command { line };
-        let (rule, pid, program, command) = (None, None, None, None);
-        self.asks(Asked { subject, why, rule, pid, program, command, asker: Asker::Hook(end) });
+        let (rule, pid, started, program, command) = (None, None, None, None, None);
+        self.asks(Asked { subject, why, rule, pid, started, program, command, asker: Asker::Hook(end) });
     }
 
     /// Names that wait since it was last asked.
     pub(super) fn names_ask(&mut self) {
         for name in self.names.as_ref().map(Asks::take).unwrap_or_default() {
             let subject = Subject::Host { host: name.clone() };
-            let (why, rule, pid) = ("the policy does not name it".to_owned(), None, None);
+            let (why, rule, pid, started) = ("the policy does not name it".to_owned(), None, None, None);
             let (program, command, asker) = (None, None, Asker::Name(name));
-            self.asks(Asked { subject, why, rule, pid, program, command, asker });
+            self.asks(Asked { subject, why, rule, pid, started, program, command, asker });
         }
     }
 

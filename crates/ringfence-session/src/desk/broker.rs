@@ -113,6 +113,7 @@ impl Desk {
             why: report.rule,
             rule: Some(report.source).filter(|source| !source.is_empty()),
             pid: Some(report.pid),
+            started: Some(report.started),
             program: Some(Bytes::new(&report.program)),
             command: Some(spaced(&report.command)),
             asker: Asker::Broker(number),
@@ -165,6 +166,7 @@ mod tests {
     fn k14_a_report_is_a_violation() {
         let report = Report {
             pid: 7,
+            started: 0,
             program: b"sh\x1b[2J".to_vec(),
             command: b"sh\0-c\0echo > .envrc\0".to_vec(),
             call: "openat".to_owned(),

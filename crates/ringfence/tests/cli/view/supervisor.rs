@@ -192,6 +192,44 @@ fn k11_slow_and_greedy_clients_do_not_stall_a_session() {
     shell.ends();
 }
 
+/// Sends a connection that is full and lingers, and leaves it to whoever gets it.
+const LINGERS: &str = "
+import array, os, socket, struct, time
+listener = socket.create_server(('127.0.0.1', 0))
+full = socket.create_connection(listener.getsockname())
+other, _ = listener.accept()
+full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 60))
+full.setblocking(False)
+try:
+    while True:
+        full.send(bytes(65536))
+except BlockingIOError:
+    pass
+place = os.path.dirname(os.environ['RINGFENCE_EXE'])
+to = socket.socket(socket.AF_UNIX)
+to.connect(place + '/calls')
+to.sendmsg([b'{}'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [full.fileno()]))])
+full.close()
+print('sent', flush=True)
+time.sleep(40)
+";
+
+/// A descriptor that is sent to a supervisor from inside does not hold it up.
+#[test]
+fn k11_nobody_inside_makes_a_supervisor_wait() {
+    each(|fence| {
+        fence.write(&[("project/lingers.py", LINGERS)]);
+        let mut shell = Shell::start(fence, &["--calls"]);
+        let said = shell
+            .does("python3 -I lingers.py > said 2>&1 < /dev/null & until test -s said; do sleep 0.1; done; cat said");
+        assert_eq!(said, "sent", "as {:?}", fence.who);
+        let start = Instant::now();
+        let stopped = ringfence(fence, &["stop", &shell.id]);
+        assert!(stopped.status.success(), "as {:?}: {}", fence.who, text(&stopped.stderr));
+        assert!(start.elapsed() < Duration::from_secs(20), "as {:?}: {:?}", fence.who, start.elapsed());
+    });
+}
+
 #[test]
 fn k11_events_are_told_to_who_asks_for_them() {
     each(|fence| {
