@@ -44,8 +44,6 @@ pub enum SyscallAction {
     Errno(Errno),
     /// It waits until the broker has carried it out, or refused it.
     Notify,
-    /// It is said to be done, and nothing is.
-    Nothing,
 }
 
 /// A test of one argument: `argument & mask == value`.
@@ -114,10 +112,6 @@ const fn allow_if(name: &'static str, when: &'static [ArgTest], reason: &'static
     SyscallRule { name, when, action: SyscallAction::Allow, reason }
 }
 
-const fn ignore_if(name: &'static str, when: &'static [ArgTest], reason: &'static str) -> SyscallRule {
-    SyscallRule { name, when, action: SyscallAction::Nothing, reason }
-}
-
 const fn notify(name: &'static str, reason: &'static str) -> SyscallRule {
     SyscallRule { name, when: &[], action: SyscallAction::Notify, reason }
 }
@@ -143,8 +137,6 @@ const SOCK_PACKET: u64 = 10;
 const IPPROTO_TCP: u64 = 6;
 const IPPROTO_UDP: u64 = 17;
 const NETLINK_ROUTE: u64 = 0;
-const SOL_SOCKET: u64 = 1;
-const SO_LINGER: u64 = 13;
 
 /// What changes a view or leaves it. A sandbox within the sandbox needs these.
 static NAMESPACES: &[SyscallRule] = &[
@@ -211,12 +203,6 @@ static ALWAYS: &[SyscallRule] = &[
 
 /// Sockets that stay within what the other layers see. Whatever is not named here is refused by the rules after it.
 static SOCKETS: &[SyscallRule] = &[
-    // Such a socket can be sent to the supervisor, and left to it alone.
-    ignore_if(
-        "setsockopt",
-        &[ArgTest::is(1, SOL_SOCKET), ArgTest::is(2, SO_LINGER)],
-        "whoever closes such a socket waits for as long as its maker likes",
-    ),
     allow_if("socket", &[ArgTest::is(0, AF_UNIX)], "between processes"),
     allow_if(
         "socket",
@@ -550,17 +536,6 @@ mod tests {
         check("socket", &[AF_NETLINK, SOCK_RAW, 12], [EPERM; 3]);
         check("socketpair", &[AF_UNIX, SOCK_STREAM, 0], [None; 3]);
         check("socketpair", &[30, SOCK_STREAM, 0], [FAMILY; 3]);
-    }
-
-    /// Whether a socket lingers is not for those inside to say; everything else about it is.
-    #[test]
-    fn no_socket_lingers() {
-        for fence in [Fence::Namespaces, Fence::NestedNamespaces] {
-            assert_eq!(verdict(fence, "setsockopt", &[3, SOL_SOCKET, SO_LINGER]), SyscallAction::Nothing);
-            assert_eq!(verdict(fence, "setsockopt", &[3, 1 << 32 | SOL_SOCKET, SO_LINGER]), SyscallAction::Nothing);
-            assert_eq!(verdict(fence, "setsockopt", &[3, SOL_SOCKET, 2]), SyscallAction::Allow);
-            assert_eq!(verdict(fence, "setsockopt", &[3, 6, SO_LINGER]), SyscallAction::Allow);
-        }
     }
 
     /// The kernel ignores the upper half of these arguments, so a bit up there must not change the verdict.

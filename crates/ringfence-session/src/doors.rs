@@ -2,11 +2,12 @@
 //! is carried to the host's by the supervisor. Only bytes pass; a descriptor does not.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::net::UnixListener;
 
 use ringfence_plan::{MountOp, Rung, Withheld};
 use ringfence_surface::{AbsPath, Look, PathFact, Sourced, Surface};
+use ringfence_sys::net;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::beneath::Owner;
@@ -50,6 +51,7 @@ impl Doors {
                     let name = doors.listeners.len().to_string();
                     // The path of a socket has 107 bytes at most; a session's directory may be longer.
                     let listener = UnixListener::bind(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))?;
+                    net::take_no_descriptors(listener.as_fd())?;
                     let (uid, gid) = owner.unzip();
                     rustix::fs::chownat(&dir, &name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
                     // Until now nobody else could go through the directory; inside there is no directory.

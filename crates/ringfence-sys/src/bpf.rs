@@ -361,8 +361,6 @@ fn return_value(action: SyscallAction) -> Result<u32, AssembleError> {
     match action {
         SyscallAction::Allow => Ok(RET_ALLOW),
         SyscallAction::Notify => Ok(RET_USER_NOTIF),
-        // No error.
-        SyscallAction::Nothing => Ok(RET_ERRNO),
         SyscallAction::Errno(errno) if (1..=MAX_ERRNO).contains(&errno.0) => Ok(RET_ERRNO | u32::from(errno.0)),
         SyscallAction::Errno(errno) => Err(AssembleError::NoSuchErrno { errno: errno.0 }),
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 /// Makes every address of both families one of this namespace's own: whatever is dialled arrives here, and is refused at
 /// once where nobody listens. A kernel without IPv6 is left without. Allocates nothing.
@@ -324,11 +324,27 @@ fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
+/// From now on nobody can send descriptors to a unix socket, nor to what is accepted from it: who closes the last descriptor of
+/// something that was sent may have to wait for as long as its sender likes (`SO_LINGER`). Kernels before 6.16 have no such thing.
+///
+/// # Errors
+/// As `setsockopt`, where the kernel has it.
+pub fn take_no_descriptors(socket: BorrowedFd<'_>) -> io::Result<()> {
+    const SO_PASSRIGHTS: i32 = 83;
+    match set_to(socket, libc::SOL_SOCKET, SO_PASSRIGHTS, 0) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        other => other,
+    }
+}
+
 fn set(socket: &OwnedFd, level: i32, option: i32) -> io::Result<()> {
-    let one: libc::c_int = 1;
+    set_to(socket.as_fd(), level, option, 1)
+}
+
+fn set_to(socket: BorrowedFd<'_>, level: i32, option: i32, value: libc::c_int) -> io::Result<()> {
     let length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the kernel reads one integer, which outlives the call.
-    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const one).cast(), length) };
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -175,7 +175,6 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     setns: libc::SYS_setns,
     setpriority: libc::SYS_setpriority,
     setrlimit: libc::SYS_setrlimit,
-    setsockopt: libc::SYS_setsockopt,
     settimeofday: libc::SYS_settimeofday,
     setxattr: libc::SYS_setxattr,
     setxattrat: 463,

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 
 use ringfence_surface::AbsPath;
+use ringfence_sys::net;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fs::{AtFlags, Mode, OFlags, Uid};
@@ -101,6 +102,7 @@ impl Clients {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = rustix::fs::open(given.as_bytes(), flags, Mode::empty())?;
         let listener = UnixListener::bind(format!("/proc/self/fd/{}/{CALLS_SOCKET}", place.as_raw_fd()))?;
+        net::take_no_descriptors(listener.as_fd())?;
         rustix::fs::chmodat(&place, CALLS_SOCKET, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
         let owner = user.map(Uid::from_raw);
         rustix::fs::chownat(&place, CALLS_SOCKET, owner, None, AtFlags::SYMLINK_NOFOLLOW)?;

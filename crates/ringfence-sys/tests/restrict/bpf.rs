@@ -298,7 +298,6 @@ fn seccompiler_says_the_same() {
                 None | Some(SyscallAction::Allow) => ALLOW,
                 Some(SyscallAction::Errno(errno)) => ERRNO | u32::from(errno.0),
                 Some(SyscallAction::Notify) => USER_NOTIF,
-                Some(SyscallAction::Nothing) => ERRNO,
             }
         };
         let ours = seccomp::compile(&rules).unwrap();

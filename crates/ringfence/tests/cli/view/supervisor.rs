@@ -192,24 +192,33 @@ fn k11_slow_and_greedy_clients_do_not_stall_a_session() {
     shell.ends();
 }
 
-/// Sends a connection that is full and lingers, and leaves it to whoever gets it.
+/// Sends connections that are full and linger, and leaves them to whoever gets them. Who ends does not wait, and who is sent one
+/// and closes it later does.
 const LINGERS: &str = "
 import array, os, socket, struct, time
 listener = socket.create_server(('127.0.0.1', 0))
-full = socket.create_connection(listener.getsockname())
-other, _ = listener.accept()
-full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 60))
-full.setblocking(False)
-try:
-    while True:
-        full.send(bytes(65536))
-except BlockingIOError:
-    pass
-place = os.path.dirname(os.environ['RINGFENCE_EXE'])
-to = socket.socket(socket.AF_UNIX)
-to.connect(place + '/calls')
-to.sendmsg([b'{}'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [full.fileno()]))])
-full.close()
+def send():
+    full = socket.create_connection(listener.getsockname())
+    full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 60))
+    full.setblocking(False)
+    try:
+        while True:
+            full.send(bytes(65536))
+    except BlockingIOError:
+        pass
+    to = socket.socket(socket.AF_UNIX)
+    to.connect(os.path.dirname(os.environ['RINGFENCE_EXE']) + '/calls')
+    to.sendmsg([b'{}'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [full.fileno()]))])
+others = []
+for _ in range(30):
+    child = os.fork()
+    if child == 0:
+        try:
+            send()
+        finally:
+            os._exit(0)
+    others.append(listener.accept())
+    os.waitpid(child, 0)
 print('sent', flush=True)
 time.sleep(40)
 ";
