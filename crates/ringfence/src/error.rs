@@ -450,7 +450,13 @@ impl Failure {
         match self {
             Self::Policy { said } | Self::Unknown { said } => Ok(said),
             Self::Read { ref source, .. } => Ok(vec![Diagnostic::refusal(format!("{self}: {source}"))]),
-            Self::BadPath { .. } => Ok(vec![Diagnostic::refusal(self.to_string())]),
+            Self::BadPath { .. } | Self::LinkedProjectFile { .. } => {
+                let said = Diagnostic::refusal(self.to_string());
+                Ok(vec![match self.hint() {
+                    Some(hint) => said.help(hint),
+                    None => said,
+                }])
+            }
             other => Err(other),
         }
     }

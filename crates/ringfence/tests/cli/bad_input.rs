@@ -43,6 +43,8 @@ fn unreadable_policies() {
     std::fs::remove_file(world.path("project/ringfence.toml")).unwrap();
     world.symlink("nowhere", "project/ringfence.toml");
     world.ringfence(&["explain", "--read", "x"]).expect_code(125);
+    let run = world.ringfence(&["check"]).expect_code(1);
+    assert!(run.stderr.contains("is a symbolic link\nhelp: copy the file there"), "{}", run.stderr);
     let pipe = world.path("project/ringfence.toml");
     std::fs::remove_file(&pipe).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -88,3 +88,12 @@ fn sessions_are_listed_from_a_directory_that_is_gone() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && said.contains("no session runs"), "{said}");
 }
+
+/// That there is nothing is said, as it is by every other list.
+#[test]
+fn an_audit_without_a_line_says_so() {
+    let run = world().ringfence(&["audit", "--session", "nobody"]).expect_code(0);
+    assert!(run.stdout.is_empty() && run.stderr == "ringfence: the audit has nothing of that\n", "{}", run.stderr);
+    let run = world().ringfence(&["audit", "--session", "nobody", "--json"]).expect_code(0);
+    assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{}", run.stderr);
+}

@@ -26,13 +26,18 @@ pub(crate) fn audit(args: &AuditArgs, managed: &Path) -> Result<ExitCode, Failur
         None => None,
     };
     let query = Query { session: args.session.clone(), path, since_ms: args.since };
+    let mut lines = 0;
     for state in states()? {
-        print_all(&state, &query, args.json)?;
+        lines += print_all(&state, &query, args.json)?;
+    }
+    if lines == 0 && !args.json {
+        say("ringfence: the audit has nothing of that");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_all(state: &AbsPath, query: &Query, json: bool) -> Result<(), Failure> {
+/// Prints what was asked for, and says how many lines that were.
+fn print_all(state: &AbsPath, query: &Query, json: bool) -> Result<usize, Failure> {
     let read = |source| Failure::Read { path: os_path(&state.join("audit")).into(), source };
     let (found, unread) = Audit::of(state).query(query).map_err(read)?;
     for stored in &found {
@@ -41,7 +46,7 @@ fn print_all(state: &AbsPath, query: &Query, json: bool) -> Result<(), Failure> 
     if unread > 0 {
         say(&format!("ringfence: {unread} lines could not be read; `ringfence audit verify` says more"));
     }
-    Ok(())
+    Ok(found.len())
 }
 
 /// One object to a line, as in the audit itself.
