@@ -97,6 +97,9 @@ impl Work<'_, '_> {
             _ => return Err(Errno::INVAL.into()),
         }
         self.may_mark(&target)?;
+        // Whoever has a lease is given the time to let go of it, and nobody else waits for that. Nothing that may be written becomes
+        // what may not be, wherever it is moved to meanwhile.
+        self.release();
         let held = target.by_descriptor();
         self.perform(|| notify::truncate(&held, length))?;
         Ok(Reply::Done)

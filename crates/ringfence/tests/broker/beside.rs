@@ -111,3 +111,48 @@ fn k8_files_of_the_library_land_where_they_were_judged() {
         assert!(said.contains("over after") && turns > 10, "{turns}: {said}");
     });
 }
+
+/// Somebody who waits for a lease keeps nobody from moving a directory, in this session or in another.
+#[test]
+fn whoever_waits_for_a_lease_holds_nobody_up() {
+    let waits = "
+import fcntl, os, signal, time
+told = []
+signal.signal(signal.SIGIO, lambda *_: told.append(1))
+fcntl.fcntl(os.open('leased', os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)
+os.mkdir('x')
+pid = os.fork()
+if pid == 0:
+    os.truncate('leased', 0)
+    os._exit(0)
+# The kernel says when somebody waits for it to be let go of.
+while not told:
+    time.sleep(0.01)
+print('waits', flush=True)
+start = time.monotonic()
+os.rename('x', 'y')
+print('moved' if time.monotonic() - start < 4 else 'late', flush=True)
+input()
+os.kill(pid, 9)
+";
+    let moves = "
+import os, time
+os.mkdir('a')
+start = time.monotonic()
+os.rename('a', 'b')
+print('moved' if time.monotonic() - start < 4 else 'late')
+";
+    each_user(|desk| {
+        desk.write("leased", "text");
+        let python = |script| ["/usr/bin/python3", "-I", "-c", script];
+        let mut session =
+            desk.bare(&[]).args(python(waits)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(session.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "waits");
+        let ended = desk.bare(&[]).args(python(moves)).output().unwrap();
+        assert_eq!(ended.stdout, b"moved\n", "{}", shown(&ended));
+        assert_eq!(lines.next().unwrap().unwrap(), "moved");
+        drop(session.stdin.take());
+        session.wait().unwrap();
+    });
+}
