@@ -4,27 +4,31 @@
 //! socket, not what was seen. Nobody waits for them, they are short, and no more of them are taken than a person would read:
 //! the audit keeps a bounded past, which a flood would wash away. How many were not taken is said.
 
+use std::collections::VecDeque;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixDatagram;
 use std::time::Instant;
 
 use ringfence_surface::AbsPath;
+use ringfence_sys::net;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fs::{AtFlags, Mode, OFlags, Uid};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 
 use crate::approvals;
 use crate::given;
 use crate::text::Bytes;
-use crate::ways;
 
 /// Longer messages are not taken.
 const LONGEST: usize = 8 << 10;
 
 /// So many of each verdict at once, and one more for each second: calls that may run leave room for those that may not.
 const AT_ONCE: u64 = 100;
+
+/// So many may have connected and said nothing. The first of them makes room for the next.
+const MOST_SILENT: usize = 32;
 
 /// A tool call that was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,14 +58,9 @@ pub struct Said {
 /// # Errors
 /// When it could not be asked.
 pub fn ask(dir: &AbsPath, said: &Said) -> io::Result<bool> {
-    let place = open(dir)?;
-    let socket = UnixDatagram::unbound()?;
-    socket.connect(address(&place))?;
-    let (ours, theirs) = ways::channel()?;
-    ways::send(&socket.into(), &serde_json::to_vec(said)?, &[theirs.as_fd()])?;
-    drop(theirs);
+    let socket = say(dir, said, SocketFlags::empty())?;
     let mut answer = [0];
-    let heard = rustix::io::retry_on_intr(|| rustix::net::recv(&ours, &mut answer, RecvFlags::empty()))?;
+    let heard = rustix::io::retry_on_intr(|| rustix::net::recv(&socket, &mut answer, RecvFlags::empty()))?;
     Ok(heard.0 == 1 && answer == [approvals::YES])
 }
 
@@ -70,17 +69,26 @@ pub fn ask(dir: &AbsPath, said: &Said) -> io::Result<bool> {
 /// # Errors
 /// When it could not be said; nothing waits.
 pub fn tell(dir: &AbsPath, said: &Said) -> io::Result<()> {
-    let place = open(dir)?;
-    let socket = UnixDatagram::unbound()?;
-    socket.set_nonblocking(true)?;
+    say(dir, said, SocketFlags::NONBLOCK).map(drop)
+}
+
+fn say(dir: &AbsPath, said: &Said, flags: SocketFlags) -> io::Result<OwnedFd> {
     let text = serde_json::to_vec(said)?;
-    socket.send_to(&text, address(&place)).map(drop)
+    let place = open(dir)?;
+    let socket = socket(flags)?;
+    rustix::net::connect(&socket, &address(&place)?)?;
+    rustix::net::send(&socket, &text, SendFlags::NOSIGNAL)?;
+    Ok(socket)
 }
 
 /// The supervisor's end.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
-    socket: UnixDatagram,
+    /// Wakes for the listener, and for whoever has connected.
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    /// Who has connected and said nothing yet.
+    silent: VecDeque<OwnedFd>,
     since: Instant,
     /// Of those that may not run, and of those that may.
     taken: [u64; 2],
@@ -91,22 +99,26 @@ impl Verdicts {
     /// Listens in a session's directory, for whoever works inside.
     pub(crate) fn listen(session: &AbsPath, user: Option<u32>) -> io::Result<Self> {
         let place = open(&given::dir(session))?;
-        let socket = UnixDatagram::bind(address(&place))?;
-        socket.set_nonblocking(true)?;
+        let listener = socket(SocketFlags::NONBLOCK)?;
+        net::take_no_descriptors(listener.as_fd())?;
+        rustix::net::bind(&listener, &address(&place)?)?;
         rustix::fs::chmodat(&place, given::VERDICTS, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
         rustix::fs::chownat(&place, given::VERDICTS, user.map(Uid::from_raw), None, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(Self { socket, since: Instant::now(), taken: [0; 2], dropped: 0 })
+        rustix::net::listen(&listener, 128)?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &listener, EventData::new_u64(0), EventFlags::IN)?;
+        Ok(Self { epoll, listener, silent: VecDeque::new(), since: Instant::now(), taken: [0; 2], dropped: 0 })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.epoll.as_fd()
     }
 
-    /// What was said next, with where the answer goes if one is waited for; what is no verdict is passed over.
-    pub(crate) fn next(&mut self) -> Option<(Said, Option<OwnedFd>)> {
+    /// What was said next, with where the answer goes; what is no verdict is passed over. A flood ends for now, too.
+    pub(crate) fn next(&mut self) -> Option<(Said, OwnedFd)> {
         // One byte more than is taken, so that what is longer is seen to be.
         let mut text = [0; LONGEST + 1];
-        loop {
+        for _ in 0..AT_ONCE {
             let (length, end) = self.receive(&mut text)?;
             let most = AT_ONCE + self.since.elapsed().as_secs();
             let said = serde_json::from_slice::<Said>(&text[..length]).ok().filter(|_| length <= LONGEST);
@@ -118,21 +130,35 @@ impl Verdicts {
                 _ => self.dropped += 1,
             }
         }
+        None
     }
 
-    /// Whoever is inside may send descriptors of anything. One is kept, and written to without waiting if it is a socket.
-    fn receive(&self, text: &mut [u8]) -> Option<(usize, Option<OwnedFd>)> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut parts = [io::IoSliceMut::new(text)];
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let message = rustix::net::recvmsg(&self.socket, &mut parts, &mut ancillary, flags).ok()?;
-        let fds = ancillary.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        });
-        let end = fds.flatten().last();
-        Some((message.bytes, end))
+    /// Each who connects says one thing.
+    fn receive(&mut self, text: &mut [u8]) -> Option<(usize, OwnedFd)> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        for _ in 0..MOST_SILENT {
+            let Ok(stream) = rustix::net::accept_with(&self.listener, flags) else { break };
+            if self.silent.len() == MOST_SILENT {
+                self.silent.pop_front();
+            }
+            if epoll::add(&self.epoll, &stream, EventData::new_u64(0), EventFlags::IN).is_ok() {
+                self.silent.push_back(stream);
+            }
+        }
+        let mut at = 0;
+        while let Some(stream) = self.silent.get(at) {
+            match rustix::net::recv(stream, &mut *text, RecvFlags::DONTWAIT).map(|(got, _)| got) {
+                Err(Errno::AGAIN | Errno::INTR) => at += 1,
+                Ok(0) | Err(_) => drop(self.silent.remove(at)),
+                Ok(length) => {
+                    let end = self.silent.remove(at)?;
+                    // Who waits for an answer may go away, and nobody is to be woken by it again and again.
+                    epoll::delete(&self.epoll, &end).ok()?;
+                    return Some((length, end));
+                }
+            }
+        }
+        None
     }
 
     /// How many were passed over since this was last asked.
@@ -146,9 +172,14 @@ fn open(dir: &AbsPath) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?)
 }
 
+fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    Ok(rustix::net::socket_with(family, kind, flags | SocketFlags::CLOEXEC, None)?)
+}
+
 /// By a descriptor: the path may be longer than an address can be.
-fn address(dir: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), given::VERDICTS)
+fn address(dir: &OwnedFd) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), given::VERDICTS))?)
 }
 
 #[cfg(test)]
@@ -182,8 +213,9 @@ mod tests {
         assert_eq!(next(&mut verdicts), Some(said("Read")));
         assert_eq!(next(&mut verdicts), None);
         // Nothing waits, whatever was not taken; what is too long or no verdict is passed over.
-        let socket = UnixDatagram::unbound().unwrap();
-        let _ = socket.send_to(b"garbage", address(&open(&dir).unwrap()));
+        let garbage = socket(SocketFlags::empty()).unwrap();
+        rustix::net::connect(&garbage, &address(&open(&dir).unwrap()).unwrap()).unwrap();
+        rustix::net::send(&garbage, b"garbage", SendFlags::NOSIGNAL).unwrap();
         let _ = tell(&dir, &said(&"x".repeat(LONGEST)));
         assert_eq!((next(&mut verdicts), verdicts.dropped(), verdicts.dropped()), (None, 2, 0));
         let mut heard = 0;
@@ -211,13 +243,12 @@ mod tests {
             let asks =
                 std::thread::spawn(move || ask(&dir, &Said { ask: Some("make".to_owned()), ..said("Bash") }).unwrap());
             rustix::event::poll(
-                &mut [rustix::event::PollFd::new(&verdicts.socket, rustix::event::PollFlags::IN)],
+                &mut [rustix::event::PollFd::from_borrowed_fd(verdicts.fd(), rustix::event::PollFlags::IN)],
                 None,
             )
             .unwrap();
             let (said, end) = verdicts.next().unwrap();
             assert_eq!(said.ask.as_deref(), Some("make"));
-            let end = end.unwrap();
             if let Some(answer) = answer {
                 approvals::tell(&end, answer);
             }

@@ -197,7 +197,7 @@ fn k11_slow_and_greedy_clients_do_not_stall_a_session() {
 const LINGERS: &str = "
 import array, os, socket, struct, time
 listener = socket.create_server(('127.0.0.1', 0))
-def send():
+def send(name, kind):
     full = socket.create_connection(listener.getsockname())
     full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 60))
     full.setblocking(False)
@@ -206,15 +206,15 @@ def send():
             full.send(bytes(65536))
     except BlockingIOError:
         pass
-    to = socket.socket(socket.AF_UNIX)
-    to.connect(os.path.dirname(os.environ['RINGFENCE_EXE']) + '/calls')
+    to = socket.socket(socket.AF_UNIX, kind)
+    to.connect(os.path.dirname(os.environ['RINGFENCE_EXE']) + name)
     to.sendmsg([b'{}'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [full.fileno()]))])
 others = []
-for _ in range(30):
+for door in [('/calls', socket.SOCK_STREAM), ('/verdicts', socket.SOCK_SEQPACKET)] * 30:
     child = os.fork()
     if child == 0:
         try:
-            send()
+            send(*door)
         finally:
             os._exit(0)
     others.append(listener.accept())
