@@ -413,6 +413,10 @@ impl Desk {
 }
 
 impl Aside for Desk {
+    fn is_paused(&self) -> bool {
+        self.held.is_some()
+    }
+
     fn fd(&self) -> BorrowedFd<'_> {
         self.clients.fd()
     }

@@ -15,6 +15,7 @@ use ringfence_sys::{ns, pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
@@ -24,7 +25,7 @@ use crate::descendants;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
-use crate::payload::{Payload, SeatAt, map_oneself, open_proc};
+use crate::payload::{Payload, Place, SeatAt, map_oneself, open_proc};
 use crate::stand_ins::StandIns;
 use crate::steps::{
     CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, SIGNALS, STANDARD, TERMINAL, WAYS, failed, report,
@@ -108,16 +109,18 @@ impl First<'_> {
             return report(&errors, failed);
         }
         let made;
-        let seat: SeatAt<'_> = match seat {
-            Seat::None => None,
-            Seat::Made(slave, seats) => Some((slave, seats)),
-            Seat::ToBeMade(inside, seats) => match terminal::make_inside(inside) {
-                Ok(slave) => {
-                    made = slave;
-                    Some((made.as_fd(), seats))
+        let (seat, stops): (SeatAt<'_>, _) = match seat {
+            Seat::None => (None, None),
+            Seat::Made(slave, seats) => (Some((slave, seats, Place::Leader)), None),
+            Seat::ToBeMade(inside, seats) => {
+                match terminal::make_inside(inside).and_then(|slave| pty::lead_on(slave.as_fd()).map(|()| slave)) {
+                    Ok(slave) => {
+                        made = slave;
+                        (Some((made.as_fd(), seats, Place::Job)), Some(inside))
+                    }
+                    Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
                 }
-                Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
-            },
+            }
         };
         let signals = match pty::block(&FORWARDED).and_then(|_| pty::signalfd(&FORWARDED)) {
             Ok(signals) => signals,
@@ -164,7 +167,8 @@ impl First<'_> {
             let _ = descendants::end_all();
             return 125;
         }
-        let watch = Watch { payload, signals: &signals, alive: &alive, ways: ways.as_ref(), stand_ins: &stand_ins };
+        let (ways, stand_ins) = (ways.as_ref(), &stand_ins);
+        let watch = Watch { payload, signals: &signals, alive: &alive, ways, stand_ins, stops };
         if let (Some(judged), Some((handover, inside))) = (self.brokered, handover) {
             drop(inside);
             // Its threads do not end by themselves, so neither does what is in here.
@@ -289,7 +293,8 @@ impl First<'_> {
 
 /// Leaves the user's terminal for a session of its own, without one: nobody inside is told which it is, nothing that is opened
 /// for somebody can be it, and its keys are for the supervisor, which passes them on once. From here on every terminal is opened
-/// so that it does not become this process's. Allocates nothing.
+/// so that it does not become this process's; the one that is made for the payload does, so that it can be stopped by a key.
+/// Allocates nothing.
 fn leave_terminal() -> Result<(), Failed> {
     pty::become_session_leader().map_err(|errno| Failed { step: SEAT, errno })
 }
@@ -308,7 +313,7 @@ pub(crate) const FORWARDED: [Signal; 7] =
 
 /// Waits for the payload as the first process of a fence does in which nothing is brokered. Allocates nothing.
 pub(crate) fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
-    Watch { payload, signals, alive, ways, stand_ins: &StandIns::NONE }.wait(None)
+    Watch { payload, signals, alive, ways, stand_ins: &StandIns::NONE, stops: None }.wait(None)
 }
 
 /// What the first process does when all is made.
@@ -318,20 +323,30 @@ struct Watch<'w> {
     alive: &'w OwnedFd,
     ways: Option<&'w OwnedFd>,
     stand_ins: &'w StandIns,
+    /// Where it is said that the payload has stopped, which nobody inside continues.
+    stops: Option<BorrowedFd<'w>>,
 }
 
 impl Watch<'_> {
     /// Waits for the payload, collects what others leave behind, and passes signals on, until the payload or the supervisor
     /// ends. Returns its code, and the signal that ended it or 0. Allocates nothing, unless calls are brokered.
     fn wait(&self, mut brokerage: Option<Brokerage<'_, '_, '_>>) -> (u8, u8) {
-        let Self { payload, signals, alive, ways, stand_ins } = *self;
+        let Self { payload, signals, alive, ways, stand_ins, stops } = *self;
         // Asking for nothing makes an empty slot.
         let (ways, wanted) = ways.map_or((signals, PollFlags::empty()), |ways| (ways, PollFlags::IN));
         let [one, two, three] = stand_ins.wanted(signals);
         let mut hold = Hold::new();
+        let options = if stops.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         loop {
             loop {
-                match rustix::process::wait(WaitOptions::NOHANG) {
+                match rustix::process::wait(WaitOptions::NOHANG | options) {
+                    Ok(Some((pid, status))) if status.stopped() => {
+                        // In a session that is held it is we who stopped it.
+                        if let Some(stops) = stops.filter(|_| pid == payload && !hold.is_held()) {
+                            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                            let _ = rustix::net::send(stops, b"s", flags);
+                        }
+                    }
                     Ok(Some((pid, status))) if pid == payload => {
                         let small = |number: i32| u8::try_from(number).ok();
                         let signal = status.terminating_signal().and_then(small).unwrap_or(0);

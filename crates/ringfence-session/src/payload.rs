@@ -19,8 +19,17 @@ use crate::view::Failed;
 use crate::wall::Wall;
 use crate::ways;
 
-/// A terminal and which descriptors it replaces.
-pub(crate) type SeatAt<'fd> = Option<(BorrowedFd<'fd>, pty::Seats)>;
+/// A terminal, which descriptors it replaces, and as what one sits there.
+pub(crate) type SeatAt<'fd> = Option<(BorrowedFd<'fd>, pty::Seats, Place)>;
+
+/// As what somebody sits at a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Leads a session of its own. Keys that stop a job do not stop it, since nobody could continue it.
+    Leader,
+    /// Works in the session that the first process leads, who sees when it stops.
+    Job,
+}
 
 /// Everything that is left to do, laid out.
 pub(crate) struct Payload {
@@ -134,13 +143,14 @@ impl Payload {
     }
 }
 
-/// Becomes the leader of a session of its own, on the terminal if there is one. Allocates nothing.
+/// Sits down at the terminal if there is one, and leads a session of its own if not. Allocates nothing.
 pub(crate) fn take_seat(seat: SeatAt<'_>) -> Result<(), Failed> {
     let seated = match seat {
-        Some((slave, seats)) => pty::become_session_leader_on(slave, seats),
-        None => pty::become_session_leader(),
+        Some((slave, seats, Place::Leader)) => pty::become_session_leader_on(slave, seats).map_err(io::Error::from),
+        Some((slave, seats, Place::Job)) => pty::become_job_on(slave, seats),
+        None => pty::become_session_leader().map_err(io::Error::from),
     };
-    seated.map_err(|errno| Failed { step: SEAT, errno })
+    seated.map_err(|error| failed(SEAT, &error))
 }
 
 /// Allocates nothing.

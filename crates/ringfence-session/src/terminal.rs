@@ -22,9 +22,12 @@
 //!
 //! **Signals.** TERM and HUP to the supervisor go to the payload; INT and QUIT go to the foreground job of the PTY, which
 //! is whom the key would reach. The relay goes on until the payload ends, and only then gives the terminal back; SIGKILL is
-//! the one that leaves it raw. Ctrl-Z in an inner shell is that shell's. A payload that stops itself without a shell to
-//! continue it is not noticed, as with `ssh`: it stays until someone sends it SIGCONT. TSTP to the supervisor stops the
-//! supervisor, not the payload.
+//! the one that leaves it raw. TSTP to the supervisor stops the supervisor, not the payload.
+//!
+//! **Ctrl-Z** in an inner shell is that shell's. A payload that stops without one, by the key or by itself, puts the session aside:
+//! everything in it is held, the terminal is given back, and the supervisor stops too, until the user's shell continues it.
+//! Where no shell is there to do so it goes on at once. Only the native fence has a first process that sees it; elsewhere the
+//! payload leads its session, and the kernel lets such a one not be stopped by a key.
 //!
 //! As with every terminal in a terminal, what the user typed ahead and the payload did not read is gone when it ends.
 
@@ -59,6 +62,8 @@ pub struct Terminal {
     slave: OwnedFd,
     seats: Seats,
     outer: Outer,
+    /// Says when the payload has stopped.
+    stops: Option<OwnedFd>,
 }
 
 impl Terminal {
@@ -85,6 +90,12 @@ impl Terminal {
     #[must_use]
     pub fn seats(&self) -> Seats {
         self.seats
+    }
+
+    /// With somebody who says when the payload has stopped.
+    #[must_use]
+    pub(crate) fn heeding(self, stops: OwnedFd) -> Self {
+        Self { stops: Some(stops), ..self }
     }
 
     /// Gets ready to carry bytes. Nothing changes outside before [`Relay::run`].
@@ -143,7 +154,7 @@ impl Wanted {
         if outer.hold() == Hold::Shared {
             pty::tiocpkt(master.as_fd())?;
         }
-        let terminal = Terminal { master, slave, seats, outer };
+        let terminal = Terminal { master, slave, seats, outer, stops: None };
         terminal.resize()?;
         Ok(terminal)
     }

@@ -57,6 +57,38 @@ pub fn become_session_leader_on(slave: BorrowedFd<'_>, seats: Seats) -> rustix::
     }
     setsid()?;
     ioctl_tiocsctty(slave)?;
+    sit(slave, seats)
+}
+
+/// The leader of a session that has no terminal makes this one its own. Allocates nothing.
+///
+/// # Errors
+///
+/// `EPERM` when `slave` is the terminal of another session, or the caller leads none.
+pub fn lead_on(slave: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    ioctl_tiocsctty(slave)
+}
+
+/// Child of a session's leader, between fork and exec: the job in the foreground of its terminal. The leader sees when it stops,
+/// and the keys that stop it do: the kernel lets nobody be stopped whom no parent in the same session could continue. Allocates
+/// nothing.
+///
+/// # Errors
+///
+/// `EBADF` when `slave` is one of the three standard descriptors, and what the kernel says.
+pub fn become_job_on(slave: BorrowedFd<'_>, seats: Seats) -> io::Result<()> {
+    if slave.as_raw_fd() <= libc::STDERR_FILENO {
+        return Err(Errno::BADF.into());
+    }
+    rustix::process::setpgid(None, None)?;
+    // A group of its own is in the background, and is stopped for this unless it does not hear of it.
+    let mask = block(&[Signal::TTOU])?;
+    rustix::termios::tcsetpgrp(slave, rustix::process::getpid())?;
+    mask.restore()?;
+    Ok(sit(slave, seats)?)
+}
+
+fn sit(slave: BorrowedFd<'_>, seats: Seats) -> rustix::io::Result<()> {
     if seats.stdin == Seat::Terminal {
         dup2_stdin(slave)?;
     }

@@ -29,7 +29,7 @@ use super::check;
 use super::orders::{Arrived, Orders};
 use crate::environment;
 use crate::first::{Ends, FORWARDED, wait_for};
-use crate::payload::{Payload, SeatAt};
+use crate::payload::{Payload, Place, SeatAt};
 use crate::steps::{ARRIVED, CAPABILITIES, CHECK, FORK, INSIDE, LIMITS, STANDARD, TERMINAL, WAYS, failed, report};
 use crate::terminal;
 use crate::view::Failed;
@@ -227,7 +227,7 @@ fn start(prepared: Prepared, ends: Ends, seat: Option<OwnedFd>) -> u8 {
         Ok(made) => made,
         Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
     };
-    let at: SeatAt<'_> = made.as_ref().zip(seats).map(|(slave, seats)| (slave.as_fd(), seats));
+    let at: SeatAt<'_> = made.as_ref().zip(seats).map(|(slave, seats)| (slave.as_fd(), seats, Place::Leader));
     let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
     if pty::block(&FORWARDED).is_err() {
         return 125;

@@ -61,6 +61,6 @@ impl Screen {
         let Some(master) = terminal::ask_for_master(&outside)? else { return Ok(None) };
         let terminal = wanted.on(master)?;
         rustix::io::write(&outside, b"g")?;
-        Ok(Some(terminal))
+        Ok(Some(terminal.heeding(outside)))
     }
 }

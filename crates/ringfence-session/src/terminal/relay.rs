@@ -15,7 +15,7 @@ use super::ask::{Asking, Key};
 use super::flow::Flow;
 use super::outer::{Hold, Raw};
 use super::screen::Follower;
-use super::signals::{Clock, Recipient, Screen, Signals, stop_here, wait_for};
+use super::signals::{Clock, Recipient, Screen, Signals, stop_here, stop_job, wait_for};
 
 /// What is still read after the payload ended. The kernel holds less than 20 KiB between slave and master, so this is all
 /// that the payload wrote; a process that outlived it and floods the terminal is cut off here.
@@ -99,6 +99,9 @@ impl<'s> Relay<'s> {
             }
             if !ready.output.is_empty() {
                 self.write_user();
+            }
+            if !ready.stops.is_empty() {
+                self.put_aside(clock)?;
             }
             self.tell(clock);
             if !ready.done.is_empty() {
@@ -218,13 +221,17 @@ impl<'s> Relay<'s> {
             self.slot(self.input, outer.input(), input),
             self.slot(self.output, outer.output(), output),
             clock.slot(self.signals.fd()),
+            match &self.terminal.stops {
+                Some(stops) => PollFd::new(stops, PollFlags::IN),
+                None => PollFd::new(self.signals.fd(), PollFlags::empty()),
+            },
         ];
         wait_for(&mut fds, timeout.as_ref())?;
-        let [done, signals, inner, input, output, aside] = fds.map(|fd| fd.revents());
+        let [done, signals, inner, input, output, aside, stops] = fds.map(|fd| fd.revents());
         if self.pause == Pause::UntilOurs {
             self.pause = Pause::None;
         }
-        Ok(Ready { done, signals, inner, input, output, aside })
+        Ok(Ready { done, signals, inner, input, output, aside, stops })
     }
 
     /// A descriptor that nothing is wanted from is left out: poll reports a hang-up unasked, and would never sleep again.
@@ -269,6 +276,34 @@ impl<'s> Relay<'s> {
         }
         self.terminal.outer.give_back();
         stop_here()
+    }
+
+    /// The payload has stopped, and nobody inside continues it: all of it is put aside with us, until the user's shell continues
+    /// us. Where there is none we do not stop, and it goes on.
+    fn put_aside(&mut self, clock: &Clock<'_>) -> io::Result<()> {
+        let Some(stops) = &self.terminal.stops else { return Ok(()) };
+        match rustix::io::read(stops, &mut [0; 1]) {
+            Ok(1) => {}
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+            // It has ended.
+            _ => {
+                self.terminal.stops = None;
+                return Ok(());
+            }
+        }
+        // What it showed last belongs before what the shell says.
+        while self.asking.is_none() && self.output == Stream::Open {
+            self.write_user();
+            if !self.to_user.is_empty() || self.read_payload()? == 0 {
+                break;
+            }
+        }
+        self.terminal.outer.give_back();
+        clock.put_aside(stop_job)?;
+        self.terminal.outer.let_go();
+        self.resize();
+        self.mirror();
+        Ok(())
     }
 
     /// In a pipeline, the user's terminal gets the modes that the payload gave to its own.
@@ -457,6 +492,7 @@ struct Ready {
     input: PollFlags,
     output: PollFlags,
     aside: PollFlags,
+    stops: PollFlags,
 }
 
 /// Whether a side still answers.

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
+use crate::hold::{GO_ON, HOLD};
 use crate::live::LiveView;
 
 use super::ask::{Key, Prompt};
@@ -125,6 +126,9 @@ pub trait Aside: std::fmt::Debug {
 
     /// What the user said to it.
     fn reply(&mut self, id: u64, reply: Key);
+
+    /// Has somebody paused the payload?
+    fn is_paused(&self) -> bool;
 }
 
 /// What came up.
@@ -279,6 +283,16 @@ impl<'a> Clock<'a> {
         }
     }
 
+    /// Has the first process hold everything for as long as `stop` takes, unless it does so anyway.
+    pub(super) fn put_aside(&self, stop: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let is_paused = self.aside.as_ref().is_some_and(|aside| aside.is_paused());
+        let say = |word| self.alive.as_ref().filter(|_| !is_paused).is_some_and(|alive| alive.say(word));
+        say(HOLD);
+        let stopped = stop();
+        say(GO_ON);
+        stopped
+    }
+
     /// Whether the time was up.
     #[must_use]
     pub fn struck(&self) -> Struck {
@@ -372,6 +386,17 @@ fn tell(line: &str) {
 pub(super) fn stop_here() -> io::Result<()> {
     // Before it is let through, so that it acts inside `unblock`.
     rustix::process::kill_process(rustix::process::getpid(), Signal::TSTP)?;
+    let_through()
+}
+
+/// The same with everybody of the job that we belong to, as the key does: a script that waits for us would wait in the
+/// foreground.
+pub(super) fn stop_job() -> io::Result<()> {
+    rustix::process::kill_current_process_group(Signal::TSTP)?;
+    let_through()
+}
+
+fn let_through() -> io::Result<()> {
     let mask = pty::unblock(&[Signal::TSTP])?;
     mask.restore()
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::desk::{Desk, each};
+use crate::desk::{Desk, each, each_user};
 use crate::screen::Screen;
 use crate::table::{EDITING, JOBS, PROMPT, SWAP};
 
@@ -98,5 +98,57 @@ fn a16_a_person_uses_the_python_prompt_and_a_pager() {
         screen.answers("G", "500");
         screen.types("q");
         assert_eq!(screen.end(), Some(0));
+    });
+}
+
+/// What puts itself aside, with something beside it that counts.
+const ASIDE: &str = "(while :; do echo >> ticks; sleep 0.05; done) & echo be''gins; kill -STOP $$; echo goes-''on";
+
+/// A16: Ctrl-Z puts a session aside as it does with any program, with everything in it, and the shell's `fg` brings it back.
+#[test]
+fn a16_a_session_is_put_aside_and_brought_back() {
+    each_user(|desk| {
+        desk.write("note.txt", "first\n");
+        desk.hand_over();
+        let run = desk.bare(&[]);
+        let words = std::iter::once(run.get_program()).chain(run.get_args());
+        let run: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+        let mut shell = desk.starter("/bin/bash");
+        shell.args(["--norc", "--noprofile", "-i"]).env("PS1", "prompt> ").env("TERM", "xterm");
+        let mut screen = Screen::start(shell);
+        screen.wait_for("prompt> ");
+        // In a script, which is put aside with it.
+        let script = "'\"$@\"; exit $?'";
+        screen.answers(&format!("run() {{ sh -c {script} sh {} \"$@\"; }}\r", run.join(" ")), "prompt> ");
+        screen.answers("run vim -Nu NONE note.txt\r", "first");
+        screen.answers("\u{1a}", "Stopped");
+        screen.answers("fg\r", "first");
+        screen.answers("osecond\u{1b}", "second");
+        screen.answers(":wq\r", "prompt> ");
+        screen.answers("echo code-$?\r", "code-0");
+        screen.answers(&format!("run bash -c '{}'\r", ASIDE.replace('\'', "'\\''")), "begins");
+        screen.wait_for("Stopped");
+        let counts = "sleep 0.5; a=$(wc -l < ticks); sleep 0.5; test $a = $(wc -l < ticks) && echo sa''me\r";
+        screen.answers(counts, "same");
+        screen.answers("fg\r", "goes-on");
+        // What is typed before the shell reads again is gone.
+        screen.wait_for("prompt> ");
+        screen.answers("exit\r", "exit");
+        screen.end();
+        assert_eq!(fs::read_to_string(desk.project("note.txt")).unwrap(), "first\nsecond\n");
+    });
+}
+
+/// A16: where no shell would bring it back, it goes on.
+#[test]
+fn a16_without_a_shell_nothing_is_put_aside() {
+    each_user(|desk| {
+        for signal in ["TSTP", "STOP"] {
+            let script = format!("echo begins; kill -{signal} $$; echo goes-on");
+            let mut screen = on_screen(&desk, &["bash", "-c", &script]);
+            screen.wait_for("begins");
+            screen.wait_for("goes-on");
+            assert_eq!(screen.end(), Some(0));
+        }
     });
 }

@@ -113,18 +113,21 @@ print('all were', 'opened')
     });
 }
 
-/// The first process carries out calls of those inside. It has left the user's terminal, and what it opens does not become its own.
+/// The first process carries out calls of those inside. It has left the user's terminal for the session's own, and what it opens
+/// does not become its own.
 #[test]
-fn a16_the_first_process_has_no_terminal() {
+fn a16_the_first_process_has_left_the_users_terminal() {
     const LOOK: &str = "
-import os, time
+import os, sys, time
 def terminal():
-    return open('/proc/1/stat').read().rpartition(')')[2].split()[4]
+    of = lambda who: open('/proc/%s/stat' % who).read().rpartition(')')[2].split()[4]
+    return 'none' if of(1) == '0' else 'own' if of(1) == of('self') else 'another'
 print('at first', terminal())
 # A terminal that is nobody's yet, opened by the broker.
 own, other = os.openpty()
 os.close(os.open(os.ttyname(other), os.O_RDWR))
 print('later', terminal())
+assert os.ttyname(other) != os.ttyname(0)
 ";
     each(|fence| {
         for rung in [&[][..], &["--no-broker"]] {
@@ -133,8 +136,14 @@ print('later', terminal())
             let (code, shown) = Screen::start(command).all();
             let shown = text(&shown);
             assert_eq!(code, Some(0), "as {:?}: {shown}", fence.who);
-            assert!(shown.contains("at first 0\r\nlater 0\r\n"), "as {:?}: {shown}", fence.who);
+            assert!(shown.contains("at first own\r\nlater own\r\n"), "as {:?}: {shown}", fence.who);
         }
+        // And has none where the session has none although the user has.
+        let line = format!("\"$0\" run -- python3 -c \"{}\" < /dev/null 2>&1 | cat", LOOK.replace("assert", "0 and"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line, fence.binary()]);
+        let shown = text(&Screen::start(fence.by(shell)).all().1);
+        assert!(shown.contains("at first none\r\nlater none\r\n"), "as {:?}: {shown}", fence.who);
     });
 }
 
