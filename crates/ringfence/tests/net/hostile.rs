@@ -148,8 +148,8 @@ fn k9_what_is_begun_and_not_ended_is_bounded() {
 
 /// The same where names are asked for, and at the proxy.
 const OTHERS: &str = r#"
-import socket, struct
-def left(address, begun, count):
+import socket, struct, time
+def left(address, begun, count, most):
     kept = []
     for _ in range(count):
         try:
@@ -167,16 +167,20 @@ def left(address, begun, count):
             return True
         except OSError:
             return False
-    left = sum(map(is_there, kept))
+    for _ in range(100):
+        left = sum(map(is_there, kept))
+        if left <= most:
+            break
+        time.sleep(0.1)
     print(left, "are left at", address, flush=True)
     return left
 question = bytes([0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]) + b"\4site\7example\3com\0" + bytes([0, 1, 0, 1])
 s = socket.create_connection(("198.18.0.1", 53), 5)
 s.sendall(struct.pack(">H", len(question)) + question)
 assert len(s.recv(512)) > len(question)
-assert left(("198.18.0.1", 53), b"\xff\xff" + bytes(60000), 500) == 0
+assert left(("198.18.0.1", 53), b"\xff\xff" + bytes(60000), 500, 0) == 0
 begun = b"GET http://site.example.com/ HTTP/1.1\r\nX: " + bytes([97]) * 15000
-assert 0 < left(("198.18.0.2", 1080), begun, 2500) < 2000
+assert 0 < left(("198.18.0.2", 1080), begun, 2500, 1999) < 2000
 "#;
 
 #[test]

@@ -26,7 +26,7 @@ fn guarded(fence: &Fence) {
     fence.policy("[files]\ndeny = [\"**/.env\"]\nprotect = [\"infra\"]\n");
 }
 
-/// Starts a session and stops it between the look and the mounts: it says a line for each secret with a second name, more
+/// Starts a session and stops it between the look and the mounts: its receipt has a line for each secret with a second name, more
 /// than fits into a pipe that nobody reads. Then something is changed, and it goes on.
 fn changed_meanwhile(fence: &Fence, change: impl FnOnce(), script: &str) -> Output {
     for number in 0..60 {
@@ -41,7 +41,7 @@ fn changed_meanwhile(fence: &Fence, change: impl FnOnce(), script: &str) -> Outp
     let (read, write) = std::io::pipe().unwrap();
     let size = rustix::pipe::fcntl_setpipe_size(&write, 4096).unwrap();
     let mut command = fence.ringfence();
-    command.args(["run", "--", "/bin/sh", "-c", &fence.script(script)]);
+    command.args(["run", "--receipt", "--", "/bin/sh", "-c", &fence.script(script)]);
     let mut child = command.stdout(Stdio::piped()).stderr(write).spawn().unwrap();
     drop(command);
     let until = Instant::now() + Duration::from_secs(60);
