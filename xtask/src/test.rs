@@ -86,6 +86,11 @@ const OTHER_SYSTEMS: &[(&str, &[&str])] = &[
 fn other_systems(root: &Path) -> Result<Outcome, Failure> {
     let mut absent = Vec::new();
     for (target, packages) in OTHER_SYSTEMS {
+        if !has_target(target) {
+            say::progress(format!("missing: the standard library for {target}"));
+            // Where there is no rustup, or nothing to fetch it from, the compiler is looked at once more and that is said.
+            let _ = Command::new("rustup").args(["target", "add", target]).status();
+        }
         if has_target(target) {
             must_succeed(cargo(root, &["clippy", "--target", target]).args(*packages).args(["--", "-D", "warnings"]))?;
         } else {
