@@ -48,8 +48,11 @@ pub const ASK: &str = "ask";
 /// Where the hook says what it refused.
 pub const VERDICTS: &str = "verdicts";
 
+/// Where it waits for the user's answer.
+pub const ASKS: &str = "asks";
+
 /// What every session is given.
-pub(crate) const FILES: [&str; 3] = [RECORD, PROGRAM, VERDICTS];
+pub(crate) const FILES: [&str; 4] = [RECORD, PROGRAM, VERDICTS, ASKS];
 
 /// Something that was given to a session since it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

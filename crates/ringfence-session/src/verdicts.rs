@@ -58,7 +58,10 @@ pub struct Said {
 /// # Errors
 /// When it could not be asked.
 pub fn ask(dir: &AbsPath, said: &Said) -> io::Result<bool> {
-    let socket = say(dir, said, SocketFlags::empty())?;
+    let socket = socket(SocketType::SEQPACKET, SocketFlags::empty())?;
+    let place = open(dir)?;
+    rustix::net::connect(&socket, &address(&place, given::ASKS)?)?;
+    rustix::net::send(&socket, &serde_json::to_vec(said)?, SendFlags::NOSIGNAL)?;
     let mut answer = [0];
     let heard = rustix::io::retry_on_intr(|| rustix::net::recv(&socket, &mut answer, RecvFlags::empty()))?;
     Ok(heard.0 == 1 && answer == [approvals::YES])
@@ -69,23 +72,21 @@ pub fn ask(dir: &AbsPath, said: &Said) -> io::Result<bool> {
 /// # Errors
 /// When it could not be said; nothing waits.
 pub fn tell(dir: &AbsPath, said: &Said) -> io::Result<()> {
-    say(dir, said, SocketFlags::NONBLOCK).map(drop)
-}
-
-fn say(dir: &AbsPath, said: &Said, flags: SocketFlags) -> io::Result<OwnedFd> {
-    let text = serde_json::to_vec(said)?;
+    // By a datagram: a connection is carried out by the broker, which every tool call would wait for.
+    let socket = socket(SocketType::DGRAM, SocketFlags::NONBLOCK)?;
     let place = open(dir)?;
-    let socket = socket(flags)?;
-    rustix::net::connect(&socket, &address(&place)?)?;
-    rustix::net::send(&socket, &text, SendFlags::NOSIGNAL)?;
-    Ok(socket)
+    let to = address(&place, given::VERDICTS)?;
+    rustix::net::sendto(&socket, &serde_json::to_vec(said)?, SendFlags::NOSIGNAL, &to)?;
+    Ok(())
 }
 
 /// The supervisor's end.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
-    /// Wakes for the listener, and for whoever has connected.
+    /// Wakes for all of them.
     epoll: OwnedFd,
+    /// What waits for no answer.
+    told: OwnedFd,
     listener: OwnedFd,
     /// Who has connected and said nothing yet.
     silent: VecDeque<OwnedFd>,
@@ -99,23 +100,28 @@ impl Verdicts {
     /// Listens in a session's directory, for whoever works inside.
     pub(crate) fn listen(session: &AbsPath, user: Option<u32>) -> io::Result<Self> {
         let place = open(&given::dir(session))?;
-        let listener = socket(SocketFlags::NONBLOCK)?;
-        net::take_no_descriptors(listener.as_fd())?;
-        rustix::net::bind(&listener, &address(&place)?)?;
-        rustix::fs::chmodat(&place, given::VERDICTS, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
-        rustix::fs::chownat(&place, given::VERDICTS, user.map(Uid::from_raw), None, AtFlags::SYMLINK_NOFOLLOW)?;
-        rustix::net::listen(&listener, 128)?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &listener, EventData::new_u64(0), EventFlags::IN)?;
-        Ok(Self { epoll, listener, silent: VecDeque::new(), since: Instant::now(), taken: [0; 2], dropped: 0 })
+        let bound = |kind, name: &str| -> io::Result<OwnedFd> {
+            let socket = socket(kind, SocketFlags::NONBLOCK)?;
+            net::take_no_descriptors(socket.as_fd())?;
+            rustix::net::bind(&socket, &address(&place, name)?)?;
+            rustix::fs::chmodat(&place, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+            rustix::fs::chownat(&place, name, user.map(Uid::from_raw), None, AtFlags::SYMLINK_NOFOLLOW)?;
+            epoll::add(&epoll, &socket, EventData::new_u64(0), EventFlags::IN)?;
+            Ok(socket)
+        };
+        let (told, listener) = (bound(SocketType::DGRAM, given::VERDICTS)?, bound(SocketType::SEQPACKET, given::ASKS)?);
+        rustix::net::listen(&listener, 128)?;
+        Ok(Self { epoll, told, listener, silent: VecDeque::new(), since: Instant::now(), taken: [0; 2], dropped: 0 })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// What was said next, with where the answer goes; what is no verdict is passed over. A flood ends for now, too.
-    pub(crate) fn next(&mut self) -> Option<(Said, OwnedFd)> {
+    /// What was said next, with where the answer goes if one is waited for; what is no verdict is passed over. A flood
+    /// ends for now, too.
+    pub(crate) fn next(&mut self) -> Option<(Said, Option<OwnedFd>)> {
         // One byte more than is taken, so that what is longer is seen to be.
         let mut text = [0; LONGEST + 1];
         for _ in 0..AT_ONCE {
@@ -133,8 +139,15 @@ impl Verdicts {
         None
     }
 
+    fn receive(&mut self, text: &mut [u8]) -> Option<(usize, Option<OwnedFd>)> {
+        if let Some((length, end)) = self.asked(text) {
+            return Some((length, Some(end)));
+        }
+        rustix::net::recv(&self.told, &mut *text, RecvFlags::DONTWAIT).ok().map(|(length, _)| (length, None))
+    }
+
     /// Each who connects says one thing.
-    fn receive(&mut self, text: &mut [u8]) -> Option<(usize, OwnedFd)> {
+    fn asked(&mut self, text: &mut [u8]) -> Option<(usize, OwnedFd)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         for _ in 0..MOST_SILENT {
             let Ok(stream) = rustix::net::accept_with(&self.listener, flags) else { break };
@@ -172,14 +185,13 @@ fn open(dir: &AbsPath) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?)
 }
 
-fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
-    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-    Ok(rustix::net::socket_with(family, kind, flags | SocketFlags::CLOEXEC, None)?)
+fn socket(kind: SocketType, flags: SocketFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, kind, flags | SocketFlags::CLOEXEC, None)?)
 }
 
 /// By a descriptor: the path may be longer than an address can be.
-fn address(dir: &OwnedFd) -> io::Result<SocketAddrUnix> {
-    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), given::VERDICTS))?)
+fn address(dir: &OwnedFd, name: &str) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))?)
 }
 
 #[cfg(test)]
@@ -215,9 +227,10 @@ mod tests {
         assert_eq!(next(&mut verdicts), Some(said("Read")));
         assert_eq!(next(&mut verdicts), None);
         // Nothing waits, whatever was not taken; what is too long or no verdict is passed over.
-        let garbage = socket(SocketFlags::empty()).unwrap();
-        rustix::net::connect(&garbage, &address(&open(&dir).unwrap()).unwrap()).unwrap();
-        rustix::net::send(&garbage, b"garbage", SendFlags::NOSIGNAL).unwrap();
+        let garbage = socket(SocketType::DGRAM, SocketFlags::empty()).unwrap();
+        let place = open(&dir).unwrap();
+        let to = address(&place, given::VERDICTS).unwrap();
+        rustix::net::sendto(&garbage, b"garbage", SendFlags::NOSIGNAL, &to).unwrap();
         let _ = tell(&dir, &said(&"x".repeat(LONGEST)));
         assert_eq!((next(&mut verdicts), verdicts.dropped(), verdicts.dropped()), (None, 2, 0));
         let mut heard = 0;
@@ -253,6 +266,7 @@ mod tests {
                 }
             };
             assert_eq!(said.ask.as_deref(), Some("make"));
+            let end = end.unwrap();
             if let Some(answer) = answer {
                 approvals::tell(&end, answer);
             }

@@ -93,7 +93,10 @@ impl Desk {
         while let Some((said, end)) = self.verdicts.as_mut().and_then(Verdicts::next) {
             self.passed_over();
             if let Some(line) = &said.ask {
-                self.hook_asks(line.clone(), said.why.clone(), end);
+                // Without an end nobody hears the answer.
+                if let Some(end) = end {
+                    self.hook_asks(line.clone(), said.why.clone(), end);
+                }
                 continue;
             }
             if let Some(violation) = Violation::of_verdict(&said) {
