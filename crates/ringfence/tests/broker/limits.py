@@ -85,7 +85,7 @@ def restrict(*places):
 
 
 # Of two who have given up rights the one with fewer does not take the other's mark.
-(go, going), (said, saying) = os.pipe(), os.pipe()
+(go, going), (stay, staying), (said, saying) = os.pipe(), os.pipe(), os.pipe()
 pid = os.fork()
 if pid == 0:
     restrict("only")
@@ -107,12 +107,12 @@ if wider == 0:
     restrict("only", "other")
     open("other/y", "w").close()
     os.write(saying, b".")
-    os.read(go, 1)
+    os.read(stay, 1)
     os._exit(0)
 os.read(said, 1)
 os.write(going, b"%d" % wider)
 ended = os.waitpid(pid, 0)[1]
-os.write(going, b".")
+os.write(staying, b".")
 if ended != 0:
     print("WRONG in a domain", ended, flush=True)
     sys.exit(3)
