@@ -148,7 +148,6 @@ pub(crate) struct Broker<'s> {
     /// The same among sessions, where they could be told of each other.
     beside: Option<&'s Beside>,
     threads: AtomicUsize,
-    near: Near,
     crowd: Crowd,
     telling: Telling,
 }
@@ -178,7 +177,6 @@ impl<'s> Broker<'s> {
             moves: RwLock::new(()),
             beside,
             threads: AtomicUsize::new(0),
-            near: Near::new(),
             crowd: Crowd::new(),
             telling,
         })
@@ -215,7 +213,7 @@ impl<'s> Broker<'s> {
     }
 
     /// Carries out one call, and answers it whatever happens.
-    fn settle(&self, call: &Notification) {
+    fn settle(&self, call: &Notification, near: &mut Near) {
         let mut pending = Pending { listener: self.listener.as_fd(), id: call.id, answer: Answer::Error(Errno::IO) };
         pending.answer = match self.carry_out(call) {
             Ok(Reply::Done) => Answer::Value(0),
@@ -223,7 +221,7 @@ impl<'s> Broker<'s> {
             Err(errno) => Answer::Error(errno),
             Ok(Reply::Descriptor(fd, on_exec)) => {
                 let add = || notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
-                let added = self.near.with(call.thread, add);
+                let added = near.with(call.thread, add);
                 // Ours is closed before the caller goes on.
                 drop(fd);
                 added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))

@@ -204,6 +204,21 @@ pub fn unshare_fs() -> rustix::io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_FS) })
 }
 
+/// From now on the calling thread, when it is woken, lets whoever runs go on until that one waits or has had its time. A thread that has
+/// been given another way to be scheduled keeps it.
+///
+/// # Errors
+/// EPERM where something forbids it.
+pub fn interrupt_nobody() -> rustix::io::Result<()> {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: takes a number.
+    match unsafe { libc::sched_getscheduler(0) } {
+        // SAFETY: the kernel reads `none`.
+        libc::SCHED_OTHER => check(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const none) }),
+        other => check(other),
+    }
+}
+
 /// connect(2), with an address as the caller gave it.
 ///
 /// # Errors

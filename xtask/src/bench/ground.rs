@@ -61,6 +61,11 @@ impl Ground {
         self.project().join("helper")
     }
 
+    /// Real sources, one after the other.
+    pub(super) fn text(&self) -> PathBuf {
+        self.dir.join("text")
+    }
+
     /// A compiler, if there is one.
     pub(super) fn toolchain(&self) -> Option<PathBuf> {
         Some(self.dir.join("toolchain")).filter(|dir| dir.join("bin/cargo").is_file())
@@ -135,6 +140,9 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
     if parts.has(Part::Within) {
         fs::copy(release.join("examples/calls"), ground.calls()).map_err(|cause| failed(&ground.calls(), &cause))?;
     }
+    if parts.has(Part::Work) || parts.has(Part::Broker) {
+        bring_text(root, &ground)?;
+    }
     if effort == Effort::Full && parts.has(Part::Work) || parts == Parts::One(Part::Broker) {
         bring_toolchain(&ground)?;
     }
@@ -168,6 +176,9 @@ mount -o loop "$3" "$4"
 shift 4
 exec setpriv "$@"
 "#;
+
+/// As much as is read of sources.
+const TEXT: usize = 48 << 20;
 
 /// Room for every file that is made.
 const DISK: &str = "16G";
@@ -222,6 +233,45 @@ fn bring_toolchain(ground: &Ground) -> Result<(), Failure> {
     let (from, to) = (PathBuf::from(sysroot.trim()), ground.dir.join("toolchain"));
     for part in ["bin", "lib"] {
         link_tree(&from.join(part), &to.join(part)).map_err(|cause| failed(&to, &cause))?;
+    }
+    Ok(())
+}
+
+/// The sources of the crates that this program is built from, as files are to be made of: what git takes out of its own files takes as
+/// long as it does for whoever works.
+fn bring_text(root: &Path, ground: &Ground) -> Result<(), Failure> {
+    let metadata = cargo(root, &["metadata", "--format-version", "1", "--locked"]).output();
+    let metadata = metadata.map_err(|cause| failed(root, &cause))?.stdout;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&metadata).map_err(|cause| Failure::Found(format!("`cargo metadata`: {cause}")))?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let manifests = packages.filter_map(|package| package["manifest_path"].as_str()).map(PathBuf::from);
+    let mut dirs: Vec<PathBuf> = manifests.filter_map(|manifest| manifest.parent().map(Path::to_owned)).collect();
+    dirs.sort();
+    let mut text = Vec::new();
+    for dir in &dirs {
+        add_sources(&dir.join("src"), &mut text).map_err(|cause| failed(dir, &cause))?;
+    }
+    if text.len() < TEXT {
+        return Err(Failure::Found(format!("only {} bytes of sources were found", text.len())));
+    }
+    text.truncate(TEXT);
+    fs::write(ground.text(), text).map_err(|cause| failed(&ground.text(), &cause))
+}
+
+fn add_sources(dir: &Path, text: &mut Vec<u8>) -> io::Result<()> {
+    let Ok(listing) = fs::read_dir(dir) else { return Ok(()) };
+    let mut entries = listing.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    entries.sort();
+    for entry in entries {
+        if text.len() >= TEXT {
+            break;
+        }
+        if entry.is_dir() {
+            add_sources(&entry, text)?;
+        } else if entry.extension().is_some_and(|ending| ending == "rs") {
+            text.extend(fs::read(&entry)?);
+        }
     }
     Ok(())
 }

@@ -201,22 +201,31 @@ fn quietly(line: &str) -> Result<(), Failure> {
     }
 }
 
-/// A repository of 20,000 committed files of about these sizes.
+/// A repository of 20,000 committed files of these sizes.
 pub(super) fn repository(ground: &Ground, name: &str, sizes: &[usize]) -> Result<PathBuf, Failure> {
     let dir = ground.home().join(name);
+    let text = fs::read(ground.text()).map_err(|cause| failed(&ground.text(), &cause))?;
+    let (mut at, mut turns) = (0, 0);
     for n in 0..DIRECTORIES {
         let below = dir.join(format!("part-{}/module-{n}/src", n % 10));
         fs::create_dir_all(&below).map_err(|cause| failed(&below, &cause))?;
         for file in 0..FILES {
             let path = below.join(format!("file_{file}.rs"));
-            let line = format!("pub fn function_{n}_{file}() -> usize {{ {n} + {file} }}\n");
-            let lines = sizes[(n + file) % sizes.len()].div_ceil(line.len());
-            fs::write(&path, line.repeat(lines)).map_err(|cause| failed(&path, &cause))?;
+            let size = sizes[(n + file) % sizes.len()];
+            if at + size > text.len() {
+                // Not from the same place again: no two files are alike.
+                turns += 1;
+                at = turns;
+            }
+            fs::write(&path, &text[at..at + size]).map_err(|cause| failed(&path, &cause))?;
+            at += size;
         }
     }
-    // Packed at once: git would do it by itself meanwhile, and that would be measured too.
+    // Packed at once: git would do it by itself meanwhile, and that would be measured too. The newest files of a repository are kept
+    // whole, and so are these.
     let commit = "git init -q . && git config gc.auto 0 && git config maintenance.auto false && git add -A \
-                  && git -c user.name=bench -c user.email=bench@localhost commit -qm all && git gc -q";
+                  && git -c user.name=bench -c user.email=bench@localhost commit -qm all \
+                  && git -c pack.window=0 gc -q";
     shell(ground, &dir, commit)?;
     Ok(dir)
 }

@@ -11,12 +11,14 @@ use std::thread::{Builder, Scope};
 use ringfence_sys::notify::{self, Wakes};
 use rustix::process::Pid;
 
+use super::near::Near;
+use super::turns::stand_in_line;
 use super::{Broker, STACK};
 
 /// More threads than these beside the first are not worth it: a call wakes all that wait.
 const MOST_HANDS: usize = 3;
-/// So many callers are told apart.
-const RECENT: usize = 4;
+/// So many callers are told apart: more than work at once.
+const RECENT: usize = 32;
 /// What one call counts for, of [`WHOLE`]: what was longer ago than some dozens of calls counts for little.
 const STEP: u32 = 32;
 const WHOLE: u32 = 1024;
@@ -103,11 +105,12 @@ impl Broker<'_> {
 
     /// One more thread, for as long as there is a crowd.
     fn lend_a_hand(&self) {
-        if notify::unshare_fs().is_ok() {
+        if stand_in_line().is_ok() {
+            let mut near = Near::new();
             while self.crowd.is_on.load(Ordering::Relaxed) {
                 let Some(call) = self.next() else { break };
                 self.note_caller(call.thread);
-                self.settle(&call);
+                self.settle(&call, &mut near);
             }
         }
         self.crowd.hands.fetch_sub(1, Ordering::Relaxed);
@@ -126,8 +129,8 @@ mod tests {
 
     #[test]
     fn who_takes_turns_is_a_crowd() {
-        for callers in [[1, 2, 1, 2], [1, 2, 3, 4], [1, 1, 2, 2]] {
-            assert!(score(&mut callers.into_iter().cycle()) > CROWDED, "{callers:?}");
+        for callers in [&[1, 2, 1, 2][..], &[1, 2, 3, 4], &[1, 1, 2, 2], &(1..=16).collect::<Vec<_>>()] {
+            assert!(score(&mut callers.iter().copied().cycle()) > CROWDED, "{callers:?}");
         }
     }
 

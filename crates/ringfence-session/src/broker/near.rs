@@ -5,9 +5,8 @@
 //! all the rest of the call. Both wait for each other anyway, so both stay here meanwhile.
 //!
 //! That has its own price, and where every processor is busy it gains nothing. So now and then it is looked how long it takes
-//! without.
+//! without; and where it takes long with it too, others want this processor, and it is left.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
@@ -15,72 +14,95 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 
 /// What takes longer than this was done by a processor that had to be woken.
 const FAR: Duration = Duration::from_micros(20);
+/// And this long it takes where somebody else has the processor.
+const TAKEN: Duration = Duration::from_micros(500);
 /// So often both stay on one processor, before it is looked again.
 const STAYS: u32 = 64;
 
-/// Whether callers are kept here, as it was found lately.
+/// Whether callers are kept where this thread is, as it was found lately.
 #[derive(Debug)]
 pub(super) struct Near {
     /// How often they still are.
-    left: AtomicU32,
+    left: u32,
+    /// Where this thread may run when it is not kept: to be kept from one call to the next saves as much as the call takes.
+    own: Option<CpuSet>,
 }
 
 impl Near {
     pub(super) fn new() -> Self {
-        Self { left: AtomicU32::new(0) }
+        Self { left: 0, own: None }
     }
 
     /// Does something that needs a thread which waits.
-    pub(super) fn with<T>(&self, caller: Pid, does: impl FnOnce() -> T) -> T {
-        let left = self.left.load(Ordering::Relaxed);
-        if left > 0 {
-            self.left.store(left - 1, Ordering::Relaxed);
-            return together(caller, does);
-        }
+    pub(super) fn with<T>(&mut self, caller: Pid, does: impl FnOnce() -> T) -> T {
+        let is_kept = self.left > 0;
         let start = Instant::now();
-        let done = does();
-        if start.elapsed() > FAR {
-            self.left.store(STAYS, Ordering::Relaxed);
+        let done = if is_kept { self.together(caller, does) } else { does() };
+        let took = start.elapsed();
+        self.left = match is_kept {
+            true if took > TAKEN => 0,
+            true => self.left - 1,
+            false if took > FAR => STAYS,
+            false => 0,
+        };
+        if self.left == 0 {
+            self.leave();
         }
         done
     }
-}
 
-/// With both on this processor. What cannot be had is done without.
-fn together<T>(caller: Pid, does: impl FnOnce() -> T) -> T {
-    let (Ok(its), Ok(own)) = (sched_getaffinity(Some(caller)), sched_getaffinity(None)) else { return does() };
-    let processor = sched_getcpu();
-    if its.count() < 2 || !its.is_set(processor) {
-        return does();
+    /// With both on this processor. What cannot be had is done without.
+    fn together<T>(&mut self, caller: Pid, does: impl FnOnce() -> T) -> T {
+        let Ok(its) = sched_getaffinity(Some(caller)) else { return does() };
+        let processor = sched_getcpu();
+        if its.count() < 2 || !its.is_set(processor) {
+            return does();
+        }
+        let mut here = CpuSet::new();
+        here.set(processor);
+        if self.own.is_none() {
+            let own = sched_getaffinity(None);
+            self.own = own.and_then(|own| sched_setaffinity(None, &here).map(|()| own)).ok();
+        }
+        let is_kept = self.own.is_some() && sched_setaffinity(Some(caller), &here).is_ok();
+        let done = does();
+        if is_kept {
+            // It waits still: nobody but another thread could have seen it.
+            let _ = sched_setaffinity(Some(caller), &its);
+        }
+        done
     }
-    let mut here = CpuSet::new();
-    here.set(processor);
-    let is_kept = sched_setaffinity(None, &here).and_then(|()| sched_setaffinity(Some(caller), &here));
-    let done = does();
-    if is_kept.is_ok() {
-        // It waits still: nobody but another thread could have seen it.
-        let _ = sched_setaffinity(Some(caller), &its);
+
+    fn leave(&mut self) {
+        if let Some(own) = self.own.take() {
+            // Without it everything works, here only.
+            let _ = sched_setaffinity(None, &own);
+        }
     }
-    let _ = sched_setaffinity(None, &own);
-    done
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// How many processors this thread may run on, seen from within.
+    fn room(near: &mut Near, meanwhile: impl FnOnce()) -> u32 {
+        near.with(rustix::thread::gettid(), || {
+            meanwhile();
+            sched_getaffinity(None).unwrap().count()
+        })
+    }
+
     #[test]
     fn whoever_was_kept_may_run_where_it_could_before() {
-        let (own, near) = (sched_getaffinity(None).unwrap(), Near::new());
-        let thread = rustix::thread::gettid();
-        let slow = || std::thread::sleep(FAR * 2);
-        near.with(thread, slow);
-        assert_eq!(near.left.load(Ordering::Relaxed), STAYS);
-        let kept = near.with(thread, || sched_getaffinity(None).unwrap().count());
-        assert_eq!(kept, 1);
-        assert_eq!(sched_getaffinity(None).unwrap(), own);
-        near.left.store(0, Ordering::Relaxed);
-        // What is done at once is done wherever it may.
-        assert_eq!(near.with(thread, || sched_getaffinity(None).unwrap()), own);
+        let (own, mut near) = (sched_getaffinity(None).unwrap(), Near::new());
+        let slow = || std::thread::sleep(TAKEN);
+        assert_eq!(room(&mut near, slow), own.count());
+        assert_eq!(near.left, STAYS);
+        // Here the caller is this thread, which is given back what it had.
+        assert_eq!(room(&mut near, || {}), 1);
+        assert_eq!(room(&mut near, slow), 1);
+        // That took long though nobody had to be woken.
+        assert_eq!((near.left, sched_getaffinity(None).unwrap()), (0, own));
     }
 }

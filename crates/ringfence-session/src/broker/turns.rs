@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use ringfence_sys::notify;
 
+use super::near::Near;
 use super::{Broker, STACK};
 
 /// More calls than these are not carried out at once; the others wait.
@@ -70,8 +71,8 @@ impl Turn {
 impl Broker<'_> {
     /// One thread, for as long as it is the one that waits for calls. It is counted already.
     pub(super) fn attend<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        // The mask for new files is a caller's while something is done for it, and the working directory any.
-        if notify::unshare_fs().is_ok() {
+        if stand_in_line().is_ok() {
+            let mut near = Near::new();
             let turn = Arc::new(Turn::new());
             let mut second = None;
             while !turn.is_taken.load(Ordering::SeqCst) {
@@ -88,7 +89,7 @@ impl Broker<'_> {
                         }
                     }
                 }
-                self.settle(&call);
+                self.settle(&call, &mut near);
                 turn.beat.fetch_add(1, Ordering::SeqCst);
             }
             turn.is_over.store(true, Ordering::SeqCst);
@@ -116,4 +117,13 @@ impl Broker<'_> {
         self.threads.fetch_sub(1, Ordering::Relaxed);
         None
     }
+}
+
+/// Makes this thread one that carries out calls.
+pub(super) fn stand_in_line() -> rustix::io::Result<()> {
+    // Whoever wakes it is about to wait for it: to take the processor away from it a moment before is a change for nothing. Without this
+    // everything works, more slowly.
+    let _ = notify::interrupt_nobody();
+    // The mask for new files is a caller's while something is done for it, and the working directory any.
+    notify::unshare_fs()
 }

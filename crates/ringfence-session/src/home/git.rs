@@ -12,6 +12,8 @@ use crate::beneath::{Dir, read_real};
 
 /// Git itself goes no deeper.
 const MOST_INCLUDES: usize = 10;
+/// Twice as many as the broker has threads that wait for calls.
+const MOST_WORKERS: u32 = 8;
 
 /// Whether somebody wants commits to be signed. Inside nobody can: there is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +55,8 @@ pub(super) fn furnish(ground: &Ground<'_>, home: &Dir, look: &mut dyn Look) -> i
         let (section, name) = (section.to_vec(), name.to_vec());
         Entry { section, subsection: None, name, value: Some(value.to_vec()) }
     };
-    // Each file that is made is a call that waits: as many wait at once as there are processors. What the user says comes later.
-    let mut passing = vec![own(b"checkout", b"workers", b"0")];
+    // What the user says comes later.
+    let mut passing = vec![own(b"checkout", b"workers", workers(processors()).to_string().as_bytes())];
     passing.extend(entries.iter().filter(|entry| entry.passes(settings::GIT)).cloned());
     // Templates hold examples of hooks, and nothing of that name can be made inside.
     passing.push(own(b"init", b"templatedir", b""));
@@ -72,6 +74,16 @@ pub(super) fn furnish(ground: &Ground<'_>, home: &Dir, look: &mut dyn Look) -> i
         (None, Some(true)) => Signing::AskedByUser,
         _ => Signing::Unasked,
     })
+}
+
+fn processors() -> u32 {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count())
+}
+
+/// How many make files at once when git checks out. Each file is a call that waits for the broker: so that every processor has
+/// something to do there are two for each, and no more than the broker has hands for.
+fn workers(processors: u32) -> u32 {
+    if processors < 2 { 1 } else { (2 * processors).min(MOST_WORKERS) }
 }
 
 /// What the last word on it is.
@@ -209,6 +221,11 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workers_are_twice_the_processors() {
+        assert_eq!([1, 2, 3, 4, 64].map(workers), [1, 4, 6, 8, 8]);
+    }
 
     #[test]
     fn wildcards() {
