@@ -9,6 +9,7 @@
 //! inside; the user that the agent is, with no capability; and nobody inside can trace or signal it. They are made when the
 //! first call comes, and when this process ends, or one of them cannot go on, no call is carried out any more.
 
+mod again;
 mod caller;
 mod crowd;
 mod domain;
@@ -49,6 +50,7 @@ use crate::beside::Beside;
 use crate::launch::Brokered;
 use crate::start::Order;
 
+use self::again::Again;
 use self::caller::Caller;
 use self::crowd::Crowd;
 use self::domain::Domains;
@@ -213,15 +215,15 @@ impl<'s> Broker<'s> {
     }
 
     /// Carries out one call, and answers it whatever happens.
-    fn settle(&self, call: &Notification, near: &mut Near) {
+    fn settle(&self, call: &Notification, hand: &mut Hand) {
         let mut pending = Pending { listener: self.listener.as_fd(), id: call.id, answer: Answer::Error(Errno::IO) };
-        pending.answer = match self.carry_out(call) {
+        pending.answer = match self.carry_out(call, &mut hand.again) {
             Ok(Reply::Done) => Answer::Value(0),
             Ok(Reply::Continue) => Answer::Continue,
             Err(errno) => Answer::Error(errno),
             Ok(Reply::Descriptor(fd, on_exec)) => {
                 let add = || notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
-                let added = near.with(call.thread, add);
+                let added = hand.near.with(call.thread, add);
                 // Ours is closed before the caller goes on.
                 drop(fd);
                 added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))
@@ -229,11 +231,11 @@ impl<'s> Broker<'s> {
         };
     }
 
-    fn carry_out(&self, call: &Notification) -> rustix::io::Result<Reply> {
+    fn carry_out(&self, call: &Notification, again: &mut Again) -> rustix::io::Result<Reply> {
         let (name, request) = self.calls.read(call).ok_or(Errno::NOSYS)?;
         let caller = Caller { thread: call.thread, proc: self.proc.as_fd() };
         let domain = self.domains.of(&caller)?;
-        Work::new(self, caller, (call.id, name), domain).carry_out(request)
+        Work::new(self, (caller, again), (call.id, name), domain).carry_out(request)
     }
 
     fn listener(&self) -> BorrowedFd<'_> {
@@ -242,6 +244,19 @@ impl<'s> Broker<'s> {
 
     fn root(&self) -> &Arc<OwnedFd> {
         &self.root
+    }
+}
+
+/// What a thread that carries out calls has for itself.
+#[derive(Debug)]
+struct Hand {
+    near: Near,
+    again: Again,
+}
+
+impl Hand {
+    fn new() -> Self {
+        Self { near: Near::new(), again: Again::new() }
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::time::{Duration, Instant, SystemTime};
 
 use ringfence_plan::{Findings, MountOp};
-use ringfence_surface::{AbsPath, Cursor, Effect, Sense, Standing, Surface};
+use ringfence_surface::{AbsPath, Access, Cursor, Effect, Sense, Standing, Surface};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -457,11 +457,9 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
         let Some(Ground::Host { is_writable }) = self.ground(path) else { return Vec::new() };
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
         // Most names are of files that nothing speaks of, made inside: they are not worth a look.
-        if is_writable && is_dir == IsDirectory::No && !self.guards.contains_key(path) {
-            match self.rules_at(path).cursor(&dir).standing(name) {
-                Standing::Denied(_) => {}
-                Standing::Protected(_) | Standing::Open => return Vec::new(),
-            }
+        let is_plain = is_writable && is_dir == IsDirectory::No && !self.guards.contains_key(path);
+        if is_plain && self.rules_at(path).decide(path, Access::Read).is_allowed() {
+            return Vec::new();
         }
         let status = open_place(&self.top, &relative(path)).and_then(rustix::fs::fstat);
         let kind = status.map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode));

@@ -11,9 +11,8 @@ use std::thread::{Builder, Scope};
 use ringfence_sys::notify::{self, Wakes};
 use rustix::process::Pid;
 
-use super::near::Near;
 use super::turns::stand_in_line;
-use super::{Broker, STACK};
+use super::{Broker, Hand, STACK};
 
 /// More threads than these beside the first are not worth it: a call wakes all that wait.
 const MOST_HANDS: usize = 3;
@@ -106,11 +105,11 @@ impl Broker<'_> {
     /// One more thread, for as long as there is a crowd.
     fn lend_a_hand(&self) {
         if stand_in_line().is_ok() {
-            let mut near = Near::new();
+            let mut hand = Hand::new();
             while self.crowd.is_on.load(Ordering::Relaxed) {
                 let Some(call) = self.next() else { break };
                 self.note_caller(call.thread);
-                self.settle(&call, &mut near);
+                self.settle(&call, &mut hand);
             }
         }
         self.crowd.hands.fetch_sub(1, Ordering::Relaxed);

@@ -27,8 +27,13 @@ impl Work<'_, '_> {
         if path.is_empty() {
             return Err(Errno::NOENT.into());
         }
+        if let Some(place) = self.again.place(&self.caller, file, &path) {
+            return Ok(place);
+        }
         let from = self.resolver.from(file.dir, &path)?;
-        Ok(self.resolver.place(&from, &path)?)
+        let place = self.resolver.place(&from, &path)?;
+        self.again.hold(file, &path, &place);
+        Ok(place)
     }
 
     /// May this name be made? What is there already is said first.

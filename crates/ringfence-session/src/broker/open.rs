@@ -53,9 +53,20 @@ fn is_unnamed(flags: OFlags) -> bool {
 impl Work<'_, '_> {
     pub(super) fn open(&mut self, file: Named, flags: u32, mode: u32) -> Result<Reply, Stop> {
         let path = self.path(file)?;
-        let from = self.resolver.from(file.dir, &path)?;
         let opening = Opening { flags: OFlags::from_bits_retain(flags), mode: mode_of(mode) };
-        self.open_from(&from, &path, &opening)
+        if !is_unnamed(opening.flags)
+            && let Some(place) = self.again.place(&self.caller, file, &path)
+            && let Entry::Done(reply) = self.open_entry(&place, &opening)?
+        {
+            return Ok(reply);
+        }
+        let from = self.resolver.from(file.dir, &path)?;
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        let place = self.resolver.place(&from, &path)?;
+        self.again.hold(file, &path, &place);
+        self.open_at(&from, place, &opening)
     }
 
     /// openat2: everything is behind a pointer, so also what only reads is carried out here.
@@ -131,10 +142,11 @@ impl Work<'_, '_> {
     }
 
     fn open_from(&mut self, from: &From, path: &[u8], opening: &Opening) -> Result<Reply, Stop> {
-        if path.is_empty() {
-            return Err(Errno::NOENT.into());
-        }
-        let mut place = self.resolver.place(from, path)?;
+        let place = self.resolver.place(from, path)?;
+        self.open_at(from, place, opening)
+    }
+
+    fn open_at(&mut self, from: &From, mut place: Place, opening: &Opening) -> Result<Reply, Stop> {
         if is_unnamed(opening.flags) {
             return self.open_unnamed(from, place, opening);
         }

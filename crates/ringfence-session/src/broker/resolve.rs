@@ -65,6 +65,11 @@ pub(super) enum Last {
 }
 
 impl Place {
+    /// An entry of a directory that is held and whose place is known.
+    pub(super) fn entry(dir: Arc<OwnedFd>, at: AbsPath, name: &[u8], prefix: &[u8]) -> Self {
+        Self { dir, at, name: name.to_vec(), slash: false, links: 0, prefix: prefix.to_vec() }
+    }
+
     /// Does the name stand for an entry of its own, or for a directory on the way?
     pub(super) fn is_entry(&self) -> bool {
         !matches!(self.name.as_slice(), b"." | b"..")
@@ -415,7 +420,7 @@ pub(super) fn place_of(fd: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
 
 /// Where a directory that is held is. This thread's working directory is nobody else's, and asking for it takes a fifth of the
 /// time that a look into `/proc` takes.
-fn directory_of(dir: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
+pub(super) fn directory_of(dir: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
     match rustix::process::fchdir(dir).and_then(|()| rustix::process::getcwd(Vec::with_capacity(256))) {
         Ok(path) => Ok(path.into_bytes()),
         Err(Errno::NAMETOOLONG) => Err(Errno::NAMETOOLONG),

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use ringfence_sys::notify;
 
-use super::near::Near;
-use super::{Broker, STACK};
+use super::{Broker, Hand, STACK};
 
 /// More calls than these are not carried out at once; the others wait.
 const MOST_THREADS: usize = 128;
@@ -72,7 +71,7 @@ impl Broker<'_> {
     /// One thread, for as long as it is the one that waits for calls. It is counted already.
     pub(super) fn attend<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         if stand_in_line().is_ok() {
-            let mut near = Near::new();
+            let mut hand = Hand::new();
             let turn = Arc::new(Turn::new());
             let mut second = None;
             while !turn.is_taken.load(Ordering::SeqCst) {
@@ -89,7 +88,7 @@ impl Broker<'_> {
                         }
                     }
                 }
-                self.settle(&call, &mut near);
+                self.settle(&call, &mut hand);
                 turn.beat.fetch_add(1, Ordering::SeqCst);
             }
             turn.is_over.store(true, Ordering::SeqCst);

@@ -8,6 +8,7 @@ use ringfence_sys::notify::{self, OnExec};
 use rustix::fs::{FileType, StatVfsMountFlags};
 use rustix::io::Errno;
 
+use super::again::Again;
 use super::caller::Caller;
 use super::domain::Domain;
 use super::judge::Ruling;
@@ -61,6 +62,7 @@ pub(super) struct Work<'w, 's> {
     broker: &'w Broker<'s>,
     pub(super) caller: Caller<'w>,
     pub(super) resolver: Resolver<'w>,
+    pub(super) again: &'w mut Again,
     id: u64,
     /// The call, by its name.
     call: &'static str,
@@ -73,13 +75,13 @@ pub(super) struct Work<'w, 's> {
 impl<'w, 's> Work<'w, 's> {
     pub(super) fn new(
         broker: &'w Broker<'s>,
-        caller: Caller<'w>,
+        (caller, again): (Caller<'w>, &'w mut Again),
         (id, call): (u64, &'static str),
         domain: Option<Domain>,
     ) -> Self {
         let (root, surface, mounts) = (broker.root(), broker.judge.surface(), &broker.mounts);
         let resolver = Resolver { caller, root, surface, mounts };
-        Self { broker, caller, resolver, id, call, domain, hold: Hold::None, answered: None }
+        Self { broker, caller, resolver, again, id, call, domain, hold: Hold::None, answered: None }
     }
 
     /// Carries it out.
