@@ -207,10 +207,11 @@ struct Hits<'s, 'h> {
 
 impl<'s> Hits<'s, '_> {
     fn at(&self, stage: Stage) -> &[Hit] {
-        let stage_of = |hit: &Hit| self.surface.rule(*hit).effect.stage();
-        let from = self.hits.partition_point(|hit| stage_of(hit) < stage);
-        let to = self.hits.partition_point(|hit| stage_of(hit) <= stage);
-        &self.hits[from..to]
+        // By their numbers: the rules themselves lie far apart in memory.
+        let before = |end: u32| self.hits.partition_point(|hit| hit.id < end);
+        let ends = &self.surface.ends;
+        let from = (stage as usize).checked_sub(1).map_or(0, |last| before(ends[last]));
+        &self.hits[from..before(ends[stage as usize])]
     }
 
     /// The most specific rule of a stage, and how deep it reaches.

@@ -53,6 +53,11 @@ pub(crate) struct Active {
 impl Active {
     const SHORT: usize = 32;
 
+    /// With room for what most paths need.
+    fn with_room() -> Self {
+        Self { list: Vec::with_capacity(ROOM), seen: Vec::new() }
+    }
+
     fn clear(&mut self) {
         self.list.clear();
         self.seen.clear();
@@ -114,6 +119,9 @@ pub(crate) struct Matcher {
     /// The directory of the last pattern, and its node: patterns come sorted.
     last: (AbsPath, u32),
 }
+
+/// So many places, or rules, most paths have at once.
+const ROOM: usize = 16;
 
 const TOP: u32 = 0;
 /// Where floating patterns begin.
@@ -288,7 +296,7 @@ impl Matcher {
     /// Everything the rules know of `path`.
     pub(crate) fn covering(&self, path: &AbsPath) -> Covering {
         let (mut active, mut covering) = self.start();
-        let mut next = Active::default();
+        let mut next = Active::with_room();
         for (depth, name) in (1..).zip(path.components()) {
             self.step_into(&active, name, depth, &mut next, &mut covering);
             if next.is_empty() {
@@ -301,7 +309,7 @@ impl Matcher {
 
     /// What is active at `/`, and what covers it.
     pub(crate) fn start(&self) -> (Active, Covering) {
-        let (mut active, mut covering) = (Active::default(), Covering::default());
+        let (mut active, mut covering) = (Active::with_room(), Covering { hits: Vec::with_capacity(ROOM), root: 0 });
         self.enter(TOP, 0, None, &mut active, &mut covering);
         (active, covering)
     }

@@ -178,6 +178,8 @@ pub enum Governance {
 pub struct Surface {
     pub(crate) parts: Parts,
     pub(crate) matcher: Matcher,
+    /// Where the rules of each stage end.
+    pub(crate) ends: [u32; Stage::COUNT],
 }
 
 /// What a Surface is made of.
@@ -235,7 +237,9 @@ impl Surface {
         for (path, name) in &parts.roots {
             matcher.add_root(path, *name);
         }
-        Self { parts, matcher }
+        let end = |stage| parts.rules.partition_point(|rule| rule.effect.stage() <= stage) as u32;
+        let ends = Stage::ALL.map(end);
+        Self { parts, matcher, ends }
     }
 
     /// The Surface that another process described by its parts. Only for what [`Surface::parts`] gave and nobody could change on
@@ -338,6 +342,12 @@ pub(crate) enum Stage {
     Ask,
     ThirdParty,
     Withheld,
+}
+
+impl Stage {
+    pub(crate) const COUNT: usize = 8;
+    pub(crate) const ALL: [Self; Self::COUNT] =
+        [Self::Escape, Self::Deny, Self::Protect, Self::Write, Self::Read, Self::Ask, Self::ThirdParty, Self::Withheld];
 }
 
 impl Effect {

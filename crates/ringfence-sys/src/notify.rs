@@ -211,7 +211,7 @@ pub fn unshare_fs() -> rustix::io::Result<()> {
 /// EPERM where something forbids it.
 pub fn interrupt_nobody() -> rustix::io::Result<()> {
     let none = libc::sched_param { sched_priority: 0 };
-    // SAFETY: takes a number.
+    // SAFETY: the argument is a number, and zero stands for the calling thread; no memory is touched.
     match unsafe { libc::sched_getscheduler(0) } {
         // SAFETY: the kernel reads `none`.
         libc::SCHED_OTHER => check(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const none) }),

@@ -78,6 +78,11 @@ impl Again {
         Some(place)
     }
 
+    /// Holds none any more.
+    pub(super) fn forget(&mut self) {
+        self.held.clear();
+    }
+
     /// Holds the directory of a place that was found anew.
     pub(super) fn hold(&mut self, file: Named, path: &[u8], place: &Place) {
         let Some((prefix, _)) = parts(file, path) else { return };

@@ -205,6 +205,8 @@ impl<'w, 's> Work<'w, 's> {
     /// From here on the call waits for others, and is about what it holds.
     pub(super) fn release(&mut self) {
         self.hold = Hold::None;
+        // Many may wait at once.
+        self.again.forget();
     }
 
     pub(super) fn is_waiting(&self) -> bool {

@@ -73,6 +73,17 @@ fn k8_what_is_moved_is_what_was_looked_at() {
     });
 }
 
+/// A directory that something was just made in is another one once it was moved or another has its name.
+#[test]
+fn k8_a_directory_is_judged_by_where_it_is_now() {
+    each_user(|desk| {
+        desk.write("again.py", include_str!("again.py"));
+        let output = run(&desk, &[], &["/usr/bin/python3", "again.py"]);
+        let said = shown(&output);
+        assert!(output.status.success() && said.contains("all is held"), "{said}");
+    });
+}
+
 /// Whoever has given up rights inside does not get them back by way of the broker, and neither do its children.
 #[test]
 fn k10_rights_that_were_given_up_stay_so() {
