@@ -22,8 +22,8 @@ enum Other {
     Unbrokered,
 }
 
-/// Plays both parts at once for so many seconds, the second not as long: a call ends with its session. What the first said, and how
-/// the second ended.
+/// Plays both parts at once for so many seconds, the second not as long: a call ends with its session, which waits for it. What the
+/// first said, and how the second ended.
 fn both(desk: &Desk, [first, second]: [&str; 2], other: Other, seconds: u32) -> (String, Output) {
     desk.write("beside.py", concat!(include_str!("quiet.py"), include_str!("beside.py")));
     for word in ["go", "done"] {
@@ -31,7 +31,7 @@ fn both(desk: &Desk, [first, second]: [&str; 2], other: Other, seconds: u32) -> 
     }
     let mut command = desk.bare(&[]);
     command.args(["/usr/bin/python3", "beside.py", first, &seconds.to_string()]);
-    let mut session = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut session = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut lines, mut name) = (BufReader::new(session.stdout.take().unwrap()), String::new());
     lines.read_line(&mut name).unwrap();
     let mut command = match other {
@@ -44,6 +44,7 @@ fn both(desk: &Desk, [first, second]: [&str; 2], other: Other, seconds: u32) -> 
         }
     };
     let ended = command.args(["/usr/bin/python3", "beside.py", second, &(seconds / 2).to_string()]).output().unwrap();
+    drop(session.stdin.take());
     let mut said = String::new();
     lines.read_to_string(&mut said).unwrap();
     session.wait().unwrap();

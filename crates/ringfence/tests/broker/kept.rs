@@ -129,8 +129,9 @@ fn k8_guards_stay_when_somebody_outside_replaces_a_file() {
         let gaps = gaps(&desk);
         let changes = CHANGES.iter().filter(|(_, _, order, _)| !order.starts_with("move")).count();
         assert!(gaps.len() >= changes - 2, "{gaps:?}");
+        // A few milliseconds where nothing else runs; how long a busy machine takes is not what is shown here.
         for (path, ms) in &gaps {
-            assert!(ms.is_some_and(|ms| ms < 5_000), "{path}: {ms:?}");
+            assert!(ms.is_some_and(|ms| ms < 30_000), "{path}: {ms:?}");
         }
         assert!(gaps.iter().any(|(path, _)| path.ends_with("/tree/a/b/.env")), "{gaps:?}");
         desk.prepare("test \"$(cat sub/.env moved/.env 2>/dev/null)\" = new && test \"$(cat .envrc)\" = new");

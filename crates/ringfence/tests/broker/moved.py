@@ -2,12 +2,12 @@
 # with. Argument: for how many seconds.
 import multiprocessing, os, sys, time
 
-end = time.time() + float(sys.argv[1])
+end = time.monotonic() + float(sys.argv[1])
 
 
 def moves():
     away = "away%d" % os.getpid()
-    while time.time() < end:
+    while time.monotonic() < end:
         quiet(os.rename, "it", ".cargo")
         if os.path.islink(".cargo") or os.path.lexists(".cargo/config.toml"):
             print("LANDED", flush=True)
@@ -19,7 +19,7 @@ def moves():
 
 def links():
     link = "link%d" % os.getpid()
-    while time.time() < end:
+    while time.monotonic() < end:
         quiet(os.symlink, "evil", link)
         quiet(os.rename, link, "it")
         quiet(os.unlink, "it")
@@ -27,7 +27,7 @@ def links():
 
 
 def fills():
-    while time.time() < end:
+    while time.monotonic() < end:
         quiet(os.unlink, "it")
         quiet(os.mkdir, "it")
         make("it/config.toml")
@@ -37,11 +37,13 @@ def fills():
 
 
 def burns():
-    while time.time() < end:
+    while time.monotonic() < end:
         pass
 
 
-workers = [multiprocessing.Process(target=one) for one in (moves, moves, links, fills, burns, burns)]
+# Newer Pythons begin with a fresh interpreter, which would read this file anew.
+fork = multiprocessing.get_context("fork")
+workers = [fork.Process(target=one) for one in (moves, moves, links, fills, burns, burns)]
 for one in workers:
     one.start()
 for one in workers:

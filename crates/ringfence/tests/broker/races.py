@@ -10,7 +10,7 @@ libc.rename.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 libc.link.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 libc.symlink.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 over = threading.Event()
-started = time.time()
+started = time.monotonic()
 done = [0]
 FORBIDDEN = [".envrc", ".vscode", "a.git/hooks", "a.git/config", ".env", "deep/.envrc", "b.git/hooks", "b.git/config"]
 
@@ -47,7 +47,7 @@ def counted(body):
         while not over.is_set():
             body()
             done[0] += 1
-            if done[0] >= attempts or time.time() - started > limit:
+            if done[0] >= attempts or time.monotonic() - started > limit:
                 over.set()
     return threading.Thread(target=run, daemon=True)
 
@@ -147,4 +147,4 @@ for body in [moving, linking, swapping]:
 [w.start() for w in workers]
 [w.join(limit + 30) for w in workers]
 check()
-print("attempts", done[0], "seconds %.1f" % (time.time() - started), flush=True)
+print("attempts", done[0], "seconds %.1f" % (time.monotonic() - started), flush=True)

@@ -37,6 +37,8 @@ fn k9_sockets_that_are_made_inside_work() {
         assert!(shown(&output).contains("works"), "{}", shown(&output));
         let outside = desk.outside("python3").args(["-I", "-c", SCRIPT, "works"]).output().unwrap();
         assert!(shown(&outside).contains("works"), "outside: {}", shown(&outside));
+        let lacks = |output: &Output| shown(output).contains("no ::1");
+        assert!(!lacks(&output) || lacks(&outside), "inside there is no ::1, and outside there is");
     });
 }
 

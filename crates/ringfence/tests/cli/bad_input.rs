@@ -151,7 +151,8 @@ fn no_home() {
 fn as_nobody(world: &World, script: &str) -> Output {
     const NOBODY: u32 = 65534;
     let mut command = Command::new("sh");
-    command.args(["-c", script]).arg(world.binary()).env("HOME", world.path("home")).process_group(0);
+    command.args(["-c", script]).arg(world.binary()).env_clear().process_group(0);
+    command.env("PATH", "/usr/bin:/bin").env("HOME", world.path("home"));
     if rustix::process::geteuid().is_root() {
         chown(world.path("project"), Some(NOBODY), Some(NOBODY)).expect("root gives away what it likes");
         command.gid(NOBODY).uid(NOBODY);

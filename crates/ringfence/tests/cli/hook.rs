@@ -180,7 +180,7 @@ fn a6_what_hangs_is_refused_in_time() {
     let given = Given::new();
     let begun = Instant::now();
     let mut child = Command::new(given.world.binary())
-        .args(["hook", "claude", "--timeout", "2", "--given", given.world.path("given").to_str().unwrap()])
+        .args(["hook", "claude", "--timeout", "10", "--given", given.world.path("given").to_str().unwrap()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -192,7 +192,7 @@ fn a6_what_hangs_is_refused_in_time() {
     drop(stdin);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(output.stderr, b"ringfence: no verdict was reached in time, so the tool is not run\n");
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
 /// A6: a signal is no yes.
@@ -200,7 +200,7 @@ fn a6_what_hangs_is_refused_in_time() {
 fn a6_a_signal_is_no_answer() {
     let given = Given::new();
     let mut child = Command::new(given.world.binary())
-        .args(["hook", "claude", "--timeout", "5", "--given", given.world.path("given").to_str().unwrap()])
+        .args(["hook", "claude", "--timeout", "60", "--given", given.world.path("given").to_str().unwrap()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -36,7 +36,8 @@ fn a_failed_write_leaves_the_old_file() {
     let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" init --force";
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_ringfence")]).current_dir(world.path("project"));
-    let output = command.env("HOME", world.path("home")).process_group(0).output().unwrap();
+    command.env_clear().env("PATH", "/usr/bin:/bin").envs(world.variables());
+    let output = command.process_group(0).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(125), "{stderr}");
     assert!(stderr.contains("caused by: File too large"), "{stderr}");

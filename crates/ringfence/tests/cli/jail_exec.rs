@@ -65,6 +65,8 @@ impl Jail {
         command
             .current_dir(self.world.path("project"))
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            // The words of a refusal are looked for.
+            .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .env("OTHER", self.world.path("other"));
         if self.who == Who::Nobody {
@@ -353,7 +355,7 @@ fn t8_a_wrapped_command_is_the_same_but_jailed() {
         let script = "printf '%s|' \"$1\" \"$KEPT\" \"${GONE-gone}\"; pwd; echo x > f && echo x > ../top";
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).arg(&odd).current_dir(project.join("src"));
-        command.env("KEPT", &odd).env_remove("GONE");
+        command.env("KEPT", &odd).env("LC_ALL", "C").env_remove("GONE");
         let mut wrapped = wrap_with(jail.world.binary(), command, &project, &["src/*"]).unwrap();
         if *who == Who::Nobody {
             wrapped.gid(NOBODY).uid(NOBODY);

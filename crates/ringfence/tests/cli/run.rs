@@ -232,12 +232,12 @@ fn m4_the_fence_cannot_be_undone() {
 #[test]
 fn the_network_is_closed() {
     each(|fence| {
-        let connect = |to: &str| format!("python3 -c 'import socket; socket.create_connection({to}, 3)'");
+        let connect = |to: &str| format!("python3 -c 'import socket; socket.create_connection({to}, 30)'");
         fence.fails(&connect("(\"1.1.1.1\", 80)"));
         let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         fence.fails(&connect(&format!("(\"127.0.0.1\", {})", host.local_addr().unwrap().port())));
         fence.works(
-            "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); socket.create_connection(s.getsockname(), 3)'",
+            "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); socket.create_connection(s.getsockname(), 30)'",
         );
         fence.fails("python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'");
     });
@@ -261,7 +261,8 @@ fn descriptors_stay_outside() {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script, "sh"]).arg(fence.world.binary());
         command.args(["run", "--", "/bin/sh", "-c", "ls /proc/self/fd/9/"]);
-        command.current_dir(fence.world.path("project")).env("HOME", fence.world.path("home")).stdin(Stdio::null());
+        command.current_dir(fence.world.path("project")).env_clear().stdin(Stdio::null());
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", fence.world.path("home"));
         if fence.who == Who::Nobody {
             command.gid(NOBODY).uid(NOBODY);
         }

@@ -69,7 +69,9 @@ fn a_closed_pipe() {
     let output = std::process::Command::new("sh")
         .args(["-c", "\"$0\" schema | head -c 1", env!("CARGO_BIN_EXE_ringfence")])
         .current_dir(world.path("project"))
-        .env("HOME", world.path("home"))
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .envs(world.variables())
         .output()
         .unwrap();
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (b"{".as_slice(), b"".as_slice()));
@@ -82,7 +84,9 @@ fn sessions_are_listed_from_a_directory_that_is_gone() {
     let output = std::process::Command::new("sh")
         .args(["-c", "mkdir gone && cd gone && rmdir ../gone && \"$0\" ps", env!("CARGO_BIN_EXE_ringfence")])
         .current_dir(world.path("project"))
-        .env("HOME", world.path("home"))
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .envs(world.variables())
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

@@ -7,6 +7,15 @@ use ringfence_testkit::World;
 
 const TOUR: &str = include_str!("../../../../docs/tour.md");
 
+/// What the reader has. Who waits a second for a session to run looks whether it does, and goes on waiting: a busy machine takes longer.
+const AT_HOME: &str = r#"
+ringfence() { "$RINGFENCE_PROGRAM" "$@"; }
+sleep() {
+    for i in $(seq 600); do ringfence ps 2>/dev/null | grep -q . && break; command sleep 0.1; done
+    command sleep "$@"
+}
+"#;
+
 /// A line that is typed, and what comes back.
 struct Step<'t> {
     typed: &'t str,
@@ -62,7 +71,10 @@ pub(crate) fn hello() -> World {
     world.write("project/src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n");
     world.write("home/.ssh/id_ed25519", "the key\n");
     world.write("home/notes/plan.txt", "the plan\n");
-    let made = Command::new("git").args(["init", "--quiet"]).current_dir(world.path("project")).status();
+    let mut git = Command::new("git");
+    // A caller that is itself started by git, as a hook is, has variables by which this would be another repository.
+    git.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").envs(world.variables());
+    let made = git.args(["init", "--quiet"]).current_dir(world.path("project")).status();
     assert!(made.expect("there is a git").success());
     world
 }
@@ -76,7 +88,7 @@ fn the_tour_is_true() {
     assert!(steps.len() > 8, "{} steps", steps.len());
     for step in steps {
         let mut shell = Command::new("bash");
-        shell.args(["-c", &format!("ringfence() {{ \"$RINGFENCE_PROGRAM\" \"$@\"; }}; {{ {}\n}} 2>&1", step.typed)]);
+        shell.args(["-c", &format!("{AT_HOME}\n{{ {}\n}} 2>&1", step.typed)]);
         shell.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").envs(world.variables());
         shell.env("RINGFENCE_PROGRAM", world.binary());
         let output = shell.current_dir(world.path("project")).stdin(Stdio::null()).output().expect("there is a bash");

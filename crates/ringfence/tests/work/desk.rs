@@ -325,19 +325,24 @@ done
 exit $failed
 "#;
 
+/// What a session that runs there has moved or removed meanwhile is nobody's any more.
 fn give_away(path: &Path) {
-    lchown_one(path);
-    if fs::symlink_metadata(path).unwrap().is_dir() {
-        fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path()));
+    match try_give_away(path) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+        done => done.unwrap(),
     }
 }
 
 /// A file with several names is one of the toolchain's, which stays whose it is.
-fn lchown_one(path: &Path) {
-    let metadata = fs::symlink_metadata(path).unwrap();
+fn try_give_away(path: &Path) -> std::io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
     if metadata.is_dir() || std::os::unix::fs::MetadataExt::nlink(&metadata) == 1 {
-        lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        lchown(path, Some(NOBODY), Some(NOBODY))?;
     }
+    if metadata.is_dir() {
+        fs::read_dir(path)?.for_each(|entry| give_away(&entry.unwrap().path()));
+    }
+    Ok(())
 }
 
 pub(crate) fn shown(output: &Output) -> String {

@@ -47,24 +47,34 @@ impl Screen {
         assert_eq!(rustix::io::write(&self.master, keys.as_bytes()).unwrap(), keys.len());
     }
 
-    /// Types, and waits until `text` appears after what was waited for before.
+    /// Types, and waits until `text` appears after what was waited for before. Gives a moment at which it had not yet.
     #[track_caller]
-    pub(crate) fn answers(&mut self, keys: &str, text: &str) {
+    pub(crate) fn answers(&mut self, keys: &str, text: &str) -> Instant {
+        let before = Instant::now();
         self.types(keys);
-        self.wait_for(text);
+        self.appears(text, before)
     }
 
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
+        self.appears(text, Instant::now());
+    }
+
+    #[track_caller]
+    fn appears(&mut self, text: &str, mut before: Instant) -> Instant {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let new = &self.seen[self.at..];
             if let Some(found) = new.windows(text.len()).position(|window| window == text.as_bytes()) {
                 self.at += found + text.len();
-                return;
+                return before;
             }
             let ended = self.child.try_wait().unwrap().is_some();
+            let now = Instant::now();
             let more = self.read();
+            if !more {
+                before = now;
+            }
             assert!(more || !ended, "it ended before {text:?}; {}", self.transcript());
             assert!(Instant::now() < deadline, "{text:?} did not come; {}", self.transcript());
         }

@@ -107,20 +107,22 @@ fn k4_the_ladder() {
 #[test]
 fn a_limit_on_time() {
     each(|fence| {
-        let policy = "version = 1\n[limits]\nwall = \"1s\"\n";
-        fs::write(fence.world.path("project/ringfence.toml"), policy).unwrap();
-        for (backend, script, code) in [
-            ("native", "sleep 60", 143),
-            ("native", "trap '' TERM; sleep 60 & wait; sleep 60", 137),
-            ("bwrap", "sleep 60", 143),
-            ("landlock", "trap 'exit 9' TERM; sleep 60 & wait", 9),
-            ("landlock", "trap '' TERM; setsid sleep 60 & wait; sleep 60", 137),
+        // Who sets a trap has time to do so on a busy machine.
+        for (backend, script, seconds, code) in [
+            ("native", "sleep 60", 1, 143),
+            ("native", "trap '' TERM; sleep 60 & wait; sleep 60", 3, 137),
+            ("bwrap", "sleep 60", 1, 143),
+            ("landlock", "trap 'exit 9' TERM; sleep 60 & wait", 3, 9),
+            ("landlock", "trap '' TERM; setsid sleep 60 & wait; sleep 60", 3, 137),
         ] {
+            let policy = format!("version = 1\n[limits]\nwall = \"{seconds}s\"\n");
+            fs::write(fence.world.path("project/ringfence.toml"), policy).unwrap();
             let begun = std::time::Instant::now();
             let output = fence.run(&["--backend", backend], script);
             assert_eq!(output.status.code(), Some(code), "{backend}, {script}: {}", text(&output.stderr));
-            assert!(text(&output.stderr).contains("ended after 1 s, the limit of this policy"));
-            assert!(begun.elapsed().as_secs() < 10);
+            let limit = format!("ended after {seconds} s, the limit of this policy");
+            assert!(text(&output.stderr).contains(&limit), "{}", text(&output.stderr));
+            assert!(begun.elapsed().as_secs() < 40);
         }
     });
 }

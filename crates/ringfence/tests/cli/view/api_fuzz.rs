@@ -304,8 +304,8 @@ fn a10_schemathesis_finds_no_fault() {
         }
     }
     fence.write(&[("project/openapi.json", &changed.to_string())]);
-    let mut command = Command::new(program);
-    command.current_dir(fence.path("project")).env("HOME", fence.path("home"));
+    // Without a proxy of the caller's, which would be asked instead.
+    let mut command = fence.by(Command::new(program));
     command.args(["run", "openapi.json", "--url", &format!("http://127.0.0.1:{}", server.port), "--no-color"]);
     command.args(["--header", &format!("Authorization: Bearer {}", server.token), "--max-examples", "25"]);
     // A name that is well formed may still be nobody's, and a policy may refuse what is well formed.

@@ -110,21 +110,35 @@ fn k12_what_is_denied_is_not_asked_about() {
     assert!(!shell.does("cat private/key").contains("SECRET"));
 }
 
+/// Somebody types on who has not seen the question yet. It opens when nothing was typed for 700 ms: where this process was held up for
+/// nearly as long, nothing is shown by what comes, and it is done again.
+fn typed_on(command: impl Fn() -> std::process::Command) -> Screen {
+    for _ in 0..50 {
+        let mut screen = Screen::start(command());
+        screen.wait_for("ready");
+        let asked = "ringfence: may it run touch x\\u{1b}[2J (as the agent's client says)";
+        let before = screen.answers("go\r", asked);
+        screen.types("o\r");
+        if before.elapsed() < Duration::from_millis(500) {
+            return screen;
+        }
+    }
+    panic!("this machine is too busy to type in time");
+}
+
 /// K12: the question stands on the terminal. What is typed before it is open is no answer; a letter and Enter is one.
 #[test]
 fn k12_the_terminal_asks() {
     let fence = Fence::new(Who::Caller);
     for (typed, expected, answer) in [("o\r", "0", "ringfence: yes"), ("n\r", "2", "ringfence: no")] {
         let _ = fs::remove_file(fence.path("project/one.code"));
-        let mut command = fence.ringfence();
         let script = format!("echo ready; read line; {}; cat {}", hook(&fence, "touch x\u{1b}[2J", "one"), "one.code");
-        command.args(["run", "--agent", "claude", "--ask=50s", "--", "/bin/sh", "-c", &script]);
-        let mut screen = Screen::start(command);
-        screen.wait_for("ready");
-        screen.types("go\r");
-        screen.wait_for("ringfence: may it run touch x\\u{1b}[2J (as the agent's client says)");
-        // Typed on, as somebody does who has not seen it yet.
-        screen.types("o\r");
+        let command = || {
+            let mut command = fence.ringfence();
+            command.args(["run", "--agent", "claude", "--ask=50s", "--", "/bin/sh", "-c", &script]);
+            command
+        };
+        let mut screen = typed_on(command);
         screen.wait_for("then Enter: ");
         // Not an answer.
         screen.answers("yes please\r", "then Enter: ");
@@ -162,6 +176,7 @@ fn k12_a_name_waits_for_the_user() {
         // It is settled: the next question is not held up.
         let began = Instant::now();
         shell.does("getent hosts evil.example.net");
-        assert!(began.elapsed() < Duration::from_secs(4) && waiting(fence, &id).is_empty());
+        // Whoever is not answered asks again, and gives up after ten seconds for each family.
+        assert!(began.elapsed() < Duration::from_secs(9) && waiting(fence, &id).is_empty());
     });
 }

@@ -173,7 +173,8 @@ fn what_the_host_mounts_later_does_not_arrive() {
             .args(if is_root() { "-m" } else { "-Urm" }.split(' '))
             .args(["/bin/sh", "-c", script])
             .arg(fence.world.binary());
-        command.current_dir(fence.path("project")).env("HOME", fence.path("home")).stdin(Stdio::null());
+        command.current_dir(fence.path("project")).env_clear().stdin(Stdio::null());
+        command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", fence.path("home"));
         let output = command.output().unwrap();
         let shown = text(&output.stdout) + &text(&output.stderr);
         assert!(!shown.contains("SECRET") && shown.contains("later/.env: No such file"), "{shown}");
@@ -298,7 +299,7 @@ fn thousands_of_guards() {
     let start = std::time::Instant::now();
     let output = fence.sh("cat */*/.env 2>&1 | grep -c denied; cat */*/.env 2> /dev/null | head -1");
     assert_eq!(text(&output.stdout), "5000\n", "{}", text(&output.stderr));
-    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 /// A file that is handed in as standard input is the one inside, or nothing starts.
@@ -382,6 +383,6 @@ fn nothing_is_left_in_the_work_tree() {
         tree(&fence.path("project"), &mut after);
         assert_eq!(before, after);
         fence.works("true");
-        fence.left_nothing();
+        fence.is_collected();
     });
 }

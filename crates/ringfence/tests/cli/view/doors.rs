@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::{fs, thread};
 
+use super::live::until;
 use super::{Command, Fence, each, text};
 
 /// A policy that widens needs trust.
@@ -182,12 +183,7 @@ fn a4_an_agent_of_keys_works_where_it_is_named() {
             let mut command = fence.ringfence();
             command.env("SSH_AUTH_SOCK", &socket).args(["run", "--", "/bin/sh", "-c", script]).output().unwrap()
         };
-        for _ in 0..1000 {
-            if socket.exists() {
-                break;
-            }
-            thread::sleep(std::time::Duration::from_millis(5));
-        }
+        until("the agent listens", || socket.exists());
         trusted(fence, "[network]\nallow = []\nsockets = [\"$SSH_AUTH_SOCK\"]\n");
         let output = run("ssh-add -l; echo $?");
         let said = text(&output.stdout);

@@ -44,10 +44,11 @@ const LOOK: &str = r#"
 import os, urllib.request as u
 print(u.urlopen(u.Request('http://api.example.com/v1', headers={'X-Api-Key': os.environ['API_KEY']})).read())
 print(os.environ['API_KEY'], os.environ.get('COPY'))
-# What is searched for stands in memory itself, but with another byte behind it.
+# What is searched for stands in memory itself, but with another byte behind it. All are listed before: to read makes more of them,
+# which go again.
 start = b'sk-real'
 memory, regions = open('/proc/self/mem', 'rb', 0), 0
-for line in open('/proc/self/maps'):
+for line in list(open('/proc/self/maps')):
     low, high = (int(number, 16) for number in line.split()[0].split('-'))
     if 'r' not in line.split()[1] or '[v' in line: continue
     memory.seek(low)
@@ -96,7 +97,7 @@ fn run(fence: &Fence, name: &str, script: &str) -> (String, String) {
     }
     let world = "ip link set lo up; ip route add local 93.184.0.0/16 dev lo; mount --bind $W/run/hosts /etc/hosts; \
                  touch $W/run/seen; chmod 666 $W/run/seen; python3 $W/run/server.py $W & \
-                 for i in $(seq 200); do test -e $W/run/ready && break; sleep 0.05; done; ";
+                 for i in $(seq 1200); do test -e $W/run/ready && break; sleep 0.05; done; ";
     let exports = format!("export SSL_CERT_FILE=$W/run/ca.pem API_KEY={0}{1} COPY=x{0}{1}x", SECRET[0], SECRET[1]);
     let script = fence.script(script);
     // The server ends with the network namespace's first process.

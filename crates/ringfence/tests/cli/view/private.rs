@@ -10,7 +10,7 @@ fn fetch(fence: &Fence, policy: &str) -> String {
     assert!(trusted.status.success(), "{}", text(&trusted.stderr));
     let world = "ip link set lo up; ip route add local 10.0.0.0/8 dev lo; mount --bind $W/run/hosts /etc/hosts; \
                  python3 -m http.server -d $W/run/web -b 10.9.8.7 80 >/dev/null 2>&1 & \
-                 for i in $(seq 200); do python3 -c 'import socket; socket.create_connection((\"10.9.8.7\", 80))' 2>/dev/null && break; \
+                 for i in $(seq 1200); do python3 -c 'import socket; socket.create_connection((\"10.9.8.7\", 80))' 2>/dev/null && break; \
                  sleep 0.05; done";
     let one = |name: &str| {
         format!(

@@ -139,7 +139,7 @@ fn pipes_in_what_is_only_readable_are_closed() {
         fence.write(&[("project/p.toml", "version = 1\n[files]\nread = [\"../other/docs\"]\n")]);
         let run = |script: &str| {
             let mut command = fence.ringfence();
-            command.args(["run", "--policy", "p.toml", "--", "timeout", "5", "/bin/sh", "-c", &fence.script(script)]);
+            command.args(["run", "--policy", "p.toml", "--", "timeout", "60", "/bin/sh", "-c", &fence.script(script)]);
             command.output().unwrap()
         };
         // Without a mask they would wait for the other side.

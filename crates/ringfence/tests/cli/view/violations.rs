@@ -41,8 +41,9 @@ fn k14_violations_are_told_while_it_runs_and_afterwards() {
         let remedy = row["remedy"].as_str().unwrap();
         let expected = format!("ringfence grant {} --host evil.example.net", shell.id);
         assert!(remedy.starts_with(&expected), "as {:?}: {remedy}", fence.who);
-        let status = json(fence, &["show", &shell.id, "--json"]);
-        assert!(status["sessions"][0]["denied"].as_u64() >= Some(2), "{status}");
+        until("both are counted", || {
+            json(fence, &["show", &shell.id, "--json"])["sessions"][0]["denied"].as_u64() >= Some(2)
+        });
         let id = shell.id.clone();
         shell.ends();
         assert!(follow.wait().unwrap().success(), "it ends with the session");

@@ -126,12 +126,15 @@ fn k16_a_paused_session_is_stopped_without_running_on() {
 #[test]
 fn k16_stop_and_notify() {
     each(|fence| {
-        for (then, code, part) in [("stop", false, "ended by a watch: "), ("notify", true, "ringfence: watch: ")] {
+        // Who is stopped sleeps on until then; who is not is told before the end.
+        for (then, code, sleep, part) in
+            [("stop", false, 60, "ended by a watch: "), ("notify", true, 3, "ringfence: watch: ")]
+        {
             watched(fence, then);
             // The user's own file says what is reached, the project's is trusted by nobody.
             let own = "version = 1\n[network]\nallow = [\"api.example.com\"]\n";
             fence.write(&[("home/.config/ringfence/config.toml", own)]);
-            let output = fence.sh(&format!("{MANY}; sleep 1 & wait; echo survived"));
+            let output = fence.sh(&format!("{MANY}; sleep {sleep} & wait; echo survived"));
             let (printed, said) = (text(&output.stdout), text(&output.stderr));
             assert_eq!(output.status.success(), code, "as {:?}: {then}: {said}", fence.who);
             assert_eq!(printed.contains("survived"), code, "as {:?}: {then}: {printed}", fence.who);
@@ -151,7 +154,7 @@ fn k16_where_nothing_can_be_paused_it_ends() {
     let call = serde_json::json!({"cwd": fence.path("project").to_str().unwrap(), "hook_event_name": "PreToolUse",
         "tool_name": "Bash", "tool_input": {"command": "touch x"}});
     let hook = format!("echo '{call}' | \"$(dirname \"$HOME\")/given/ringfence\" hook claude");
-    let script = format!("for i in 1 2 3 4 5 6; do {hook}; done; sleep 20 & wait; echo survived");
+    let script = format!("for i in 1 2 3 4 5 6; do {hook}; done; sleep 60 & wait; echo survived");
     let output = command.args(["-c", &script]).output().unwrap();
     let (printed, said) = (text(&output.stdout), text(&output.stderr));
     assert!(!printed.contains("survived") && said.contains("ended by a watch: "), "{said}");
