@@ -50,9 +50,8 @@ impl Engines {
 
     fn start_as_root(data: &Path) -> Result<Self, String> {
         let failed = |cause: std::io::Error| format!("containers (no place for engines: {cause})");
-        let dir = std::env::temp_dir().join(format!("rf-engines-{}", std::process::id()));
         fs::create_dir_all(data).map_err(failed)?;
-        fs::create_dir(&dir).map_err(failed)?;
+        let dir = tempfile::Builder::new().prefix("rf-engines-").tempdir().map_err(failed)?.keep();
         let mut engines = Self { dir, daemon: None, added: Vec::new() };
         engines.settle(data).map_err(failed)?;
         engines.daemon = Some(engines.daemon(data).map_err(failed)?);

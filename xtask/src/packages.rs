@@ -60,6 +60,11 @@ const PACKAGES: &[Package] = &[
     Package { name: "openssh-client", sign: Sign::File("/usr/bin/ssh-agent"), why: WORK },
     Package { name: "openssh-server", sign: Sign::File("/usr/sbin/sshd"), why: NET },
     Package { name: "openssl", sign: Sign::File("/usr/bin/openssl"), why: NET },
+    Package {
+        name: "patch",
+        sign: Sign::File("/usr/bin/patch"),
+        why: "what `learn` proposes is a change that it takes",
+    },
     Package { name: "podman", sign: Sign::File("/usr/bin/podman"), why: ENGINES },
     Package { name: "procps", sign: Sign::File("/usr/bin/ps"), why: "the tests of the fence look at processes" },
     Package { name: "python3", sign: Sign::File("/usr/bin/python3"), why: "the tests of the fence make calls" },

@@ -157,22 +157,47 @@ fn interleaved(addresses: &[IpAddr]) -> Vec<IpAddr> {
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
+    use tokio::net::TcpSocket;
+
     use super::*;
+
+    /// One port at both addresses that nobody else gets. Nobody listens there.
+    fn port() -> (TcpSocket, TcpSocket, u16) {
+        loop {
+            let (v4, v6) = (TcpSocket::new_v4().unwrap(), TcpSocket::new_v6().unwrap());
+            v6.bind((Ipv6Addr::LOCALHOST, 0).into()).unwrap();
+            let port = v6.local_addr().unwrap().port();
+            // Somebody of this machine may have the same one at the other.
+            if v4.bind((Ipv4Addr::LOCALHOST, port).into()).is_ok() {
+                return (v4, v6, port);
+            }
+        }
+    }
 
     /// Nobody listens at the first address; the second is tried at once, and both are tried in the order they have.
     #[tokio::test(flavor = "current_thread")]
     async fn the_next_is_tried_when_one_refuses() {
-        let listener = tokio::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let (_nobody, somebody, port) = port();
+        let _listener = somebody.listen(1024).unwrap();
         let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
         for order in [vec![v4, v6], vec![v6, v4]] {
-            let begun = Instant::now();
-            let to = tokio::task::LocalSet::new().run_until(in_order(order, port)).await.unwrap();
-            assert_eq!(to.peer_addr().unwrap().ip(), v6);
-            assert!(begun.elapsed() < HEAD_START);
+            let mut took = Vec::new();
+            // Whoever waits does so each time. One may take long on a machine that does other things too.
+            while took.last().is_none_or(|last| *last >= HEAD_START) && took.len() < 100 {
+                let begun = Instant::now();
+                let to = tokio::task::LocalSet::new().run_until(in_order(order.clone(), port)).await.unwrap();
+                assert_eq!(to.peer_addr().unwrap().ip(), v6);
+                took.push(begun.elapsed());
+            }
+            assert!(took.last().is_some_and(|last| *last < HEAD_START), "{took:?}");
         }
-        drop(listener);
-        let nobody = tokio::task::LocalSet::new().run_until(in_order(vec![v4, v6], port)).await;
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn nobody_is_there() {
+        let (_v4, _v6, port) = port();
+        let addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        let nobody = tokio::task::LocalSet::new().run_until(in_order(addresses, port)).await;
         assert_eq!(nobody.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 

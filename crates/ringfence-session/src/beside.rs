@@ -370,7 +370,8 @@ mod tests {
             is_over.store(true, Ordering::SeqCst);
         });
         let moves = moves.load(Ordering::SeqCst);
-        assert!(moves < 50 * 4, "{moves} moves for 50 calls");
+        // On a machine that does other things too a thread may miss some before it asks; without a rest there are hundreds for each.
+        assert!(moves < 50 * 20, "{moves} moves for 50 calls");
     }
 
     /// Many at once: while somebody is alone nobody else is there.

@@ -405,7 +405,7 @@ mod tests {
         let took = before.elapsed();
         assert_eq!((all.len(), unread, all[0].ended_ms, all[1].about.id.as_str()), (5_001, 1, 9_999, "s4999"));
         // Milliseconds; minutes if each were compared with each. The machine may be busy.
-        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert!(took < Duration::from_secs(30), "{took:?}");
     }
 
     #[test]

@@ -247,7 +247,7 @@ fn read_only_lines(seed: u64, count: usize, is_wanted: impl Fn(&str) -> bool) ->
 
 fn run(shell: &str, arguments: &[&OsStr], dir: &Path) -> Output {
     let mut command = Command::new("/usr/bin/timeout");
-    command.args(["--kill-after=1", "5", shell]).args(arguments).current_dir(dir).stdin(Stdio::null());
+    command.args(["--kill-after=1", "30", shell]).args(arguments).current_dir(dir).stdin(Stdio::null());
     command
         .env_clear()
         .env("PATH", "/usr/bin:/bin")

@@ -45,10 +45,13 @@ pub(super) fn read(root: &Path) -> io::Result<Vec<File>> {
     let mut files = Vec::new();
     for path in paths {
         let full = root.join(&path);
-        // A path that git still knows may be gone from the disk, and a link's target is checked where it is.
+        // A path that git still knows may be gone from the disk, or go now, and a link's target is checked where it is.
         if fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_file()) {
-            let text = String::from_utf8_lossy(&fs::read(&full)?).into_owned();
-            files.push(File { path, text });
+            match fs::read(&full) {
+                Ok(bytes) => files.push(File { path, text: String::from_utf8_lossy(&bytes).into_owned() }),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(cause),
+            }
         }
     }
     Ok(files)

@@ -11,8 +11,8 @@ use ringfence_sys::seccomp;
 
 use crate::{Ground, LONG, shell};
 
-/// Shorter than anything here sleeps.
-const SHORT: Duration = Duration::from_millis(1500);
+/// Shorter than anything here sleeps, and long enough for all of it to have been started on a busy machine.
+const SHORT: Duration = Duration::from_secs(5);
 
 fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));

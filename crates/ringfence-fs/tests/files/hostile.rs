@@ -151,7 +151,7 @@ fn a_pattern_of_many_stars() {
     for pattern in ["**/*/**/*/**/*/**/*/**/*/**/*/none", "*/*/*/*/*/*/*/*/*/*/*/*/*/*", "**/**/**/**/none"] {
         assert!(root.glob(pattern, 100_000).unwrap().entries.is_empty());
     }
-    assert!(start.elapsed() < Duration::from_secs(20), "a thousand directories take no time");
+    assert!(start.elapsed() < Duration::from_secs(60), "a thousand directories take no time");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn t3_nothing_of_a_fenced_command_outlives_its_time() {
     // Whoever holds the lock is alive.
     let hidden = "(setsid env -i /usr/bin/flock lock /usr/bin/sleep 1000 < /dev/null > /dev/null 2>&1 &); \
                   while flock -n lock true; do :; done; echo hidden; exec sleep 1000";
-    let done = tools.exec(&Exec::shell(hidden, Duration::from_secs(3))).unwrap();
+    let done = tools.exec(&Exec::shell(hidden, Duration::from_secs(10))).unwrap();
     assert_eq!((done.outcome, done.stdout.tail.as_slice()), (Outcome::TimedOut, &b"hidden\n"[..]), "{done:?}");
     let lock = fs::File::open(world.project.join("lock")).unwrap();
     assert!(lock.try_lock().is_ok(), "somebody still holds it");

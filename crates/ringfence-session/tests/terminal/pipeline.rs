@@ -11,7 +11,7 @@ use ringfence_testkit::report_skip;
 use rustix::process::Signal;
 use rustix::termios::LocalModes;
 
-use crate::screen::{ALL, Screen, Who, each, noise, shared_directory, ticks};
+use crate::screen::{ALL, IDLE, Screen, Who, each, noise, shared_directory, ticks};
 
 const INTO_FILE: Seats = Seats { stdout: Seat::Kept, ..ALL };
 const FROM_PIPE: Seats = Seats { stdin: Seat::Kept, ..ALL };
@@ -315,7 +315,7 @@ fn an_idle_relay_sleeps_in_a_pipeline() {
         screen.wait_for("ready");
         let before = ticks(screen.pid());
         screen.idle(Duration::from_millis(500));
-        assert!(ticks(screen.pid()) - before <= 1);
+        assert!(ticks(screen.pid()) - before <= IDLE);
         screen.types("\n");
         assert_eq!(screen.end().code, 0);
     });

@@ -15,7 +15,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
 /// Longer than anything here takes on a busy machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All three standard descriptors are the terminal.
 pub(crate) const ALL: Seats = Seats { stdin: Seat::Terminal, stdout: Seat::Terminal, stderr: Seat::Terminal };
@@ -280,6 +280,11 @@ impl Screen {
         format!("on the screen: {:?}", self.seen.escape_ascii().to_string())
     }
 }
+
+/// What one that sleeps for half a second may use of it, in ticks: one that does not uses some fifty.
+pub(crate) const IDLE: u64 = 5;
+/// What its start takes on a slow machine, and more: one that does not sleep for the second after it uses some hundred.
+pub(crate) const START: u64 = 30;
 
 /// The processor time that a process has used, in clock ticks (of 10 ms).
 pub(crate) fn ticks(pid: Pid) -> u64 {

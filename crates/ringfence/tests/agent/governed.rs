@@ -59,7 +59,7 @@ fn a12_codes_and_tiers() {
 #[test]
 fn a12_a_limit_on_time() {
     let desk = Desk::of_nobody();
-    desk.write("project/ringfence.toml", &format!("{POLICY}[limits]\nwall = \"1s\"\n"));
+    desk.write("project/ringfence.toml", &format!("{POLICY}[limits]\nwall = \"3s\"\n"));
     desk.shown(desk.ringfence(&["trust"]));
     let output =
         desk.ringfence(&["run", "--", "bash", "-c", "trap '' TERM; while :; do sleep 1; done"]).output().unwrap();

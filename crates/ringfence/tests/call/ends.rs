@@ -39,7 +39,7 @@ impl Long {
     fn is_gone(&self) {
         for process in &self.tree {
             let mut fds = [PollFd::new(process, PollFlags::IN)];
-            let limit = Timespec::try_from(Duration::from_secs(20)).unwrap();
+            let limit = Timespec::try_from(Duration::from_secs(60)).unwrap();
             assert_eq!(rustix::event::poll(&mut fds, Some(&limit)).unwrap(), 1, "a process goes on");
         }
     }
@@ -86,9 +86,7 @@ fn k10_a_call_ends_when_the_session_is_killed() {
         session.child.wait().unwrap();
         long.is_gone();
         assert!(long.said().contains("because its session did"), "as {:?}", ground.who);
-        // The next start cleans up.
-        drop(ground.session());
-        ground.left_nothing();
+        ground.is_collected();
     });
 }
 
@@ -103,7 +101,7 @@ fn k10_a_killed_caller_leaves_nothing_running() {
         drop(long.said());
         assert!(session.call(&[], "true").status.success(), "as {:?}", ground.who);
         drop(session);
-        ground.left_nothing();
+        ground.is_collected();
     });
 }
 
@@ -112,10 +110,10 @@ fn k10_a_killed_caller_leaves_nothing_running() {
 fn k10_a_call_ends_in_time() {
     each(|ground| {
         let session = ground.session();
-        let long = Long::start(ground, &session, "5", &["--timeout", "1s"]);
+        let long = Long::start(ground, &session, "5", &["--timeout", "5s"]);
         long.is_gone();
         let said = long.said();
-        assert!(said.contains("ended after 1 s"), "as {:?}: {said}", ground.who);
+        assert!(said.contains("ended after 5 s"), "as {:?}: {said}", ground.who);
     });
 }
 

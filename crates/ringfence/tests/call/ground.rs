@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, lchown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use ringfence_testkit::{World, report_skip};
 
@@ -165,11 +166,24 @@ impl Ground {
     /// Nothing of sessions and calls is left.
     #[track_caller]
     pub(crate) fn left_nothing(&self) {
-        for place in ["sessions", "calls"] {
-            let dir = self.path("home/.local/state/ringfence").join(place);
-            let left: Vec<_> = fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
-            assert!(left.is_empty(), "as {:?}: {left:?}", self.who);
+        assert!(self.left().is_empty(), "as {:?}: {:?}", self.who, self.left());
+    }
+
+    /// What was killed is collected by whoever starts next, and what is still ending then by the one after.
+    #[track_caller]
+    pub(crate) fn is_collected(&self) {
+        let end = Instant::now() + Duration::from_secs(60);
+        drop(self.session());
+        while !self.left().is_empty() {
+            assert!(Instant::now() < end, "as {:?}: {:?}", self.who, self.left());
+            drop(self.session());
         }
+    }
+
+    fn left(&self) -> Vec<PathBuf> {
+        let state = self.path("home/.local/state/ringfence");
+        let entries = ["sessions", "calls"].into_iter().flat_map(|place| fs::read_dir(state.join(place)));
+        entries.flatten().map(|entry| entry.unwrap().path()).collect()
     }
 }
 

@@ -171,7 +171,7 @@ fn k10_a_call_is_told_as_json() {
             assert_eq!((code, &value["outcome"], &value["code"]), (Some(137), &"exited".into(), &137.into()));
             let (code, value) = json(&["--json"], "kill -9 $$");
             assert_eq!((code, &value["outcome"], &value["signal"]), (Some(137), &"signaled".into(), &9.into()));
-            let (code, value) = json(&["--json", "--timeout", "1s"], "trap '' TERM; echo up; sleep 1000");
+            let (code, value) = json(&["--json", "--timeout", "3s"], "trap '' TERM; echo up; sleep 1000");
             assert_eq!(code, Some(137), "it was started, and ended: {value}");
             assert_eq!((&value["outcome"], &value["stdout"]["tail"]), (&"timed-out".into(), &"up\n".into()), "{value}");
             let (code, value) = json(&["--json", "--write", "/etc"], "true");

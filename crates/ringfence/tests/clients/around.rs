@@ -120,8 +120,12 @@ fn a3_what_codex_types_is_held_by_the_kernel() {
         let refusal = model.results().remove(0).unwrap();
         assert!(refusal.contains("ringfence: "), "{refusal}");
 
-        let typed =
-            |text: String| Call::new("write_stdin", json!({"session_id": "THE SESSION", "chars": format!("{text}\n")}));
+        let typed = |text: String| {
+            Call::new(
+                "write_stdin",
+                json!({"session_id": "THE SESSION", "chars": format!("{text}\n"), "yield_time_ms": 1000}),
+            )
+        };
         let run = |run: &dyn Fn(&Ground, &Model)| {
             let ground = Ground::new();
             let (fine, planted) = (ground.path("project/fine"), ground.path("neighbour/planted"));

@@ -129,7 +129,7 @@ pub(super) static TOPIC: Topic = Topic {
                 # It waits for a password that nobody types.
                 os.dup2(read, 0)
                 os.execv('/usr/bin/su', ['su'])
-            for _ in range(200):
+            for _ in range(1000):
                 status = open(f'/proc/{pid}/status').read()
                 if status.startswith('Name:\\tsu\\n'):
                     break

@@ -24,27 +24,30 @@ pub(super) static TOPIC: Topic = Topic {
     rows: &[
         told(
             "a service of the host's is not reached",
-            "print(socket.create_connection(('127.0.0.1', OUTSIDER['tcp4']), 3).recv(999))",
+            "print(socket.create_connection(('127.0.0.1', OUTSIDER['tcp4']), PATIENCE).recv(999))",
         ),
         told(
             "a service of the host's is not reached by the newer address",
-            "print(socket.create_connection(('::1', OUTSIDER['tcp6']), 3).recv(999))",
+            "print(socket.create_connection(('::1', OUTSIDER['tcp6']), PATIENCE).recv(999))",
         ),
         told(
             "a service of the host's is not reached by an older address in a newer one",
-            "print(socket.create_connection(('::ffff:127.0.0.1', OUTSIDER['tcp4']), 3).recv(999))",
+            "print(socket.create_connection(('::ffff:127.0.0.1', OUTSIDER['tcp4']), PATIENCE).recv(999))",
         ),
         told(
             "a service of the host's is not reached by the address of nobody",
-            "print(socket.create_connection(('0.0.0.0', OUTSIDER['tcp4']), 3).recv(999))",
+            "print(socket.create_connection(('0.0.0.0', OUTSIDER['tcp4']), PATIENCE).recv(999))",
         ),
         heard(
             "no data leaves with the first packet of a connection",
             "
             s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             s.sendto(f'heard-{ROW}-'.encode(), socket.MSG_FASTOPEN, ('127.0.0.1', OUTSIDER['tcp4']))
-            s.close()
-            time.sleep(0.05)
+            # Whoever hears it closes the connection afterwards.
+            s.shutdown(socket.SHUT_WR)
+            s.settimeout(PATIENCE)
+            while s.recv(999):
+                pass
             ",
         ),
         told(
@@ -56,7 +59,7 @@ pub(super) static TOPIC: Topic = Topic {
             "
             s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             s.sendto(f'heard-{ROW}-'.encode(), ('127.0.0.1', OUTSIDER['udp4']))
-            time.sleep(0.05)
+            until_heard(s, ('127.0.0.1', OUTSIDER['udp4']))
             ",
         ),
         heard(
@@ -64,14 +67,14 @@ pub(super) static TOPIC: Topic = Topic {
             "
             s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
             s.sendto(f'heard-{ROW}-'.encode(), ('::1', OUTSIDER['udp6']))
-            time.sleep(0.05)
+            until_heard(s, ('::1', OUTSIDER['udp6']))
             ",
         ),
         told(
             "a question for a name is not answered by the host",
             "
             s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            s.settimeout(2)
+            s.settimeout(PATIENCE)
             s.connect(('127.0.0.1', OUTSIDER['udp4']))
             s.send(struct.pack('!6H', 1, 0x100, 1, 0, 0, 0) + b'\\x07example\\x03com\\0' + struct.pack('!2H', 1, 1))
             print(s.recv(999))

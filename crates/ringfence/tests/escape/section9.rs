@@ -77,7 +77,7 @@ pub(super) static TOPIC: Topic = Topic {
             import urllib.request
             # Whoever answers is no server of pages; its answer is in the complaint.
             try:
-                urllib.request.urlopen(f\"http://127.0.0.1:{OUTSIDER['tcp4']}/\", timeout=3)
+                urllib.request.urlopen(f\"http://127.0.0.1:{OUTSIDER['tcp4']}/\", timeout=PATIENCE)
             except OSError:
                 raise
             except Exception as answer:

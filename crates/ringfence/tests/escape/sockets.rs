@@ -64,7 +64,11 @@ pub(super) static TOPIC: Topic = Topic {
         python(
             SOCKETS,
             "a datagram does not arrive at a socket in the project",
-            "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(f'heard-{ROW}-'.encode(), 'datagrams'); time.sleep(0.05)",
+            "
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            s.sendto(f'heard-{ROW}-'.encode(), 'datagrams')
+            until_heard(s, 'datagrams')
+            ",
             Sign::Heard,
         )
         .datagrams(&["here/datagrams"]),
@@ -74,7 +78,7 @@ pub(super) static TOPIC: Topic = Topic {
             "
             one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
             one.sendto(f'heard-{ROW}-'.encode(), 'datagrams')
-            time.sleep(0.05)
+            until_heard(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), 'datagrams')
             ",
             Sign::Heard,
         )
@@ -138,7 +142,7 @@ pub(super) static TOPIC: Topic = Topic {
             "
             s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             s.sendto(f'heard-{ROW}-'.encode(), '\\0' + OUTSIDER['abstract_datagrams'])
-            time.sleep(0.05)
+            until_heard(s, '\\0' + OUTSIDER['abstract_datagrams'])
             ",
             Sign::Heard,
         ),

@@ -14,6 +14,9 @@ use super::suite::{Process, Receipt, every_fence, fence, fence_with, output, set
 
 static NO_ROWS: &[Row] = &[];
 
+/// Longer than an end takes on a busy machine, and shorter than a daemon lives by itself.
+const PATIENCE: Duration = Duration::from_secs(40);
+
 /// A process that leaves its parent, its group and its session, closes everything, hears no signal, and holds a lock for as long
 /// as it lives. The one that started it then does what its argument says.
 const DAEMON: &str = "
@@ -72,7 +75,7 @@ fn without_a_fence_a_daemon_lives_on() {
     assert!(is_held(&lock, Duration::from_millis(100)));
     let pid = fs::read_to_string(&lock).unwrap().parse().unwrap();
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    assert!(!is_held(&lock, Duration::from_secs(10)));
+    assert!(!is_held(&lock, PATIENCE));
 }
 
 /// A daemon does not outlive the command that started it.
@@ -84,7 +87,7 @@ fn a_daemon_ends_with_its_session() {
         let said = output.stderr.escape_ascii().to_string().replace("\\n", "\n");
         assert!(output.status.success(), "{said}");
         assert!(Receipt::from(&said).holds_kind("tree"));
-        assert!(!is_held(&lock, Duration::from_secs(10)), "[{}, {who:?}] a daemon lives on", backend.word());
+        assert!(!is_held(&lock, PATIENCE), "[{}, {who:?}] a daemon lives on", backend.word());
     });
 }
 
@@ -99,7 +102,7 @@ fn a_daemon_ends_with_a_supervisor_that_is_killed() {
         assert_eq!(process.line().as_deref(), Some("up\n"));
         // Whoever started becomes the supervisor: there is one process, by one number.
         process.kill();
-        assert!(!is_held(&lock, Duration::from_secs(10)), "[{}, {who:?}] a daemon lives on", backend.word());
+        assert!(!is_held(&lock, PATIENCE), "[{}, {who:?}] a daemon lives on", backend.word());
         process.finish();
     });
 }
@@ -206,13 +209,21 @@ fn memory_is_bounded() {
 fn time_is_bounded() {
     every_fence(|backend, who| {
         let (ground, lock) = world();
-        ground.world.write("project/limits.toml", "version = 1\n[limits]\nwall = \"1s\"\n");
-        let begun = Instant::now();
+        ground.world.write("project/limits.toml", "version = 1\n");
         let fence = fence_with(&ground, backend, who, &["--policy", "limits.toml"]);
-        let output = output(&ground, &fence, &daemon("waits"));
-        let said = output.stderr.escape_ascii().to_string().replace("\\n", "\n");
-        assert!(Receipt::from(&said).holds_kind("wall"));
-        assert!(begun.elapsed() < Duration::from_secs(20) && !output.status.success(), "{said}");
-        assert!(!is_held(&lock, Duration::from_secs(10)), "[{}, {who:?}] a daemon lives on", backend.word());
+        // A second is enough for a daemon to begin, but for a machine that does other things too.
+        for seconds in [1, 10] {
+            let limits = format!("version = 1\n[limits]\nwall = \"{seconds}s\"\n");
+            fs::write(ground.project().join("limits.toml"), limits).unwrap();
+            let begun = Instant::now();
+            let output = output(&ground, &fence, &daemon("waits"));
+            let said = output.stderr.escape_ascii().to_string().replace("\\n", "\n");
+            assert!(Receipt::from(&said).holds_kind("wall"));
+            assert!(begun.elapsed() < PATIENCE && !output.status.success(), "{said}");
+            if lock.exists() {
+                break;
+            }
+        }
+        assert!(!is_held(&lock, PATIENCE), "[{}, {who:?}] a daemon lives on", backend.word());
     });
 }

@@ -136,7 +136,7 @@ fn a_command_does_not_outlive_whoever_learns() {
         child.wait().unwrap();
         // Whoever still has the other end of the pipe runs.
         assert_eq!(lines.map_while(Result::ok).find(|line| line.contains("BEGUN")), None);
-        assert!(killed.elapsed() < Duration::from_secs(30), "it ran to its end");
+        assert!(killed.elapsed() < Duration::from_secs(50), "it ran to its end");
         let state = fs::read_dir(place.path("home/.local/state/ringfence")).unwrap();
         let names: Vec<String> = state.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         assert!(!names.iter().any(|name| name.contains("learn")), "{names:?}");

@@ -19,28 +19,28 @@ fn k9_what_is_not_listed_is_not_reached() {
                 "a datagram that is answered",
                 "python3 -c '
 import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1); s.connect((\"93.184.216.34\", 123))
-s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9)'",
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect((\"93.184.216.34\", 123))
+s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9); s.recv(9)'",
             ),
             (
                 "a datagram of the sixth version",
                 "python3 -c '
 import socket
-s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(1); s.connect((\"2606:2800:220:1::34\", 123))
-s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9)'",
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(20); s.connect((\"2606:2800:220:1::34\", 123))
+s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9); s.recv(9)'",
             ),
             (
                 "a datagram to the port of TLS of a host that is listed",
                 "python3 -c '
 import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1); s.connect((\"site.example.com\", 443))
-s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9)'",
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect((\"site.example.com\", 443))
+s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9); s.recv(9)'",
             ),
             (
                 "whether somebody is there",
                 "python3 -c '
 import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(1)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(20)
 s.sendto(b\"\\x08\\0\\0\\0\\0\\1\\0\\1evil\", (\"93.184.216.34\", 0)); s.recv(99)'",
             ),
         ]);
@@ -59,7 +59,7 @@ s.sendto(b\"\\x08\\0\\0\\0\\0\\1\\0\\1evil\", (\"93.184.216.34\", 0)); s.recv(99
 #[test]
 fn a8_only_listed_ports_of_the_host_are_reached() {
     each(|internet| {
-        let ask = "import socket, sys; a, p = sys.argv[1:]; s = socket.create_connection((a, int(p)), 2); assert b\"secret\" in s.recv(99)";
+        let ask = "import socket, sys; a, p = sys.argv[1:]; s = socket.create_connection((a, int(p)), 20); assert b\"secret\" in s.recv(99)";
         let reach = |address: &str, port: u16| format!("python3 -c '{ask}' {address} {port}");
         internet.works(&[
             ("a port that is listed", &reach("127.0.0.1", 5432)),
@@ -82,14 +82,14 @@ l = socket.create_server((\"127.0.0.1\", 6379)); c = socket.create_connection((\
                 "by another address of the loopback is nobody, so none of the host's own",
                 "python3 -c '
 import socket
-s = socket.create_connection((\"127.0.0.1\", 6379), 2); assert s.recv(99)'",
+s = socket.create_connection((\"127.0.0.1\", 6379), 20); assert s.recv(99)'",
             ),
             (
                 "a datagram",
                 "python3 -c '
 import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1); s.connect((\"127.0.0.1\", 5353))
-s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9)'",
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect((\"127.0.0.1\", 5353))
+s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9); s.recv(9)'",
             ),
             (
                 "a socket with an abstract name",

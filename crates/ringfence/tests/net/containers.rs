@@ -12,7 +12,7 @@ const REACHED: &[(&str, &str)] = &[
     ),
     (
         "a port of the host's that is listed",
-        "python3 -c 'import socket; assert b\"secret\" in socket.create_connection((\"localhost\", 5432), 2).recv(99)'",
+        "python3 -c 'import socket; assert b\"secret\" in socket.create_connection((\"localhost\", 5432), 20).recv(99)'",
     ),
     (
         "a program inside listens at a port of its own",
@@ -30,14 +30,14 @@ const REFUSED: &[(&str, &str)] = &[
     ("another port of a host that is listed", "curl -sSf http://site.example.com:9000/hello"),
     (
         "a port of the host's that is not listed",
-        "python3 -c 'import socket; assert b\"secret\" in socket.create_connection((\"127.0.0.1\", 6379), 2).recv(99)'",
+        "python3 -c 'import socket; assert b\"secret\" in socket.create_connection((\"127.0.0.1\", 6379), 20).recv(99)'",
     ),
     (
         "a datagram that is answered",
         "python3 -c '
 import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1); s.connect((\"93.184.216.34\", 123))
-s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9)'",
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect((\"93.184.216.34\", 123))
+s.send(b\"evil\"); s.send(b\"evil\"); s.recv(9); s.recv(9)'",
     ),
 ];
 

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::internet::{Internet, Who, each, shown, with};
 
+/// Longer than anything here takes on a busy machine; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A session whose command is a shell that does what it is told.
 struct Shell<'i> {
     internet: &'i Internet,
@@ -47,7 +50,7 @@ impl<'i> Shell<'i> {
     fn does_not_reach(&mut self, url: &str) {
         let begun = Instant::now();
         let said = self.does(&format!("curl -sSf -m 20 {url} || echo FAILED"));
-        assert!(said.ends_with("FAILED") && begun.elapsed() < Duration::from_secs(3), "{url}: {said}");
+        assert!(said.ends_with("FAILED") && begun.elapsed() < Duration::from_secs(10), "{url}: {said}");
     }
 
     #[track_caller]
@@ -94,7 +97,7 @@ except OSError as e:
     /// Waits until the program has said a word.
     #[track_caller]
     fn until(&mut self, word: &str) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + PATIENCE;
         loop {
             let said = self.does("cat \"$HOME/said\"");
             if said.contains(word) {
@@ -204,10 +207,11 @@ fn k13_the_end_of_a_grant_closes_connections() {
 fn k13_a_host_grant_ends_when_its_time_is_over() {
     with(Who::Ordinary, |internet| {
         let mut shell = Shell::start(&internet, &[]);
-        shell.asks(&["grant", &shell.id, "--host", "evil.example.net:7", "--for", "2s"]);
+        // Long enough to connect on a machine that does other things too.
+        shell.asks(&["grant", &shell.id, "--host", "evil.example.net:7", "--for", "10s"]);
         shell.connects(TO_ECHO);
         shell.until("cut");
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + PATIENCE;
         while !shell.asks(&["logs", &shell.id]).contains("its time is over") {
             assert!(Instant::now() < end);
         }
@@ -304,7 +308,7 @@ fn k13_a_thousand_host_grants_leave_nothing() {
             }
             drop(talk);
             shell.does_not_reach("http://h1.example.net/hello");
-            let end = Instant::now() + Duration::from_secs(5);
+            let end = Instant::now() + PATIENCE;
             while descriptors(&shell) > before {
                 assert!(Instant::now() < end, "{} descriptors, before {before}", descriptors(&shell));
                 std::thread::yield_now();

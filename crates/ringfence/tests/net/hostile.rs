@@ -16,7 +16,7 @@ fn k9_requests_that_could_be_read_two_ways_do_not_pass() {
         let evil = head("Host: evil.com");
         let raw = |bytes: &[&str]| {
             let words: Vec<String> = bytes.iter().map(|word| format!("'{word}'")).collect();
-            format!("timeout 10 python3 say.py raw site.example.com 80 {}", words.join(" "))
+            format!("timeout 40 python3 say.py raw site.example.com 80 {}", words.join(" "))
         };
         let attacks = [
             ("two hosts", raw(&[&head("Host: site.example.com\\r\\nHost: evil.com")])),
@@ -100,7 +100,7 @@ for number in range(1500):
 print(given, "given", refused, "refused", flush=True)
 assert given > 500 and refused > 0
 assert socket.getaddrinfo("first.wild.example.org", 80, socket.AF_INET) == first
-socket.create_connection(first[0][4], 5).close()
+socket.create_connection(first[0][4], 30).close()
 "#;
 
 #[test]
@@ -112,18 +112,9 @@ fn k9_names_without_end_are_refused_and_told() {
     });
 }
 
-/// Begins as much as it can on as many connections as it can, and ends nothing of it.
-const HEADS: &str = r#"
-import socket
-head = b"GET /hello HTTP/1.1\r\nHost: site.example.com\r\nX: " + bytes([97]) * 60000
-kept = []
-for _ in range(600):
-    try:
-        s = socket.create_connection(("site.example.com", 80), 5)
-        s.sendall(head)
-        kept.append(s)
-    except OSError:
-        pass
+/// Begins as much as it can on as many connections as it can, and ends nothing of it. Says how many of them are left.
+const BEGUN: &str = r#"
+import socket, struct, time
 def is_there(s):
     s.setblocking(False)
     try:
@@ -132,50 +123,41 @@ def is_there(s):
         return True
     except OSError:
         return False
-left = sum(map(is_there, kept))
-print(left, "are left of", len(kept), flush=True)
-assert 0 < left < 400
-"#;
-
-#[test]
-fn k9_what_is_begun_and_not_ended_is_bounded() {
-    with(Who::Ordinary, |internet| {
-        internet.write("heads.py", HEADS);
-        let said = run(&internet, &["run", "--", "/usr/bin/python3", "heads.py"]);
-        assert!(said.contains("too much was begun at once and not ended"), "{said}");
-    });
-}
-
-/// The same where names are asked for, and at the proxy.
-const OTHERS: &str = r#"
-import socket, struct, time
 def left(address, begun, count, most):
     kept = []
     for _ in range(count):
         try:
-            s = socket.create_connection(address, 5)
+            s = socket.create_connection(address, 30)
             s.sendall(begun)
             kept.append(s)
         except OSError:
             pass
-    socket.create_connection(address, 5).close()
-    def is_there(s):
-        s.setblocking(False)
-        try:
-            return s.recv(1) != b""
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-    for _ in range(100):
+    # Others are served meanwhile, and whoever cuts these off is not waited for by anybody.
+    socket.create_connection(address, 30).close()
+    for _ in range(600):
         left = sum(map(is_there, kept))
         if left <= most:
             break
         time.sleep(0.1)
-    print(left, "are left at", address, flush=True)
+    print(left, "are left of", len(kept), "at", address, flush=True)
     return left
+"#;
+
+/// At a host that is listed.
+const HEADS: &str = r#"
+head = b"GET /hello HTTP/1.1\r\nHost: site.example.com\r\nX: " + bytes([97]) * 60000
+assert 0 < left(("site.example.com", 80), head, 600, 399) < 400
+"#;
+
+#[test]
+fn k9_what_is_begun_and_not_ended_is_bounded() {
+    begins(HEADS);
+}
+
+/// Where names are asked for, and at the proxy.
+const OTHERS: &str = r#"
 question = bytes([0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]) + b"\4site\7example\3com\0" + bytes([0, 1, 0, 1])
-s = socket.create_connection(("198.18.0.1", 53), 5)
+s = socket.create_connection(("198.18.0.1", 53), 30)
 s.sendall(struct.pack(">H", len(question)) + question)
 assert len(s.recv(512)) > len(question)
 assert left(("198.18.0.1", 53), b"\xff\xff" + bytes(60000), 500, 0) == 0
@@ -185,9 +167,14 @@ assert 0 < left(("198.18.0.2", 1080), begun, 2500, 1999) < 2000
 
 #[test]
 fn k9_questions_and_requests_to_the_proxy_are_bounded_too() {
+    begins(OTHERS);
+}
+
+#[track_caller]
+fn begins(script: &str) {
     with(Who::Ordinary, |internet| {
-        internet.write("others.py", OTHERS);
-        let said = run(&internet, &["run", "--", "/usr/bin/python3", "others.py"]);
+        internet.write("begins.py", &[BEGUN, script].concat());
+        let said = run(&internet, &["run", "--", "/usr/bin/python3", "begins.py"]);
         assert!(said.contains("too much was begun at once and not ended"), "{said}");
     });
 }

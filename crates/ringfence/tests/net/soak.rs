@@ -79,6 +79,6 @@ fn k9_a_supervisor_without_descriptors_refuses_and_recovers() {
         let said = shown(&output);
         assert!(output.status.success(), "{said}");
         assert!(said.contains("stopped: connection") && said.contains("too many at once"), "{said}");
-        assert!(took < Duration::from_secs(15) && memory < MOST_MEMORY_KB, "{took:?}, {memory} kB\n{said}");
+        assert!(took < Duration::from_secs(60) && memory < MOST_MEMORY_KB, "{took:?}, {memory} kB\n{said}");
     });
 }

@@ -68,7 +68,7 @@ impl<'a> Ssh<'a> {
         let mut agent = internet.outside("ssh-agent");
         agent.arg("-D").arg("-a").arg(internet.path("run/agent")).stdout(Stdio::null());
         let ssh = Self { internet, server, agent: agent.spawn().unwrap() };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let wait = "ssh-add -q ../home/.ssh/id_ed25519 && (exec 3<>/dev/tcp/93.184.216.34/22 && grep -q SSH <&3)";
         while !ssh.with_agent(internet.outside("bash")).args(["-c", wait]).output().unwrap().status.success() {
             assert!(Instant::now() < deadline, "neither the server nor the agent is there");
@@ -144,7 +144,7 @@ fn k9_ssh_reaches_no_other_host() {
         let ssh = Ssh::start(&internet);
         let to = |host: &str| {
             format!(
-                "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ConnectTimeout=2 git@{host} true"
+                "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ConnectTimeout=30 git@{host} true"
             )
         };
         let git = "GIT_SSH_COMMAND='ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null' git clone -q \

@@ -157,7 +157,7 @@ fn m6_nothing_of_a_session_stays_in_a_root() {
     assert!(ground.run("t", &["sh", "-c", "touch /tmp/left $HOME/left"]).status.success());
     assert_eq!(fs::read_dir(&inside).unwrap().count(), 0);
     assert_eq!(fs::read_dir(work.join("../tmp")).unwrap().count(), 0);
-    let mut child = ground.started("t", &["sh", "-c", "touch /tmp/left; echo up; sleep 60"]);
+    let mut child = ground.started("t", &["sh", "-c", "touch /tmp/left; echo up; sleep 1000"]);
     let mut child = child.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut line = [0; 3];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
@@ -165,7 +165,7 @@ fn m6_nothing_of_a_session_stays_in_a_root() {
     child.kill().unwrap();
     child.wait().unwrap();
     // Whoever watches ends the rest, and lets go of the root a moment later.
-    let until = Instant::now() + std::time::Duration::from_secs(20);
+    let until = Instant::now() + std::time::Duration::from_secs(60);
     while fs::read_dir(&inside).unwrap().count() > 0 && Instant::now() < until {
         ground.ringfence(&["gc"]).output().unwrap();
     }

@@ -52,7 +52,9 @@ impl Ground {
         if who == Who::File {
             // A link to what was built would carry the right too.
             fs::remove_file(ground.world.binary()).unwrap();
-            fs::copy(env!("CARGO_BIN_EXE_ringfence"), ground.world.binary()).unwrap();
+            // By `cp`: a process that another test forks while we hold it open for writing would keep it from being run.
+            let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_ringfence")).arg(ground.world.binary()).status();
+            assert!(copied.unwrap().success());
             let set = Command::new("/usr/sbin/setcap").arg("cap_sys_chroot+ep").arg(ground.world.binary()).status();
             assert!(set.unwrap().success());
         }

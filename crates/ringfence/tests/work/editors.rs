@@ -20,7 +20,7 @@ fn an_editor_writes_with_its_swap_file_and_backup() {
         desk.works(&[
             (
                 "it starts as people start it, without a complaint",
-                "echo 'int x;' > a.c && timeout 20 vim --not-a-term -T xterm -c q a.c > said 2>&1 && \
+                "echo 'int x;' > a.c && timeout 60 vim --not-a-term -T xterm -c q a.c > said 2>&1 && \
                  grep -q 'a.c' said && ! grep -E 'E[0-9]+:' said",
             ),
             ("a file is changed and saved", "vim -Nu NONE -es -c '%s/one/two/' -c wq a.txt && grep -qx two a.txt"),
@@ -60,8 +60,9 @@ fn a16_a_person_uses_job_control_in_bash() {
         let mut screen = on_screen(&desk, &["bash", "--norc", "--noprofile", "-i"]);
         // What is waited for is written with quotes inside where it is typed, so that its echo is not taken for it.
         screen.answers("PS1='pro''mpt> '\r", "prompt> ");
-        // No `sh`: dash starts programs by vfork, and a key that stops them in that moment leaves it waiting.
-        screen.answers("bash -c 'trap \"echo con\"tinued CONT; echo up; while :; do sleep 0.1; done'\r", "up\r\n");
+        // No `sh`: dash starts programs by vfork, and a key that stops them in that moment leaves it waiting. Few sleeps: bash does not
+        // end by a key that comes in the moment in which one has ended and it does not know that yet.
+        screen.answers("bash -c 'trap \"echo con\"tinued CONT; echo up; while :; do sleep 1; done'\r", "up\r\n");
         screen.answers("\u{1a}", "Stopped");
         for (keys, text) in [
             ("\r", "prompt> "),
@@ -95,6 +96,7 @@ fn a16_a_person_uses_the_python_prompt_and_a_pager() {
         screen.types("exit(3)\r");
         assert_eq!(screen.end(), Some(3));
         let mut screen = on_screen(&desk, &["less", "lines"]);
+        screen.wait_for("lines");
         screen.answers("G", "500");
         screen.types("q");
         assert_eq!(screen.end(), Some(0));

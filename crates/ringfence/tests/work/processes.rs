@@ -61,7 +61,7 @@ echo body > page
 : > log
 python3 -u -m http.server --bind 127.0.0.1 0 > log 2>&1 &
 trap "kill $!" EXIT
-for i in $(seq 200); do port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' log); test -n "$port" && break; sleep 0.05; done
+for i in $(seq 1200); do port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' log); test -n "$port" && break; sleep 0.05; done
 python3 -c "import urllib.request as u; assert u.urlopen('http://127.0.0.1:$port/page').read() == b'body\n'""#;
 
 const SOCKETS: &str = r#"

@@ -47,7 +47,7 @@ state() { { list . "$HOME"; list /tmp /var/tmp -mindepth 1; } | sort; }
 shell=$1; shift
 before=$(state); ran=0; worked=0; failed=; tried=
 for line; do
-    timeout 10 "$shell" -c "$line" > /dev/null 2>&1 < /dev/null
+    timeout 30 "$shell" -c "$line" > /dev/null 2>&1 < /dev/null
     case $? in 0) worked=$((worked + 1)) ;; 124) printf 'HANGS: %s\n' "$line" ;; *) failed+="$line"$'\n' ;; esac
     ran=$((ran + 1)); tried+="$line"$'\n'
     # A look at everything takes longer than most lines, so ten share one.

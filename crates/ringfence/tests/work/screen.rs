@@ -11,7 +11,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// Longer than anything here takes on a busy machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) struct Screen {
     master: OwnedFd,
