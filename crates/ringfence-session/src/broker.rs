@@ -57,7 +57,7 @@ use self::domain::Domains;
 use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
-use self::near::Near;
+use self::near::{Kept, Near};
 use self::request::Calls;
 use self::sockets::Sockets;
 use self::work::{Reply, Work};
@@ -151,6 +151,7 @@ pub(crate) struct Broker<'s> {
     beside: Option<&'s Beside>,
     threads: AtomicUsize,
     crowd: Crowd,
+    kept: Kept,
     telling: Telling,
 }
 
@@ -180,6 +181,7 @@ impl<'s> Broker<'s> {
             beside,
             threads: AtomicUsize::new(0),
             crowd: Crowd::new(),
+            kept: Kept::new(),
             telling,
         })
     }
@@ -215,7 +217,7 @@ impl<'s> Broker<'s> {
     }
 
     /// Carries out one call, and answers it whatever happens.
-    fn settle(&self, call: &Notification, hand: &mut Hand) {
+    fn settle(&self, call: &Notification, hand: &mut Hand<'_>) {
         let mut pending = Pending { listener: self.listener.as_fd(), id: call.id, answer: Answer::Error(Errno::IO) };
         pending.answer = match self.carry_out(call, &mut hand.again) {
             Ok(Reply::Done) => Answer::Value(0),
@@ -249,14 +251,14 @@ impl<'s> Broker<'s> {
 
 /// What a thread that carries out calls has for itself.
 #[derive(Debug)]
-struct Hand {
-    near: Near,
+struct Hand<'b> {
+    near: Near<'b>,
     again: Again,
 }
 
-impl Hand {
-    fn new() -> Self {
-        Self { near: Near::new(), again: Again::new() }
+impl<'b> Hand<'b> {
+    fn of(broker: &'b Broker<'_>) -> Self {
+        Self { near: Near::new(&broker.kept), again: Again::new() }
     }
 }
 

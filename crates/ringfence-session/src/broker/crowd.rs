@@ -105,7 +105,7 @@ impl Broker<'_> {
     /// One more thread, for as long as there is a crowd.
     fn lend_a_hand(&self) {
         if stand_in_line().is_ok() {
-            let mut hand = Hand::new();
+            let mut hand = Hand::of(self);
             while self.crowd.is_on.load(Ordering::Relaxed) {
                 let Some(call) = self.next() else { break };
                 self.note_caller(call.thread);

@@ -5,8 +5,10 @@
 //! all the rest of the call. Both wait for each other anyway, so both stay here meanwhile.
 //!
 //! That has its own price, and where every processor is busy it gains nothing. So now and then it is looked how long it takes
-//! without; and where it takes long with it too, others want this processor, and it is left.
+//! without; and where it takes long with it too, others want this processor, and it is left. Of several threads only one stays on
+//! a processor: all of them on one would leave the others without work.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
@@ -19,18 +21,45 @@ const TAKEN: Duration = Duration::from_micros(500);
 /// So often both stay on one processor, before it is looked again.
 const STAYS: u32 = 64;
 
-/// Whether callers are kept where this thread is, as it was found lately.
+/// The processors that some thread stays on, a bit for each.
 #[derive(Debug)]
-pub(super) struct Near {
-    /// How often they still are.
-    left: u32,
-    /// Where this thread may run when it is not kept: to be kept from one call to the next saves as much as the call takes.
-    own: Option<CpuSet>,
+pub(super) struct Kept(AtomicU64);
+
+impl Kept {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// On machines with more processors two may count as one, and one of two threads stays on neither.
+    fn bit(processor: usize) -> u64 {
+        1 << (processor % 64)
+    }
+
+    /// Does nobody else stay there?
+    fn take(&self, processor: usize) -> bool {
+        let bit = Self::bit(processor);
+        self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    fn give_back(&self, processor: usize) {
+        self.0.fetch_and(!Self::bit(processor), Ordering::Relaxed);
+    }
 }
 
-impl Near {
-    pub(super) fn new() -> Self {
-        Self { left: 0, own: None }
+/// Whether callers are kept where this thread is, as it was found lately.
+#[derive(Debug)]
+pub(super) struct Near<'b> {
+    /// How often they still are.
+    left: u32,
+    /// The processor that this thread stays on from one call to the next, and those where it may run otherwise. To go and to come back
+    /// each time would take a third of what the call takes.
+    stays: Option<(usize, CpuSet)>,
+    kept: &'b Kept,
+}
+
+impl<'b> Near<'b> {
+    pub(super) fn new(kept: &'b Kept) -> Self {
+        Self { left: 0, stays: None, kept }
     }
 
     /// Does something that needs a thread which waits.
@@ -60,11 +89,7 @@ impl Near {
         }
         let mut here = CpuSet::new();
         here.set(processor);
-        if self.own.is_none() {
-            let own = sched_getaffinity(None);
-            self.own = own.and_then(|own| sched_setaffinity(None, &here).map(|()| own)).ok();
-        }
-        let is_kept = self.own.is_some() && sched_setaffinity(Some(caller), &here).is_ok();
+        let is_kept = self.stay(processor, &here) && sched_setaffinity(Some(caller), &here).is_ok();
         let done = does();
         if is_kept {
             // It waits still: nobody but another thread could have seen it.
@@ -73,11 +98,32 @@ impl Near {
         done
     }
 
+    fn stay(&mut self, processor: usize, here: &CpuSet) -> bool {
+        if let Some((stays, _)) = &self.stays {
+            return *stays == processor;
+        }
+        if !self.kept.take(processor) {
+            return false;
+        }
+        match sched_getaffinity(None).and_then(|own| sched_setaffinity(None, here).map(|()| own)) {
+            Ok(own) => self.stays = Some((processor, own)),
+            Err(_) => self.kept.give_back(processor),
+        }
+        self.stays.is_some()
+    }
+
     fn leave(&mut self) {
-        if let Some(own) = self.own.take() {
+        if let Some((processor, own)) = self.stays.take() {
             // Without it everything works, here only.
             let _ = sched_setaffinity(None, &own);
+            self.kept.give_back(processor);
         }
+    }
+}
+
+impl Drop for Near<'_> {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
@@ -86,7 +132,7 @@ mod tests {
     use super::*;
 
     /// How many processors this thread may run on, seen from within.
-    fn room(near: &mut Near, meanwhile: impl FnOnce()) -> u32 {
+    fn room(near: &mut Near<'_>, meanwhile: impl FnOnce()) -> u32 {
         near.with(rustix::thread::gettid(), || {
             meanwhile();
             sched_getaffinity(None).unwrap().count()
@@ -95,7 +141,8 @@ mod tests {
 
     #[test]
     fn whoever_was_kept_may_run_where_it_could_before() {
-        let (own, mut near) = (sched_getaffinity(None).unwrap(), Near::new());
+        let (own, kept) = (sched_getaffinity(None).unwrap(), Kept::new());
+        let mut near = Near::new(&kept);
         let slow = || std::thread::sleep(TAKEN);
         assert_eq!(room(&mut near, slow), own.count());
         assert_eq!(near.left, STAYS);
@@ -104,5 +151,9 @@ mod tests {
         assert_eq!(room(&mut near, slow), 1);
         // That took long though nobody had to be woken.
         assert_eq!((near.left, sched_getaffinity(None).unwrap()), (0, own));
+        // Somebody else stays on each of them.
+        (0..64).for_each(|processor| assert!(kept.take(processor)));
+        assert_eq!(room(&mut near, slow), own.count());
+        assert_eq!(room(&mut near, || {}), own.count());
     }
 }

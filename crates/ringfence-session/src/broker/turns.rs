@@ -71,7 +71,7 @@ impl Broker<'_> {
     /// One thread, for as long as it is the one that waits for calls. It is counted already.
     pub(super) fn attend<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         if stand_in_line().is_ok() {
-            let mut hand = Hand::new();
+            let mut hand = Hand::of(self);
             let turn = Arc::new(Turn::new());
             let mut second = None;
             while !turn.is_taken.load(Ordering::SeqCst) {
