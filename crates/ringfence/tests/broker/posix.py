@@ -565,7 +565,11 @@ def leases_are_waited_for():
         fd = os.open("f", R)
         def broken(*_):
             time.sleep(0.1)
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            try:
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            except OSError:
+                # On a busy machine there is sometimes nothing left to let go of. What the others see of it is what is compared.
+                pass
             os._exit(0)
         signal.signal(signal.SIGIO, broken)
         try:
