@@ -38,10 +38,9 @@ pub(super) fn run(ground: &Ground, effort: Effort, bars: &mut Bars) -> Result<()
     // Six of each are too few on a machine whose speed changes, and these do not take long.
     let often = if effort == Effort::Quick { 1 } else { 4 };
     let (before, line) = ("rm -rf part-*", "git checkout -q -f .");
-    // Inside, git has a worker for each processor unless it is told otherwise, and one outside.
+    // Inside, git has two workers for each processor unless it is told otherwise, and one outside.
     let one = "git -c checkout.workers=1 checkout -q -f .";
-    let by_one =
-        Job { name: "the same by one worker", bar: Some(WORK_BAR), before, line: one, dir: repository.clone(), runs };
+    let by_one = Job { name: "the same by one worker", bar: None, before, line: one, dir: repository.clone(), runs };
     let whole = Job { name: "git checkout, 20,000 files", bar: Some(WORK_BAR), before, line, dir: repository, runs };
     let mut jobs = vec![whole, by_one];
     if let Some(dir) = work::crate_of_its_own(ground)? {
