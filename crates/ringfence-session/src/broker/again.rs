@@ -1,17 +1,15 @@
 //! Directories that calls were about lately: the next call is often about one of them.
 //!
 //! Whoever makes a file makes others beside it. So the directory stays held, and for the next path that is spelled as this one was
-//! it is asked only whether it still leads there, and where that is now: half of what it takes to find it anew. What is asked is
-//! the kernel, each time; nothing is taken for true since it was.
+//! the kernel is asked, each time, where the caller works and where the directory is: what is held is taken only where one is below the other by
+//! exactly these names. No link can be on such a way, and none is followed. That is half of what it takes to find it anew.
 
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
 use ringfence_surface::AbsPath;
-use rustix::fs::{AtFlags, Statx, StatxFlags};
 
 use super::caller::{AT_FDCWD, Caller};
-use super::mounts::UNIQUE;
 use super::request::Named;
 use super::resolve::{Place, directory_of};
 
@@ -32,29 +30,6 @@ struct Held {
     dir: Arc<OwnedFd>,
     /// Where it was.
     at: AbsPath,
-    what: What,
-}
-
-/// What no other directory has, as long as it is held, and the mount that it is seen by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct What {
-    device: (u32, u32),
-    inode: u64,
-    mount: u64,
-}
-
-impl What {
-    /// Nothing where the kernel has no number for a mount that no other gets.
-    fn of(status: &Statx) -> Option<Self> {
-        let (asked, mask) = (UNIQUE.bits() | StatxFlags::INO.bits(), status.stx_mask);
-        let device = (status.stx_dev_major, status.stx_dev_minor);
-        (mask & asked == asked).then_some(Self { device, inode: status.stx_ino, mount: status.stx_mnt_id })
-    }
-
-    fn held(dir: BorrowedFd<'_>) -> Option<Self> {
-        let status = rustix::fs::statx(dir, c"", AtFlags::EMPTY_PATH, UNIQUE | StatxFlags::INO).ok()?;
-        Self::of(&status)
-    }
 }
 
 impl Again {
@@ -66,10 +41,19 @@ impl Again {
     pub(super) fn place(&mut self, caller: &Caller<'_>, file: Named, path: &[u8]) -> Option<Place> {
         let (prefix, name) = parts(file, path)?;
         let number = self.held.iter().position(|held| held.prefix == prefix)?;
-        let way = [caller.number().to_string().as_bytes(), b"/cwd/", prefix].concat();
-        let status = rustix::fs::statx(caller.proc, way, AtFlags::NO_AUTOMOUNT, UNIQUE | StatxFlags::INO).ok()?;
         let held = &self.held[number];
-        if What::of(&status) != Some(held.what) || directory_of(held.dir.as_fd()).ok()? != held.at.as_bytes() {
+        let cwd = format!("{}/cwd", caller.number());
+        let mut there = rustix::fs::readlinkat(caller.proc, cwd, Vec::with_capacity(256)).ok()?.into_bytes();
+        // So the kernel calls one that is gone, and somebody else may have called one that is there.
+        if there.ends_with(b" (deleted)") {
+            return None;
+        }
+        there.push(b'/');
+        there.extend(&prefix[..prefix.len() - 1]);
+        if there != held.at.as_bytes() {
+            return None;
+        }
+        if directory_of(held.dir.as_fd()).ok()? != there {
             self.held.remove(number);
             return None;
         }
@@ -86,10 +70,9 @@ impl Again {
     /// Holds the directory of a place that was found anew.
     pub(super) fn hold(&mut self, file: Named, path: &[u8], place: &Place) {
         let Some((prefix, _)) = parts(file, path) else { return };
-        let Some(what) = What::held(place.dir.as_fd()) else { return };
         self.held.retain(|held| held.prefix != prefix);
         self.held.truncate(MOST - 1);
-        self.held.insert(0, Held { prefix: prefix.to_vec(), dir: place.dir.clone(), at: place.at.clone(), what });
+        self.held.insert(0, Held { prefix: prefix.to_vec(), dir: place.dir.clone(), at: place.at.clone() });
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::resolve::mount_of;
 
 /// `STATX_MNT_ID_UNIQUE`, since Linux 6.8: a number that no other mount gets later.
-pub(super) const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// The view's mounts by their numbers.
 #[derive(Debug)]

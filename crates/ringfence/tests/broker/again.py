@@ -54,5 +54,18 @@ try:
     held = False
 except FileNotFoundError:
     pass
+os.chdir("..")
+# The same words lead to the working directory itself, which is the caller's.
+os.makedirs("m/l")
+os.mkdir("n")
+os.symlink("/proc/thread-self/cwd", "n/l")
+os.chdir("m")
+for name in "123":
+    make("l/" + name)
+os.chdir("../n")
+make("l/4")
+if sorted(os.listdir(".")) != ["4", "l"]:
+    print("WRONG: it landed elsewhere", os.listdir("../m/l"), flush=True)
+    held = False
 if held:
     print("all is held")
