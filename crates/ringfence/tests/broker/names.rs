@@ -288,3 +288,32 @@ fn k8_settings_that_stay_as_they_are_can_be_set() {
         ]);
     });
 }
+
+/// By the ioctls of some file systems, with an open directory and no other right. Here is none of them; what their kernel would be asked
+/// for says no before it is known whose it is.
+const BY_IOCTL: &str = r#"
+import errno, fcntl, os, struct, sys
+dir = os.open(".", os.O_RDONLY)
+def said(command, argument):
+    try:
+        fcntl.ioctl(dir, command, argument, True)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
+name = bytearray(struct.pack("q4088s", dir, b".vscode"))
+for command in (0x5000940e, 0x50009401, 0x5000940f, 0x50009417, 0x50009418, 0x5000943f):
+    assert said(command, name) == "EPERM", (hex(command), said(command, name))
+# FS_IOC_GETFLAGS says what is there, and to set just that is refused: FS_CASEFOLD_FL would be among it.
+flags = bytearray(8)
+if said(0x80086601, flags) == "done":
+    assert said(0x40086602, flags) == "ENOTSUP", said(0x40086602, flags)
+"#;
+
+#[test]
+fn k8_no_name_is_made_by_ioctl() {
+    each_user(|desk| {
+        desk.write("by_ioctl.py", BY_IOCTL);
+        let output = desk.inside("python3 by_ioctl.py");
+        assert!(output.status.success(), "{}", shown(&output));
+    });
+}
