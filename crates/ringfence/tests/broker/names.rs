@@ -59,6 +59,20 @@ const ATTACKS: &[(&str, &str)] = &[
     ("a repository without work tree is made under another name", "git init -q --bare evil"),
     ("what repositories share is made under another name", "mkdir -p evil/refs evil/objects && echo x > evil/config"),
     ("a work tree is tied to another place", "mkdir evil && echo ../x > evil/commondir && echo x > evil/HEAD"),
+    (
+        "a submodule is tied to another place",
+        "git init -q tied && mkdir -p tied/.git/modules/s && echo x > tied/.git/modules/s/HEAD && echo ../x > tied/.git/modules/s/commondir",
+    ),
+    (
+        "a submodule that is called like a work tree is tied to another place",
+        "git init -q tied2 && cd tied2/.git && mkdir -p modules/worktrees/s/objects && cd modules/worktrees/s && echo x > commondir && \
+         echo x > HEAD",
+    ),
+    (
+        "the tie of a work tree becomes that of a submodule",
+        "git init -q tied3 && cd tied3/.git && mkdir -p worktrees/w modules && echo x > worktrees/w/HEAD && echo x > worktrees/w/commondir && \
+         mv worktrees/w modules/w",
+    ),
     ("hooks come last", "mkdir -p evil/refs evil/objects evil/h && mv evil/h evil/hooks"),
     (
         "one name becomes another beside it",
