@@ -32,7 +32,7 @@ impl Work<'_, '_> {
         }
         let from = self.resolver.from(file.dir, &path)?;
         let place = self.resolver.place(&from, &path)?;
-        self.again.hold(file, &path, &place);
+        self.hold_on_to(file, &path, &place);
         Ok(place)
     }
 
