@@ -73,6 +73,10 @@ const ATTACKS: &[(&str, &str)] = &[
         "git init -q tied3 && cd tied3/.git && mkdir -p worktrees/w modules && echo x > worktrees/w/HEAD && echo x > worktrees/w/commondir && \
          mv worktrees/w modules/w",
     ),
+    (
+        "a repository of Mercurial shares what another has",
+        "mkdir -p m/.hg && echo shared > m/.hg/requires && echo ../evil > m/.hg/sharedpath",
+    ),
     ("hooks come last", "mkdir -p evil/refs evil/objects evil/h && mv evil/h evil/hooks"),
     (
         "one name becomes another beside it",
