@@ -72,6 +72,11 @@ impl ArgTest {
         Self { arg, mask: bits, value: 0 }
     }
 
+    /// A command of an ioctl is of this family, whatever its number and the size of what it takes.
+    const fn ioctl_family(family: u64) -> Self {
+        Self { arg: 1, mask: 0xff00, value: family << 8 }
+    }
+
     /// A socket's type is this one; the flags above the low four bits do not matter.
     const fn socket_type(value: u64) -> Self {
         Self { arg: 1, mask: 0xf, value }
@@ -160,6 +165,10 @@ static NAMESPACES: &[SyscallRule] = &[
     deny("unshare", "in a new user namespace a process has every capability"),
 ];
 
+/// A snapshot of a directory of one's own under any name, with all that is in it, takes an open directory and no other right.
+/// Neither Landlock nor the broker sees it.
+const NAMES_BY_IOCTL: &str = "btrfs, bcachefs and ocfs2 make and remove names by it, which no other layer sees";
+
 /// What no fenced process is given.
 static ALWAYS: &[SyscallRule] = &[
     deny("acct", "writes a log of every process"),
@@ -174,6 +183,12 @@ static ALWAYS: &[SyscallRule] = &[
     absent("io_uring_setup", "rings carry out calls that no filter sees"),
     refuse_if("ioctl", &[ArgTest::is(1, 0x5412)], Errno::EPERM, "TIOCSTI types into the terminal as if the user did"),
     refuse_if("ioctl", &[ArgTest::is(1, 0x541c)], Errno::EPERM, "TIOCLINUX pastes into a console as if the user did"),
+    allow_if("ioctl", &[ArgTest::is(1, 0x4004_9409)], "FICLONE: `cp --reflink`"),
+    allow_if("ioctl", &[ArgTest::is(1, 0x4020_940d)], "FICLONERANGE: the same for a part"),
+    allow_if("ioctl", &[ArgTest::is(1, 0xc018_9436)], "FIDEDUPERANGE: keeps once what is there twice"),
+    refuse_if("ioctl", &[ArgTest::ioctl_family(0x94)], Errno::EPERM, NAMES_BY_IOCTL),
+    refuse_if("ioctl", &[ArgTest::ioctl_family(0xbc)], Errno::EPERM, NAMES_BY_IOCTL),
+    refuse_if("ioctl", &[ArgTest::is(1, 0x4018_6f04)], Errno::EPERM, NAMES_BY_IOCTL),
     deny("ioperm", "reaches hardware"),
     deny("iopl", "reaches hardware"),
     deny("kexec_file_load", "replaces the kernel"),
@@ -383,6 +398,12 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("fchownat", MARKS),
     absent("file_setattr", "the older way to do the same is by a descriptor"),
     notify("futimesat", MARKS),
+    refuse_if(
+        "ioctl",
+        &[ArgTest::is(1, 0x4008_6602)],
+        Errno::EOPNOTSUPP,
+        "FS_IOC_SETFLAGS makes a directory take `.ENVRC` for `.envrc`, and rules compare bytes",
+    ),
     notify("landlock_restrict_self", "whoever gives up rights does not get them back by way of the broker"),
     notify("lchown", MARKS),
     notify("link", NAMES),
@@ -536,6 +557,21 @@ mod tests {
         check("socket", &[AF_NETLINK, SOCK_RAW, 12], [EPERM; 3]);
         check("socketpair", &[AF_UNIX, SOCK_STREAM, 0], [None; 3]);
         check("socketpair", &[30, SOCK_STREAM, 0], [FAMILY; 3]);
+    }
+
+    /// btrfs makes subvolumes (`0x5000_940e`) and snapshots (`0x5000_9401`, `0x5000_9417`) of directories, as bcachefs does.
+    #[test]
+    fn names_are_not_made_by_ioctl() {
+        for command in [0x5000_940e, 0x5000_9401, 0x5000_940f, 0x5000_9417, 0x5000_9418, 0x5000_943f] {
+            check("ioctl", &[3, command], [EPERM; 3]);
+            check("ioctl", &[3, (7 << 32) | command], [EPERM; 3]);
+        }
+        check("ioctl", &[3, 0x4020_bc10], [EPERM; 3]);
+        check("ioctl", &[3, 0x4018_6f04], [EPERM; 3]);
+        // Copies that share what they hold, and what is asked of terminals and sockets.
+        for command in [0x4004_9409, 0x4020_940d, 0xc018_9436, 0x5401, 0x5421, 0x541b, 0x8008_6601] {
+            check("ioctl", &[3, command], [None; 3]);
+        }
     }
 
     /// The kernel ignores the upper half of these arguments, so a bit up there must not change the verdict.

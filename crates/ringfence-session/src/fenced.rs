@@ -20,7 +20,7 @@ use crate::call::{CallError, Within};
 use crate::capture::{Terms, capture};
 use crate::launch::StartError;
 use crate::look::{Live, facts_here};
-use crate::repository::{is_part, is_repository, keeps_repositories};
+use crate::repository::{is_part, is_planted};
 use crate::start::Occasion;
 use crate::walk::os_path;
 
@@ -139,8 +139,7 @@ impl FencedEnvironment {
             let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
             is_part(name)
                 && !is_there(path)
-                && !keeps_repositories(&self.surface, &dir)
-                && is_repository(&dir, |other| other == name || is_there(&dir.child(other)))
+                && is_planted(&self.surface, &dir, |other| other == name || is_there(&dir.child(other)))
         };
         place.ancestors().take_while(|path| path != self.surface.workdir()).any(|path| plants(&path))
     }

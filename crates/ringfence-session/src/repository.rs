@@ -11,23 +11,57 @@ pub(crate) fn is_part(name: &[u8]) -> bool {
     matches!(name, b"HEAD" | b"commondir" | b"config" | b"hooks" | b"objects" | b"refs")
 }
 
-/// Would git take a directory with these names for a repository, or for what repositories share, and run what it says?
-pub(crate) fn is_repository(at: &AbsPath, has: impl Fn(&[u8]) -> bool) -> bool {
-    let is_whole = has(b"objects") && has(b"refs") && (has(b"HEAD") || has(b"config") || has(b"hooks"));
-    // Where a repository keeps its work trees they are made of these; what they share is elsewhere, and judged there.
-    let is_tie = at.parent().is_some_and(|above| above.file_name() == Some(b"worktrees"))
-        && at.components().any(|name| name.ends_with(b".git"));
-    is_whole || !is_tie && has(b"HEAD") && has(b"commondir")
+/// Would git take a directory with these names for a repository, or for what repositories share, and run what nobody guards?
+pub(crate) fn is_planted(surface: &Surface, at: &AbsPath, has: impl Fn(&[u8]) -> bool) -> bool {
+    match guard_of(surface, at) {
+        Guard::Own => false,
+        // Its own settings and hooks are guarded, and git would take those of another directory.
+        Guard::Rules => is_tied(at, &has),
+        Guard::Nobody => is_repository(at, has),
+    }
 }
 
-/// Are the settings of a repository guarded in this directory, or is it the session's own?
-pub(crate) fn keeps_repositories(surface: &Surface, dir: &AbsPath) -> bool {
+fn is_repository(at: &AbsPath, has: impl Fn(&[u8]) -> bool) -> bool {
+    let is_whole = has(b"objects") && has(b"refs") && (has(b"HEAD") || has(b"config") || has(b"hooks"));
+    is_whole || is_tied(at, &has)
+}
+
+/// Does git take settings and hooks from where this directory says?
+fn is_tied(at: &AbsPath, has: &impl Fn(&[u8]) -> bool) -> bool {
+    // Where a repository keeps its work trees they are made of these; what they share is elsewhere, and judged there. A submodule may be
+    // called as if it were one of them, and has objects of its own.
+    let is_work_tree = at.parent().is_some_and(|above| above.file_name() == Some(b"worktrees"))
+        && at.components().any(|name| name.ends_with(b".git"))
+        && !has(b"objects");
+    !is_work_tree && has(b"HEAD") && has(b"commondir")
+}
+
+/// Is this the session's own directory, where tools keep repositories as they like?
+pub(crate) fn is_own(surface: &Surface, dir: &AbsPath) -> bool {
+    guard_of(surface, dir) == Guard::Own
+}
+
+/// Who guards the settings and hooks of a repository in some directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    /// It is the session's own, where nobody needs to.
+    Own,
+    Rules,
+    Nobody,
+}
+
+fn guard_of(surface: &Surface, dir: &AbsPath) -> Guard {
     let own = [Role::Scratch, Role::Private, Role::Cache].map(Effect::Write);
-    // A policy of the user's may protect one of them for another reason.
-    [b"config".as_slice(), b"hooks"].iter().all(|name| {
+    let guards = [b"config".as_slice(), b"hooks"].map(|name| {
         let verdict = surface.decide(&dir.child(name), Access::Write);
-        !verdict.is_allowed() || matches!(verdict.because, Because::Rule(rule) if own.contains(&rule.effect))
-    })
+        match verdict.because {
+            Because::Rule(rule) if own.contains(&rule.effect) => Guard::Own,
+            _ if verdict.is_allowed() => Guard::Nobody,
+            _ => Guard::Rules,
+        }
+    });
+    // A policy of the user's may protect one of them for another reason.
+    [Guard::Nobody, Guard::Own].into_iter().find(|guard| guards.contains(guard)).unwrap_or(Guard::Rules)
 }
 
 #[cfg(test)]
@@ -40,6 +74,7 @@ mod tests {
             let at = AbsPath::lexical(at.as_bytes()).unwrap();
             assert_eq!(is_repository(&at, |name| matches!(name, b"HEAD" | b"commondir")), expected, "{at}");
             assert!(is_repository(&at, |name| matches!(name, b"config" | b"objects" | b"refs")), "{at}");
+            assert!(is_tied(&at, &|name: &[u8]| matches!(name, b"HEAD" | b"commondir" | b"objects")), "{at}");
         }
         for (names, expected) in [
             ("HEAD objects refs", true),

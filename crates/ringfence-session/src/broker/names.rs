@@ -32,7 +32,7 @@ impl Work<'_, '_> {
         }
         let from = self.resolver.from(file.dir, &path)?;
         let place = self.resolver.place(&from, &path)?;
-        self.again.hold(file, &path, &place);
+        self.hold_on_to(file, &path, &place);
         Ok(place)
     }
 
@@ -372,14 +372,18 @@ impl Work<'_, '_> {
                 judge.stopped(&self.caller, call, to.clone(), (why, remedy));
                 return Err(Errno::ACCESS.into());
             }
-            let is_directory = kind == FileType::Directory || kind == FileType::Unknown && is_directory(dir, name);
+            let is_directory = is_directory(dir, name, kind);
             names.push(Inner { name: name.to_owned(), kind, is_directory });
         }
         Ok(names)
     }
 }
 
-fn is_directory(dir: &OwnedFd, name: &std::ffi::CStr) -> bool {
-    let status = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory)
+/// Is this a directory? Some file systems do not say so in a listing.
+pub(super) fn is_directory(dir: &OwnedFd, name: &std::ffi::CStr, listed: FileType) -> bool {
+    let is_it = |status: rustix::fs::Stat| FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+    match listed {
+        FileType::Unknown => rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_it),
+        kind => kind == FileType::Directory,
+    }
 }

@@ -22,6 +22,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
 /// `struct open_how`, as far as it is known.
 const OPEN_HOW: usize = 24;
+/// The bits by which a program runs as its owner or its group, and those by which it runs at all.
+const SET_IDS: u32 = 0o6000;
+const ANY_EXEC: u32 = 0o111;
 /// The device number of `/dev/tty`.
 const DEV_TTY: u64 = 0x500;
 
@@ -65,7 +68,7 @@ impl Work<'_, '_> {
             return Err(Errno::NOENT.into());
         }
         let place = self.resolver.place(&from, &path)?;
-        self.again.hold(file, &path, &place);
+        self.hold_on_to(file, &path, &place);
         self.open_at(&from, place, &opening)
     }
 
@@ -197,12 +200,16 @@ impl Work<'_, '_> {
         }
         let opened = self.perform(|| rustix::fs::openat(&place.dir, name.as_c_str(), flags, opening.mode));
         match opened {
-            // What was opened just now is the terminal of this process, if it had one.
-            Ok(fd) if !is_new && is_dev_tty(&rustix::fs::fstat(&fd)?) => {
-                drop(fd);
-                self.open_found(place, opening)
-            }
             Ok(fd) => {
+                if !is_new {
+                    let status = rustix::fs::fstat(&fd)?;
+                    if is_dev_tty(&status) {
+                        // What was opened just now is the terminal of this process, if it had one.
+                        drop(fd);
+                        return self.open_found(place, opening);
+                    }
+                    self.may_alter(&fd, (&status, Some(&place.path())), opening)?;
+                }
                 if waits {
                     settle(&fd, opening.flags)?;
                 }
@@ -325,7 +332,36 @@ impl Work<'_, '_> {
                 fd
             }
         };
+        self.may_alter(&fd, (&target.status, target.path.as_ref()), opening)?;
         Ok(Reply::Descriptor(fd, opening.on_exec()))
+    }
+
+    /// Whoever writes to a program that runs with rights of its own takes them from it: the kernel sees to that, but not where it is
+    /// written by way of memory. That takes a descriptor for both reading and writing.
+    fn may_alter(
+        &self,
+        fd: &OwnedFd,
+        (status, path): (&Stat, Option<&AbsPath>),
+        opening: &Opening,
+    ) -> Result<(), Stop> {
+        let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+        let is_for_both = opening.flags.bits() & 3 == 2 && !opening.has(OFlags::TRUNC);
+        // Of one that counts in another user namespace the kernel says only that it cannot be shown.
+        let is_capable = || {
+            let size = rustix::fs::fgetxattr(fd, c"security.capability", [0_u8; 0].as_mut_slice());
+            matches!(size, Ok(_) | Err(Errno::OVERFLOW))
+        };
+        let has_rights = || status.st_mode & SET_IDS != 0 || status.st_mode & ANY_EXEC != 0 && is_capable();
+        if !is_file || !is_for_both || !has_rights() {
+            return Ok(());
+        }
+        if let Some(path) = path {
+            let why = "it is a program that runs with rights of its own, and would keep them".to_owned();
+            let remedy = "make it anew under its name, or take its rights away outside the fence".to_owned();
+            let (judge, call) = self.teller();
+            judge.stopped(&self.caller, call, path.clone(), (why, remedy));
+        }
+        Err(Errno::ACCESS.into())
     }
 
     /// A pipe with a name: whoever opens one end waits for the other.

@@ -8,9 +8,10 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::caller::c_string;
+use super::names::is_directory;
 use super::resolve::Place;
 use super::work::{Stop, Work};
-use crate::repository::{is_part, is_repository, keeps_repositories};
+use crate::repository::{is_own, is_part, is_planted};
 
 /// More names than these are not looked at: such a directory does not leave the names that guard it.
 const MOST_NAMES: usize = 50_000;
@@ -18,13 +19,13 @@ const MOST_NAMES: usize = 50_000;
 impl Work<'_, '_> {
     /// May a new name be made, with what is beside it?
     pub(super) fn may_plant(&mut self, place: &Place) -> Result<(), Stop> {
-        if !is_part(&place.name) || keeps_repositories(self.surface(), &place.at) {
+        if !is_part(&place.name) || is_own(self.surface(), &place.at) {
             return Ok(());
         }
         // Of two that are made at once each would miss the other.
         self.alone()?;
         let has = |name: &[u8]| name == place.name || is_there(place.dir.as_fd(), name);
-        if place.look().is_ok() || !is_repository(&place.at, has) {
+        if place.look().is_ok() || !is_planted(self.surface(), &place.at, has) {
             return Ok(());
         }
         self.refuse_planting(&place.path())
@@ -49,8 +50,7 @@ impl Work<'_, '_> {
         let mut left: Vec<(OwnedFd, AbsPath)> = vec![(dir, new.clone())];
         let mut seen = 0;
         while let Some((dir, path)) = left.pop() {
-            let is_bare =
-                is_repository(&path, |name| is_there(dir.as_fd(), name)) && !keeps_repositories(self.surface(), &path);
+            let is_bare = is_planted(self.surface(), &path, |name| is_there(dir.as_fd(), name));
             if is_bare || seen > MOST_NAMES {
                 return self.refuse_planting(&path);
             }
@@ -58,7 +58,7 @@ impl Work<'_, '_> {
                 let entry = entry?;
                 let name = entry.file_name();
                 seen += 1;
-                if entry.file_type() == FileType::Directory && !matches!(name.to_bytes(), b"." | b"..") {
+                if !matches!(name.to_bytes(), b"." | b"..") && is_directory(&dir, name, entry.file_type()) {
                     left.push((rustix::fs::openat(&dir, name, flags, Mode::empty())?, path.child(name.to_bytes())));
                 }
             }

@@ -150,6 +150,9 @@ impl Resolver<'_> {
         let (prefix, name) = (&path[..start], &path[start..end]);
         let (name, slash) = if name.is_empty() { (b".".as_slice(), false) } else { (name, slash) };
         let prefix = if end == 0 { path } else { prefix };
+        // The way up is bounded too, and the kernel is who knows where it ends.
+        let is_up = name == b".." && from.bounds.intersects(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT);
+        let (prefix, name) = if is_up { (&path[..end], b".".as_slice()) } else { (prefix, name) };
         let dir = match self.open_prefix(from, prefix) {
             // The way leads through `/proc`, where what is the caller's is looked for among what is ours; or it leads nowhere.
             Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) if from.bounds.is_empty() => {

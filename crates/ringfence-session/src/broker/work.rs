@@ -14,7 +14,7 @@ use super::domain::Domain;
 use super::judge::Ruling;
 use super::reads::only_reads;
 use super::request::{Named, Request};
-use super::resolve::Resolver;
+use super::resolve::{Place, Resolver};
 use super::sockets::Sockets;
 use super::{Broker, Telling};
 use crate::beside::{Alone, Within};
@@ -200,6 +200,14 @@ impl<'w, 's> Work<'w, 's> {
     /// Nothing else is carried out from here on: the call begins again for it.
     pub(super) fn alone(&self) -> Result<(), Stop> {
         if matches!(self.hold, Hold::Alone(..)) { Ok(()) } else { Err(Stop::Alone) }
+    }
+
+    /// Holds the directory of a place for the next call, where the session's own rules let it be written. What somebody may still give is
+    /// mounted over what is there, which has the same path and is read-only.
+    pub(super) fn hold_on_to(&mut self, file: Named, path: &[u8], place: &Place) {
+        if self.surface().decide(&place.path(), Access::Write).is_allowed() {
+            self.again.hold(file, path, place);
+        }
     }
 
     /// From here on the call waits for others, and is about what it holds.

@@ -10,7 +10,7 @@ use super::base::{self, Seen};
 use super::files::{content, directory, found, is_same, list, target};
 use super::{BASE, Layer, Review};
 use crate::layer::COPY;
-use crate::repository::{is_part, is_repository, keeps_repositories};
+use crate::repository::{is_part, is_planted};
 
 /// What happens to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,7 +157,7 @@ impl Review {
         let parts = changes.iter().filter(|change| is_new(change) && change.path.file_name().is_some_and(is_part));
         let dirs: HashSet<AbsPath> = parts.filter_map(|change| change.path.parent()).collect();
         let whats: HashMap<&AbsPath, What> = changes.iter().map(|change| (&change.path, change.what)).collect();
-        let is_planted = |dir: &AbsPath| {
+        let is_new_one = |dir: &AbsPath| {
             let has = |name: &[u8]| {
                 let path = dir.child(name);
                 match whats.get(&path) {
@@ -165,9 +165,9 @@ impl Review {
                     None => found(&path).is_ok_and(|found| found.is_some()),
                 }
             };
-            !keeps_repositories(&self.surface, dir) && is_repository(dir, has)
+            is_planted(&self.surface, dir, has)
         };
-        let planted: HashSet<AbsPath> = dirs.into_iter().filter(is_planted).collect();
+        let planted: HashSet<AbsPath> = dirs.into_iter().filter(is_new_one).collect();
         if planted.is_empty() {
             return;
         }

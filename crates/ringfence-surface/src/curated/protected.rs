@@ -108,6 +108,7 @@ pub static PROTECTED_ANYWHERE: &[Row] = rows! {
     "**/.gvimrc" => "vim: start-up commands",
     "**/.helix" => "Helix: language servers, which are programs",
     "**/.hg/hgrc*" => "Mercurial: hooks and programs that it runs",
+    "**/.hg/sharedpath" => "Mercurial: where it takes further hooks and programs from",
     "**/.husky" => "git hooks",
     "**/.idea" => "JetBrains: run configurations and start-up tasks",
     "**/.idx" => "development container: runs when the project is opened",

@@ -112,6 +112,10 @@ fn arguments_decide() {
             ("ioctl", [no_fd, high | 0x5412, 0], libc::EPERM),
             ("ioctl", [no_fd, high | 0x541c, 0], libc::EPERM),
             ("ioctl", [no_fd, 0x5413, 0], libc::EBADF),
+            // A snapshot of btrfs, and a copy that shares what it holds.
+            ("ioctl", [no_fd, 0x5000_9401, 0], libc::EPERM),
+            ("ioctl", [no_fd, high | 0x5000_9417, 0], libc::EPERM),
+            ("ioctl", [no_fd, 0x4004_9409, 0], libc::EBADF),
             // A new namespace and a shared root directory do not go together: without the filter EINVAL.
             ("clone", [0x2_0200, 0, 0], libc::EPERM),
             ("clone", [high | 0x2_0200, 0, 0], libc::EPERM),

@@ -59,6 +59,24 @@ const ATTACKS: &[(&str, &str)] = &[
     ("a repository without work tree is made under another name", "git init -q --bare evil"),
     ("what repositories share is made under another name", "mkdir -p evil/refs evil/objects && echo x > evil/config"),
     ("a work tree is tied to another place", "mkdir evil && echo ../x > evil/commondir && echo x > evil/HEAD"),
+    (
+        "a submodule is tied to another place",
+        "git init -q tied && mkdir -p tied/.git/modules/s && echo x > tied/.git/modules/s/HEAD && echo ../x > tied/.git/modules/s/commondir",
+    ),
+    (
+        "a submodule that is called like a work tree is tied to another place",
+        "git init -q tied2 && cd tied2/.git && mkdir -p modules/worktrees/s/objects && cd modules/worktrees/s && echo x > commondir && \
+         echo x > HEAD",
+    ),
+    (
+        "the tie of a work tree becomes that of a submodule",
+        "git init -q tied3 && cd tied3/.git && mkdir -p worktrees/w modules && echo x > worktrees/w/HEAD && echo x > worktrees/w/commondir && \
+         mv worktrees/w modules/w",
+    ),
+    (
+        "a repository of Mercurial shares what another has",
+        "mkdir -p m/.hg && echo shared > m/.hg/requires && echo ../evil > m/.hg/sharedpath",
+    ),
     ("hooks come last", "mkdir -p evil/refs evil/objects evil/h && mv evil/h evil/hooks"),
     (
         "one name becomes another beside it",
@@ -286,5 +304,34 @@ fn k8_settings_that_stay_as_they_are_can_be_set() {
             ("a setting is set to what it is", "git config core.pager less && test ! -e .git/config.lock"),
             ("no other", "! git config core.pager more && ! git config branch.main.description words"),
         ]);
+    });
+}
+
+/// By the ioctls of some file systems, with an open directory and no other right. Here is none of them; what their kernel would be asked
+/// for says no before it is known whose it is.
+const BY_IOCTL: &str = r#"
+import errno, fcntl, os, struct, sys
+dir = os.open(".", os.O_RDONLY)
+def said(command, argument):
+    try:
+        fcntl.ioctl(dir, command, argument, True)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
+name = bytearray(struct.pack("q4088s", dir, b".vscode"))
+for command in (0x5000940e, 0x50009401, 0x5000940f, 0x50009417, 0x50009418, 0x5000943f):
+    assert said(command, name) == "EPERM", (hex(command), said(command, name))
+# FS_IOC_GETFLAGS says what is there, and to set just that is refused: FS_CASEFOLD_FL would be among it.
+flags = bytearray(8)
+if said(0x80086601, flags) == "done":
+    assert said(0x40086602, flags) == "ENOTSUP", said(0x40086602, flags)
+"#;
+
+#[test]
+fn k8_no_name_is_made_by_ioctl() {
+    each_user(|desk| {
+        desk.write("by_ioctl.py", BY_IOCTL);
+        let output = desk.inside("python3 by_ioctl.py");
+        assert!(output.status.success(), "{}", shown(&output));
     });
 }

@@ -317,6 +317,7 @@ rows("openat2", ground, [
     o2("inner", W, 0, BENEATH, dir="dir"), o2("../file", W, 0, BENEATH, dir="dir"), o2("../file", R, 0, INROOT, dir="dir"), o2("/inner", W, 0, INROOT, dir="dir"), o2("../../inner", W, 0, INROOT, dir="dir"), o2("absolute", W, 0, BENEATH),
     o2("absolute", W, 0, INROOT), o2("around", W, 0, BENEATH), o2("link", W, 0, BENEATH), o2("dlink/inner", W, 0, BENEATH), o2("/proc/self/fd/0", R, 0, MAGIC), o2("/dev/null", W, 0, XDEV, dir="/dev"), o2("", R), o2("missing", R), o2("file/x", R),
     o2("dir", R | D), o2("dir", W), o2("file", R | D), o2(".", TMP | RW, 0o600), o2("link", R | NF), o2("file", W | T, 0, BENEATH | SYM), o2("new", W | C, 0o600, BENEATH | INROOT), o2("loop1", R), o2("closed", R), o2("dangling", W | C, 0o600, BENEATH),
+    o2("..", R | D, 0, BENEATH, dir="dir"), o2("..", R | D, 0, INROOT, dir="dir"), o2("./..", R | D, 0, BENEATH, dir="dir"), o2("../", R | D, 0, BENEATH, dir="dir"), o2("dir/..", R | D, 0, BENEATH), o2("..", TMP | RW, 0o600, BENEATH, dir="dir"),
 ])
 
 

@@ -132,3 +132,53 @@ else:
         assert!(ended.status.success(), "{}", shown(&ended));
     });
 }
+
+/// Programs with rights of their own: as the owner, as the group, and with a capability.
+const ENDOWED: &str = "
+import os
+for name, mode in (('owner', 0o4755), ('group', 0o2755), ('capable', 0o755), ('plain', 0o755)):
+    with open(name, 'w') as file:
+        file.write('before')
+    os.chmod(name, mode)
+";
+
+/// Only root gives a capability.
+const CAPABLE: &str = "
+import os, struct, sys
+os.setxattr(sys.argv[1], 'security.capability', struct.pack('<IIIII', 0x02000001, 1 << 13, 0, 0, 0))
+";
+
+/// Writes to each by way of memory, by which the kernel leaves them their rights, and in the usual way, by which it does not.
+const ALTERS: &str = "
+import mmap, os
+for name in ('owner', 'group', 'capable', 'plain'):
+    for path in (name, f'{os.getcwd()}/{name}', '/proc/self/fd/%d' % os.open(name, os.O_RDONLY), '/proc/self/fd/%d' % os.open(name, os.O_WRONLY)):
+        try:
+            fd = os.open(path, os.O_RDWR)
+        except PermissionError:
+            continue
+        mmap.mmap(fd, 0)[:] = b'memory'
+with open('owner', 'wb') as file:
+    file.write(b'written')
+";
+
+/// Nobody puts another content into a program that runs as somebody, and has it still run so.
+#[test]
+fn a_program_that_is_altered_has_no_rights_left() {
+    each_user(|desk| {
+        let made = desk.outside("/usr/bin/python3").args(["-c", ENDOWED]).output().unwrap();
+        assert!(made.status.success(), "{}", shown(&made));
+        if is_root() {
+            let mut given = Command::new("/usr/bin/python3");
+            let given = given.args(["-c", CAPABLE]).arg(desk.project("capable")).output().unwrap();
+            assert!(given.status.success(), "{}", shown(&given));
+        }
+        let ended = desk.bare(&[]).args(["/usr/bin/python3", "-I", "-c", ALTERS]).output().unwrap();
+        assert!(ended.status.success(), "{}", shown(&ended));
+        let content = |name: &str| std::fs::read_to_string(desk.project(name)).unwrap();
+        assert_eq!(content("plain"), "memory");
+        assert_eq!((content("owner").as_str(), content("group").as_str()), ("written", "before"));
+        assert_eq!(std::fs::metadata(desk.project("owner")).unwrap().mode() & 0o7777, 0o755);
+        assert_eq!(content("capable"), if is_root() { "before" } else { "memory" });
+    });
+}

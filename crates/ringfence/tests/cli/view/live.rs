@@ -326,7 +326,13 @@ fn k13_a_place_is_written_and_taken_away() {
         assert!(!fence.path("other/data/again").exists());
         // What was given twice, to be read and to be written, is taken away as a whole.
         let read = ["grant", &shell.id, "--read", &fence.script("$W/other/data")];
-        assert!(ringfence(fence, &read).status.success() && grant(&shell).status.success());
+        assert!(ringfence(fence, &read).status.success());
+        // Whoever was refused and tries again in the same words is not sent to what lies below.
+        let tries = "(cd $W/other && echo z > data/again && rm data/again && echo DONE)";
+        let said = shell.does(tries);
+        assert!(!said.contains("DONE"), "as {:?}: {said}", fence.who);
+        assert!(grant(&shell).status.success());
+        assert_eq!(shell.does(tries), "DONE", "as {:?}", fence.who);
         assert_eq!(shell.does("cat $W/other/data/file; echo FRESH > $W/other/data/file && echo DONE"), "hello DONE");
         assert!(shell.revoke("$W/other/data").status.success());
         let said = shell.does("cat $W/other/data/file; echo z > $W/other/data/file && echo DONE");
