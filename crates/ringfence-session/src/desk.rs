@@ -99,6 +99,8 @@ pub struct Desk {
     inside: Option<String>,
     /// Why the session ends, where that was not asked for.
     ended_by: Option<String>,
+    /// Nothing runs any more: only what was said before is still heard.
+    is_over: bool,
     /// Where the hook of an agent's client says what it refused.
     verdicts: Option<Verdicts>,
     watchdog: Watchdog,
@@ -213,6 +215,7 @@ impl Desk {
             calls: Calls::none(),
             inside,
             ended_by: None,
+            is_over: false,
             verdicts,
             watchdog: Watchdog::new(ways.watches),
             lifeline: None,
@@ -275,6 +278,7 @@ impl Desk {
     /// What is left over takes longer to give back piece by piece than the kernel takes for a whole process: one that ends now
     /// forgets it.
     pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>, Leftover) {
+        self.is_over = true;
         self.stopped();
         self.judged();
         // Nobody says anything any more.
@@ -286,7 +290,7 @@ impl Desk {
         }
         let (ended_by, learned) = (self.ended_by.take(), self.learned.take());
         let learned = learned.map(|learned| learned.with_reached(self.reached.iter().flat_map(|way| way.all().0)));
-        let summary = Summary { ended_by, learned, ..self.stream.summary() };
+        let summary = Summary { ended_by, untold: self.notices.urgent(), learned, ..self.stream.summary() };
         let written = self.write_end(code);
         (summary, written, Leftover { _guarded: self.guarded.take(), _needless: self.needless.take() })
     }

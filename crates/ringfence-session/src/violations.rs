@@ -144,6 +144,8 @@ pub struct Summary {
     pub more: u64,
     /// Which watch ended the session, where one did.
     pub ended_by: Option<String>,
+    /// Lines for the user that there was no time for.
+    pub untold: Vec<String>,
     /// What was looked for and done in it, where that was to be learned.
     pub learned: Option<Learned>,
 }
@@ -152,7 +154,15 @@ impl Summary {
     /// Of a session in which nothing was denied.
     #[must_use]
     pub fn nothing() -> Self {
-        Self { denied: 0, kinds: Vec::new(), shown: Vec::new(), more: 0, ended_by: None, learned: None }
+        Self {
+            denied: 0,
+            kinds: Vec::new(),
+            shown: Vec::new(),
+            more: 0,
+            ended_by: None,
+            untold: Vec::new(),
+            learned: None,
+        }
     }
 }
 

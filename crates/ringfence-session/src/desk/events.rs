@@ -207,6 +207,11 @@ impl Notices {
         }
     }
 
+    /// All that is told whatever else happens.
+    pub(super) fn urgent(&mut self) -> Vec<String> {
+        self.urgent.drain(..).collect()
+    }
+
     pub(super) fn next(&mut self, screen: Screen) -> Option<Notice> {
         let other = |others: &mut VecDeque<Notice>| if screen == Screen::Calm { others.pop_front() } else { None };
         self.urgent.pop_front().map(Notice::Line).or_else(|| other(&mut self.others))

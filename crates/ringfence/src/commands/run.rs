@@ -213,6 +213,7 @@ impl Ladder<'_> {
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
+        denied.untold.iter().for_each(|line| say(line));
         match &denied.ended_by {
             Some(watch) => say(&format!("ringfence: ended by a watch: {}", Shown(watch.as_bytes()))),
             None if ended.stopped => say("ringfence: ended by `ringfence stop`"),
