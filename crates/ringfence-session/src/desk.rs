@@ -76,6 +76,8 @@ pub struct Desk {
     token: String,
     bell: Option<OwnedFd>,
     refusals: Option<Refusals>,
+    /// What a first list of hosts needs, for remedies.
+    beside_allow: String,
     /// What was denied so far.
     stream: Stream,
     /// When the number of it is next written where a client may show it.
@@ -202,6 +204,7 @@ impl Desk {
             token,
             bell: None,
             refusals: None,
+            beside_allow: String::new(),
             stream: Stream::new(),
             count: None,
             view: None,
