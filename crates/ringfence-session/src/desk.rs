@@ -51,8 +51,8 @@ pub(crate) use self::hold::PAUSED;
 pub use self::spawn::{Asked as AskedCall, Spawned};
 pub(crate) use self::wire::SOCKET;
 pub use self::wire::{
-    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Gives, Masked, Reply,
-    Request, VERSION, Verb,
+    Answer, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Gives, Masked, Reply, Request,
+    VERSION, Verb,
 };
 
 /// A question about a name waits no longer than this: programs do not wait for ever for an address.
