@@ -51,8 +51,8 @@ pub(crate) use self::hold::PAUSED;
 pub use self::spawn::{Asked as AskedCall, Spawned};
 pub(crate) use self::wire::SOCKET;
 pub use self::wire::{
-    Answer, CALLS_SOCKET, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Gives, Masked, Reply,
-    Request, VERSION, Verb,
+    Answer, CALLS_VARIABLE, CallAnswer, CallOrder, CallReply, Connection, Given, Gives, Masked, Reply, Request,
+    VERSION, Verb,
 };
 
 /// A question about a name waits no longer than this: programs do not wait for ever for an address.
@@ -76,6 +76,8 @@ pub struct Desk {
     token: String,
     bell: Option<OwnedFd>,
     refusals: Option<Refusals>,
+    /// What a first list of hosts needs, for remedies.
+    beside_allow: String,
     /// What was denied so far.
     stream: Stream,
     /// When the number of it is next written where a client may show it.
@@ -99,6 +101,8 @@ pub struct Desk {
     inside: Option<String>,
     /// Why the session ends, where that was not asked for.
     ended_by: Option<String>,
+    /// Nothing runs any more: only what was said before is still heard.
+    is_over: bool,
     /// Where the hook of an agent's client says what it refused.
     verdicts: Option<Verdicts>,
     watchdog: Watchdog,
@@ -200,6 +204,7 @@ impl Desk {
             token,
             bell: None,
             refusals: None,
+            beside_allow: String::new(),
             stream: Stream::new(),
             count: None,
             view: None,
@@ -213,6 +218,7 @@ impl Desk {
             calls: Calls::none(),
             inside,
             ended_by: None,
+            is_over: false,
             verdicts,
             watchdog: Watchdog::new(ways.watches),
             lifeline: None,
@@ -275,6 +281,7 @@ impl Desk {
     /// What is left over takes longer to give back piece by piece than the kernel takes for a whole process: one that ends now
     /// forgets it.
     pub fn ended(mut self, code: u8) -> (Summary, io::Result<()>, Leftover) {
+        self.is_over = true;
         self.stopped();
         self.judged();
         // Nobody says anything any more.
@@ -286,7 +293,7 @@ impl Desk {
         }
         let (ended_by, learned) = (self.ended_by.take(), self.learned.take());
         let learned = learned.map(|learned| learned.with_reached(self.reached.iter().flat_map(|way| way.all().0)));
-        let summary = Summary { ended_by, learned, ..self.stream.summary() };
+        let summary = Summary { ended_by, untold: self.notices.urgent(), learned, ..self.stream.summary() };
         let written = self.write_end(code);
         (summary, written, Leftover { _guarded: self.guarded.take(), _needless: self.needless.take() })
     }

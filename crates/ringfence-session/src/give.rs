@@ -16,6 +16,9 @@ use crate::walk::{Hidden, WalkError, walk};
 /// More denied things in one place are not masked one by one.
 const MOST_MASKED: usize = 1_000;
 
+/// Stands for the device and the number of a place that was given before, and was not looked at again. Nothing has it.
+pub(crate) const AGAIN: (u64, u64) = (0, 0);
+
 /// Why something cannot be given.
 #[derive(Debug, thiserror::Error)]
 pub enum GiveError {
@@ -70,7 +73,8 @@ pub struct Asked {
 #[must_use]
 pub fn again(path: &AbsPath, access: Gives, for_ms: Option<u64>) -> Asked {
     let path = Bytes::new(path.as_bytes());
-    let verb = Verb::Grant { path, access, device: 0, inode: 0, for_ms, masked: Vec::new() };
+    let (device, inode) = AGAIN;
+    let verb = Verb::Grant { path, access, device, inode, for_ms, masked: Vec::new() };
     Asked { verb, hidden: Vec::new(), masked: 0 }
 }
 

@@ -351,6 +351,12 @@ impl Begun<io::Result<Ways>> {
     fn arrived(self) -> Result<Running, StartError> {
         // What the broker says without anybody to hear it goes nowhere.
         let Self { unreaped, errors, made, program, group, ways, outwards, called, said: _ } = self;
+        let is_full = |cause: &io::Error| Errno::from_io_error(cause) == Some(Errno::MFILE);
+        let ways = match ways {
+            // The new process then finds nobody to hand its sockets to, which says less.
+            Some(Err(cause)) if is_full(&cause) => return Err(before("the way out")(cause)),
+            ways => ways,
+        };
         started(&errors, &made.0, program, called.as_ref())?;
         let first = called.as_ref().and_then(contained::caller);
         let egress = match (ways, outwards) {

@@ -144,6 +144,8 @@ pub struct Summary {
     pub more: u64,
     /// Which watch ended the session, where one did.
     pub ended_by: Option<String>,
+    /// Lines for the user that there was no time for.
+    pub untold: Vec<String>,
     /// What was looked for and done in it, where that was to be learned.
     pub learned: Option<Learned>,
 }
@@ -152,7 +154,15 @@ impl Summary {
     /// Of a session in which nothing was denied.
     #[must_use]
     pub fn nothing() -> Self {
-        Self { denied: 0, kinds: Vec::new(), shown: Vec::new(), more: 0, ended_by: None, learned: None }
+        Self {
+            denied: 0,
+            kinds: Vec::new(),
+            shown: Vec::new(),
+            more: 0,
+            ended_by: None,
+            untold: Vec::new(),
+            learned: None,
+        }
     }
 }
 
@@ -175,9 +185,9 @@ impl Violation {
         }
     }
 
-    /// Something that was stopped on the way out of this session.
+    /// Something that was stopped on the way out of this session; `beside` says what a list of hosts needs that is new.
     #[must_use]
-    pub fn of_refusal(refusal: Refusal, session: &str) -> Self {
+    pub fn of_refusal(refusal: Refusal, session: &str, beside: &str) -> Self {
         let (thing, rest) = refusal.what.split_once(' ').unwrap_or((refusal.what.as_str(), ""));
         let access = match thing {
             "name" => Deed::Resolve,
@@ -192,7 +202,8 @@ impl Violation {
         }
         let is_unnamed = refusal.why == UNNAMED && thing != "udp";
         let remedy = host.as_deref().map(|host| Shown(host.as_bytes())).and_then(|shown| {
-            let allow = || format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]");
+            let allow =
+                || format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]{beside}");
             // Whoever answers for the name chooses the address: only the user knows whether that is right.
             let private = || format!("if that is right, add \"{shown}\" to `private` in [network]");
             let is_unlisted = refusal.why.ends_with(ringfence_egress::UNLISTED);
@@ -289,7 +300,7 @@ mod tests {
     use ringfence_egress::UNLISTED;
 
     fn refused(what: &str, why: &str) -> Violation {
-        Violation::of_refusal(Refusal { what: what.into(), why: why.into() }, "abcd")
+        Violation::of_refusal(Refusal { what: what.into(), why: why.into() }, "abcd", "")
     }
 
     /// K14: what was stopped on the way out says what allows it, where something does.
@@ -309,6 +320,9 @@ mod tests {
         // Nothing can be given to what has ended.
         assert!(named.line_afterwards(1).ends_with("name it; add \"example.com\" to `allow` in [network]"));
         assert!(refused("tcp 1.1.1.1:80", UNNAMED).remedy.is_some_and(|remedy| remedy.contains("1.1.1.1:80")));
+        let refusal = Refusal { what: "name example.com".into(), why: UNNAMED.into() };
+        let first = Violation::of_refusal(refusal, "abcd", ", in a new list with \"github\"");
+        assert!(first.line_afterwards(1).ends_with("to `allow` in [network], in a new list with \"github\""));
         // A name of the company's own network, and one that leads where nobody is led.
         let private =
             refused("tcp git.corp.example:443", &format!("its address 10.1.2.3 is a private address{UNLISTED}"));

@@ -188,12 +188,17 @@ pub(crate) fn receive(control: impl std::os::fd::AsFd, bytes: &mut [u8]) -> io::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [io::IoSliceMut::new(bytes)];
-    let message = rustix::net::recvmsg(control, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let message = rustix::net::recvmsg(&control, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let fds = ancillary.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
     });
     let fds: Vec<OwnedFd> = fds.flatten().collect();
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        // There was room for all of them here. Of a process that may have no more open the kernel drops what is left, and does
+        // not say why: one more says it.
+        rustix::io::fcntl_dupfd_cloexec(&control, 0)?;
+    }
     if message.bytes == 0 || message.flags.contains(ReturnFlags::CTRUNC) {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -182,7 +182,10 @@ impl Repository {
         let main = real(&path("--show-toplevel").map_err(none)?)?;
         let common_dir = real(&path("--git-common-dir").map_err(none)?)?;
         let words = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"].map(OsStr::new);
-        let base = git.ask("rev-parse", &words).map_err(|_| WorktreeError::NoCommits { main: main.clone() })?;
+        let base = git.ask("rev-parse", &words).map_err(|cause| match cause {
+            GitError::Refused { .. } => WorktreeError::NoCommits { main: main.clone() },
+            other => WorktreeError::Git(other),
+        })?;
         Ok(Self { main, common_dir, base: Shown(&base).to_string() })
     }
 

@@ -3,6 +3,7 @@
 //! The order for a path is the same in every layer: escape vectors deny, then `deny`, then for writes `protect`, then `write`
 //! allows, then `read` allows reads, then the view. Whether the path exists plays no part.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::curated;
@@ -184,6 +185,25 @@ impl Surface {
             }
             Because::View(_) => self.to_write(path),
         })
+    }
+
+    /// What the user can do about a host that is not reached.
+    pub fn to_reach(&self, host: &str) -> String {
+        format!("add \"{host}\" to `allow` in [network]{}", self.beside_allow())
+    }
+
+    /// What a first list of `allow` needs: one in the project's file takes the place of what packs bring, which would be lost.
+    pub fn beside_allow(&self) -> String {
+        let packs = self.parts.reach.hosts.iter().filter_map(|entry| match entry.source {
+            Source::Pack { name, .. } => curated::packs::pack(name),
+            _ => None,
+        });
+        let groups: BTreeSet<&str> = packs.flat_map(|pack| pack.groups.iter().copied()).collect();
+        if groups.is_empty() {
+            return String::new();
+        }
+        let groups: Vec<String> = groups.into_iter().map(|group| format!("\"{group}\"")).collect();
+        format!(", in a new list with {} so that those stay reachable", groups.join(", "))
     }
 
     /// A list that is written takes the place of the default, which is the project: with this path alone it would be lost.

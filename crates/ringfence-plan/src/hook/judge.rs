@@ -218,7 +218,7 @@ fn hosts(targets: &[HostTarget], surface: &Surface) -> Result<(), Refusal> {
     match targets {
         _ if targets.iter().any(|target| surface.decide_host(target).is_some()) => Ok(()),
         [target, ..] => {
-            let remedy = format!("the user can add \"{target}\" to `allow` in [network]");
+            let remedy = format!("the user can {}", surface.to_reach(&target.to_string()));
             Err(Refusal::new(Refused::Host, format!("{target} is not among the hosts that may be reached"), &remedy))
         }
         [] => Err(Refusal::input("the address names no host")),

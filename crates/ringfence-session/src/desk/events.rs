@@ -75,7 +75,7 @@ impl Desk {
         let Some(refusals) = &self.refusals else { return };
         let fresh = refusals.take();
         for (refusal, times) in fresh.refusals {
-            let violation = Violation::of_refusal(refusal, &self.about.id);
+            let violation = Violation::of_refusal(refusal, &self.about.id, &self.beside_allow);
             if let Some(learned) = &mut self.learned {
                 learned.add_refusal(&violation, times);
             }
@@ -205,6 +205,11 @@ impl Notices {
         if self.urgent.len() < MOST_NOTICES {
             self.urgent.push_back(line);
         }
+    }
+
+    /// All that is told whatever else happens.
+    pub(super) fn urgent(&mut self) -> Vec<String> {
+        self.urgent.drain(..).collect()
     }
 
     pub(super) fn next(&mut self, screen: Screen) -> Option<Notice> {

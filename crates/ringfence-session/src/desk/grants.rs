@@ -15,6 +15,7 @@ use rustix::process::Signal;
 
 use crate::audit::What;
 use crate::broker::wire::Told;
+use crate::give;
 use crate::given::{self, Kept};
 use crate::late;
 use crate::live::{Change, LiveError, LiveView, Place, Right};
@@ -171,6 +172,9 @@ impl Desk {
         }
         if self.renewed(client, &Thing::Place(path.clone(), access), for_ms)? {
             return Ok(());
+        }
+        if id == give::AGAIN {
+            return Err(plain("its time is over"));
         }
         let overlaps = |grant: &&Grant| {
             let Thing::Place(other, gives) = &grant.what else { return false };

@@ -74,8 +74,13 @@ impl Desk {
         let Alarm { then, watch, source, count } = alarm;
         let why = format!("{count} {} ({watch}, {source})", counted_word(&watch));
         let done = match then {
+            // What was heard too late to stop anything is told all the same.
+            Then::Pause | Then::Stop if self.is_over => {
+                self.told(&why);
+                "told, it had ended"
+            }
             Then::Notify => {
-                self.notices.add_urgent(format!("ringfence: watch: {}", Shown(why.as_bytes())));
+                self.told(&why);
                 "told"
             }
             Then::Pause if self.held.is_some() => "paused already",
@@ -88,6 +93,10 @@ impl Desk {
             Then::Stop => self.end(&why),
         };
         self.note(What::Watch { watch, source, count, done: done.to_owned() });
+    }
+
+    fn told(&mut self, why: &str) {
+        self.notices.add_urgent(format!("ringfence: watch: {}", Shown(why.as_bytes())));
     }
 
     fn end(&mut self, why: &str) -> &'static str {

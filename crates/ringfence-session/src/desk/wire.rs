@@ -19,7 +19,7 @@ pub const VERSION: u32 = 1;
 /// The socket in a session's directory.
 pub(crate) const SOCKET: &str = "control";
 /// The socket by which calls are asked for inside, among what is given to a session that was started so.
-pub const CALLS_SOCKET: &str = "calls";
+pub(super) const CALLS_SOCKET: &str = "calls";
 /// The variable inside that has its token. A call does not have it, and cannot read it of others: it would be a way back from
 /// its own fence to the session's.
 pub const CALLS_VARIABLE: &str = "RINGFENCE_CALLS";
@@ -362,14 +362,11 @@ impl Connection {
     /// # Errors
     /// When nobody listens there.
     pub fn open(dir: &AbsPath) -> io::Result<Self> {
-        Self::connect(dir, SOCKET, About::token(dir)?)
-    }
-
-    fn connect(dir: &AbsPath, socket: &str, token: String) -> io::Result<Self> {
+        let token = About::token(dir)?;
         // By a descriptor: the path may be longer than an address can be.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?;
-        let stream = UnixStream::connect(format!("/proc/self/fd/{}/{socket}", place.as_raw_fd()))?;
+        let stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", place.as_raw_fd()))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream: BufReader::new(stream), token })
@@ -393,15 +390,6 @@ impl Connection {
     /// Without what was heard and not asked for.
     pub(super) fn into_stream(self) -> UnixStream {
         self.stream.into_inner()
-    }
-
-    /// Opens one from inside the session, to ask for calls: `given` is what the session was given, `token` what the variable
-    /// [`CALLS_VARIABLE`] says there.
-    ///
-    /// # Errors
-    /// When nobody listens there.
-    pub fn open_inside(given: &AbsPath, token: &str) -> io::Result<Self> {
-        Self::connect(given, CALLS_SOCKET, token.to_owned())
     }
 
     /// The next thing that is said; `None` at the end of the session.

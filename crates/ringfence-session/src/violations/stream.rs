@@ -144,7 +144,7 @@ impl Stream {
         let kinds = kept.iter().map(|kept| Counted { violation: kept.violation.clone(), times: kept.times }).collect();
         let shown = kept.iter().map(|kept| kept.is_shown).collect();
         let more = self.groups.values().map(|bucket| bucket.gone).sum();
-        Summary { denied: self.denied, kinds, shown, more, ended_by: None, learned: None }
+        Summary { denied: self.denied, kinds, shown, more, ended_by: None, untold: Vec::new(), learned: None }
     }
 }
 

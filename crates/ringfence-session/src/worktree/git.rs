@@ -7,12 +7,17 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Shown};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::walk::os_path;
 
@@ -33,7 +38,22 @@ pub enum GitError {
         /// What it said.
         said: String,
     },
+    /// It did not end.
+    #[error("git {what} has not ended after {} s", limit.as_secs())]
+    Endless {
+        /// What was asked of it.
+        what: &'static str,
+        /// How long it had.
+        limit: Duration,
+    },
 }
+
+/// A question takes a moment. A pipe that somebody inside has put in the place of one of its files would keep git waiting for ever.
+const QUESTION: Duration = Duration::from_secs(30);
+/// Looking at all of a large work tree on a slow disk takes longer.
+const LOOK: Duration = Duration::from_secs(120);
+/// Writing one takes longest.
+const CHECKOUT: Duration = Duration::from_secs(1_800);
 
 /// Settings that name no program: neither a file of the repository nor one of the user's runs anything.
 const QUIET: &[(&str, &str)] = &[
@@ -70,6 +90,8 @@ pub(crate) struct Git<'p> {
     user: Option<(u32, u32)>,
     /// What is locked as long as anything that was started here runs.
     lock: Option<File>,
+    /// How long it may take, where that is less than usual.
+    most: Duration,
 }
 
 /// Who owns a directory, where root asks and it is somebody else.
@@ -84,7 +106,7 @@ impl<'p> Git<'p> {
         let user = owner(match place {
             Place::From(dir) | Place::Exactly { common_dir: dir, .. } => dir,
         });
-        let mut git = Self { place, named: Vec::new(), user, lock: None };
+        let mut git = Self { place, named: Vec::new(), user, lock: None, most: Duration::MAX };
         let words = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\..*\..*"];
         let listed = git.output("config", &words.map(OsStr::new))?;
         let names = listed.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
@@ -187,10 +209,64 @@ impl<'p> Git<'p> {
         let lock = self.lock.as_ref().map(File::try_clone).transpose().map_err(|source| GitError::Start { source })?;
         command.args(words).stdin(lock.map_or_else(Stdio::null, Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let output = command.output().map_err(|source| GitError::Start { source })?;
+        let usual = match what {
+            "reset" | "mv" | "rm" => CHECKOUT,
+            "status" => LOOK,
+            _ => QUESTION,
+        };
+        let limit = usual.min(self.most);
+        let output = output_within(&mut command, limit).map_err(|source| GitError::Start { source })?;
+        let Some(output) = output else { return Err(GitError::Endless { what, limit }) };
         match output.status.code() {
             Some(_) => Ok(output),
             None => Err(GitError::Refused { what, said: "it was ended by a signal".to_owned() }),
+        }
+    }
+}
+
+/// What a program prints until it ends; nothing where it was ended since it took too long. No thread is started for it: whoever has
+/// some cannot start a session any more.
+fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+    let end = Instant::now() + limit;
+    let mut child = command.spawn()?;
+    let printed = listen(&mut child, end);
+    if !matches!(printed, Ok(Some(_))) {
+        // It has ended, where this fails.
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    Ok(printed?.map(|[stdout, stderr]| Output { status, stdout, stderr }))
+}
+
+/// All that it prints, once it has ended.
+fn listen(child: &mut Child, end: Instant) -> io::Result<Option<[Vec<u8>; 2]>> {
+    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let mut pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+    let (mut printed, mut buffer) = ([Vec::new(), Vec::new()], [0; 8192]);
+    loop {
+        // Its end is waited for once it prints no more.
+        let mut fds: Vec<PollFd<'_>> = pipes.iter().flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
+        let is_last = fds.is_empty();
+        if is_last {
+            fds.push(PollFd::new(&ended, PollFlags::IN));
+        }
+        let Some(left) = end.checked_duration_since(Instant::now()) else { return Ok(None) };
+        match poll(&mut fds, Some(&Timespec::try_from(left).map_err(io::Error::other)?)) {
+            Ok(0) => return Ok(None),
+            Ok(_) if is_last => return Ok(Some(printed)),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let open = pipes.iter_mut().zip(&mut printed).filter(|(pipe, _)| pipe.is_some());
+        for ((pipe, text), _) in open.zip(ready).filter(|(_, is_ready)| *is_ready) {
+            let Some(open) = pipe else { continue };
+            let length = rustix::io::read(open, &mut buffer)?;
+            text.extend_from_slice(&buffer[..length]);
+            if length == 0 {
+                *pipe = None;
+            }
         }
     }
 }
@@ -211,4 +287,43 @@ fn said(output: &Output) -> String {
     let lines = text.split(|byte| *byte == b'\n').map(|line| Shown(line.trim_ascii()).to_string());
     let said: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
     if said.is_empty() { "it refused without a word".to_owned() } else { said.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    fn git(dir: &AbsPath, most: Duration) -> Git<'_> {
+        Git { place: Place::From(dir), named: Vec::new(), user: None, lock: None, most }
+    }
+
+    /// G11: what an agent has put in the place of git's own files keeps nobody waiting for ever.
+    #[test]
+    fn g11_a_pipe_in_a_repository_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = AbsPath::lexical(place.path().as_os_str().as_bytes()).unwrap();
+        let made = Command::new("git").args(["init", "-q"]).current_dir(place.path()).status().unwrap();
+        assert!(made.success());
+        let words = ["show-ref", "--verify", "--quiet", "refs/heads/none"].map(OsStr::new);
+        assert!(!git(&dir, QUESTION).holds("show-ref", &words).unwrap());
+        mknodat(CWD, place.path().join(".git/packed-refs"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let most = Duration::from_millis(200);
+        let waited = git(&dir, most).holds("show-ref", &words).unwrap_err();
+        assert!(matches!(waited, GitError::Endless { what: "show-ref", limit } if limit == most), "{waited:?}");
+    }
+
+    /// Whatever is printed is heard, however much it is, and to the end.
+    #[test]
+    fn all_that_is_printed_is_heard() {
+        let mut command = Command::new("/bin/sh");
+        let script = "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; echo end; exec >&- 2>&-; exit 3";
+        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = output_within(&mut command, QUESTION).unwrap().unwrap();
+        assert_eq!((output.stdout.len(), output.stderr.len(), output.status.code()), (300_004, 300_000, Some(3)));
+        assert!(output.stdout.ends_with(b"end\n"));
+    }
 }

@@ -265,6 +265,30 @@ fn every_refusal_has_a_remedy() {
     assert_eq!(remedy.as_deref(), Some("add \"/home/u/x\" to `write` in [files]"));
 }
 
+/// A first list of `allow` in the project's file takes the place of what packs bring: the remedy says what belongs in it, and whoever
+/// follows it loses nothing.
+#[test]
+fn a_remedy_for_a_host_keeps_what_packs_bring() {
+    let answers = Host::new().project("extends = [\"git\", \"rust\"]\n").resolve();
+    let before = &answers.0.surface;
+    let list = "\"crates\", \"github\"";
+    assert_eq!(
+        before.to_reach("example.com"),
+        format!("add \"example.com\" to `allow` in [network], in a new list with {list} so that those stay reachable")
+    );
+    let allow = format!("[network]\nallow = [\"example.com\", {list}]\n");
+    let answers = Host::new().project(&format!("extends = [\"git\", \"rust\"]\n{allow}")).resolve();
+    let after = &answers.0.surface;
+    for host in &before.reach().hosts {
+        assert!(after.reach().hosts.iter().any(|kept| kept.value == host.value), "{}", host.value);
+    }
+    // With a list that is there it is only added.
+    assert_eq!(after.to_reach("example.net"), "add \"example.net\" to `allow` in [network]");
+    // The user's own list is no such list: what packs bring stays beside it, until the project has one.
+    let answers = Host::new().user("[network]\nallow = [\"example.com\"]\n").project("extends = [\"git\"]\n").resolve();
+    assert!(answers.0.surface.to_reach("example.net").contains("in a new list with \"github\" so"));
+}
+
 /// `/tmp` inside is not the host's: what is bound below it keeps its own rights, and the built-in names do not count there.
 #[test]
 fn private_directories_end_where_the_hosts_begin() {

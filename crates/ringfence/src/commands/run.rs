@@ -192,7 +192,8 @@ impl Ladder<'_> {
         }
         if attempt == Attempt::First && self.trial.is_none() {
             tell::resolved(&here.resolved, Detail::Short);
-            summary(surface, self.changes()).iter().for_each(|line| say(line));
+            let mut look = Recorder::new(Vec::new());
+            summary(surface, self.changes(), &mut look).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
             if self.trial.is_some() {
@@ -213,6 +214,7 @@ impl Ladder<'_> {
         if ended.out_of_time {
             say(&format!("ringfence: ended after {limit} s, the limit of this policy (`[limits] wall`)"));
         }
+        denied.untold.iter().for_each(|line| say(line));
         match &denied.ended_by {
             Some(watch) => say(&format!("ringfence: ended by a watch: {}", Shown(watch.as_bytes()))),
             None if ended.stopped => say("ringfence: ended by `ringfence stop`"),

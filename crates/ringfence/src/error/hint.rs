@@ -21,6 +21,9 @@ use super::{review, root, worktree};
 
 impl Failure {
     pub(crate) fn hint(&self) -> Option<String> {
+        if self.is_for_want_of_descriptors() {
+            return Some("`ulimit -n 1024` lets that many files be open at once; a session needs a few dozen".into());
+        }
         Some(match self {
             Self::Exists { .. } => "look at it first; `--force` replaces it".into(),
             Self::NoProjectFile { .. } => "`ringfence init` writes a starter policy".into(),
@@ -159,6 +162,15 @@ impl Failure {
             Self::KnownLine { .. } => "`ringfence audit verify` prints the last line so".into(),
             Self::Facts { .. } => "`ringfence plan --facts` prints those of this host".into(),
             _ => return None,
+        })
+    }
+
+    /// May this process have no more files open? The hint is the same wherever that shows.
+    fn is_for_want_of_descriptors(&self) -> bool {
+        let mut causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        causes.any(|cause| {
+            let cause = cause.downcast_ref::<std::io::Error>();
+            cause.and_then(rustix::io::Errno::from_io_error) == Some(rustix::io::Errno::MFILE)
         })
     }
 }

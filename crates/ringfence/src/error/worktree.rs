@@ -1,9 +1,13 @@
 //! What can be done about a work tree that cannot be had.
 
-use ringfence_session::worktree::WorktreeError;
+use ringfence_session::worktree::{GitError, WorktreeError};
 
 pub(super) fn hint(cause: &WorktreeError) -> Option<String> {
     Some(match cause {
+        WorktreeError::Git(GitError::Endless { .. })
+        | WorktreeError::NoRepository { source: GitError::Endless { .. }, .. } => {
+            "git waits for ever where one of its files is a pipe: `find . -type p` finds them".into()
+        }
         WorktreeError::Name { .. } => "`--worktree fix-42`, or no name at all".into(),
         WorktreeError::NoRepository { .. } => {
             "go to a work tree of a git repository; of a bare one `git worktree add` makes one".into()

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use ringfence_session::start::Changes;
 use ringfence_session::walk::Hidden;
-use ringfence_surface::{Access, Effect, Governance, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, Governance, Look, PathFact, Role, Rule, Surface};
 
 /// What is fenced, in three lines.
-pub(super) fn summary(surface: &Surface, changes: Changes) -> Vec<String> {
-    let writes = paths(surface, Access::Write, surface.allowed_writes());
+pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) -> Vec<String> {
+    let writes = paths(surface, Access::Write, surface.allowed_writes(), look);
     let reads = surface.rules().iter().filter(|rule| matches!(rule.effect, Effect::Read(_)));
-    let mut reads = paths(surface, Access::Read, reads);
+    let mut reads = paths(surface, Access::Read, reads, look);
     reads.retain(|path| !writes.contains(path));
     let mut hosts: Vec<String> = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
     hosts.sort();
@@ -37,15 +37,27 @@ pub(super) fn summary(surface: &Surface, changes: Changes) -> Vec<String> {
 }
 
 /// The places that somebody would name, sorted, without what lies in another: what programs need to run at all is not among
-/// them, and neither is what another rule takes away.
-fn paths<'s>(surface: &Surface, access: Access, rules: impl Iterator<Item = &'s Rule>) -> Vec<String> {
+/// them, and neither is what another rule takes away, nor what is not there: of that it is said later that it is withheld.
+fn paths<'s>(
+    surface: &Surface,
+    access: Access,
+    rules: impl Iterator<Item = &'s Rule>,
+    look: &mut dyn Look,
+) -> Vec<String> {
     let is_named = |rule: &&Rule| match rule.effect {
         Effect::Write(role) | Effect::Read(role) => {
             !matches!(role, Role::System | Role::Private | Role::Tooling | Role::Cache | Role::Scratch)
         }
         _ => false,
     };
-    let is_had = |rule: &&Rule| rule.pattern.as_path().is_none_or(|path| surface.decide(path, access).is_allowed());
+    let mut is_there = |path: &AbsPath| {
+        // What is missing in the project can be made, in a directory.
+        let made_in = path.parent().filter(|dir| access == Access::Write && dir.is_within(surface.root()));
+        look.path(path) != PathFact::Missing || made_in.is_some_and(|dir| look.path(&dir) == PathFact::Directory)
+    };
+    let is_had = |rule: &&Rule| {
+        rule.pattern.as_path().is_none_or(|path| surface.decide(path, access).is_allowed() && is_there(path))
+    };
     let rules: Vec<&Rule> = rules.filter(is_named).filter(is_had).collect();
     let is_part = |rule: &&&Rule| {
         let of = |other: &&Rule| match (rule.pattern.as_path(), other.pattern.as_path()) {

@@ -101,23 +101,33 @@ fn give_place(
     }
     let mut loader = Loader::new(managed)?;
     let path = loader.absolute(Path::new(OsStr::from_bytes(wanted)))?;
-    let facts = loader.facts().clone();
+    let given = |masked, hidden| Granted { what: Bytes::new(path.as_bytes()), masked, hidden };
+    if is_kept(live, &path, access) {
+        within_ceiling(managed, surface(live)?.root(), &path, access)?;
+        match ask(live, give::again(&path, access, for_ms).verb) {
+            // Its time was over before this was heard: it is given anew.
+            Err(Failure::Refused { .. }) if !is_kept(live, &path, access) => {}
+            answer => return answer.map(|_| given(0, Vec::new())),
+        }
+    }
+    // Read after the list, and so without what has ended since: that would seem to be there already.
     let surface = surface(live)?;
-    let is_given = |kept: &Kept| match (kept, access) {
-        (Kept::Read(given), Gives::Read) | (Kept::Write(given), Gives::Write) => given.path().as_ref() == Some(&path),
-        _ => false,
-    };
-    let asked = if kept(live).iter().any(is_given) {
-        give::again(&path, access, for_ms)
-    } else {
-        give::place(&surface, facts, (&path, access), for_ms, &mut Recorder::new(Vec::new()))
-            .map_err(|source| Failure::Give { source })?
-    };
+    let facts = loader.facts().clone();
+    let asked = give::place(&surface, facts, (&path, access), for_ms, &mut Recorder::new(Vec::new()))
+        .map_err(|source| Failure::Give { source })?;
     within_ceiling(managed, surface.root(), &path, access)?;
     let hidden = asked.hidden.iter().map(|hidden| format!("{}: {}", hidden.path, hidden.why.words())).collect();
     let masked = asked.masked;
     ask(live, asked.verb)?;
-    Ok(Granted { what: Bytes::new(path.as_bytes()), masked, hidden })
+    Ok(given(masked, hidden))
+}
+
+/// Does the session say that this was given?
+fn is_kept(live: &Live, path: &AbsPath, access: Gives) -> bool {
+    kept(live).iter().any(|kept| match (kept, access) {
+        (Kept::Read(given), Gives::Read) | (Kept::Write(given), Gives::Write) => given.path().as_ref() == Some(path),
+        _ => false,
+    })
 }
 
 fn give_host(live: &Live, host: &str, for_ms: Option<u64>, managed: &Path) -> Result<Granted, Failure> {

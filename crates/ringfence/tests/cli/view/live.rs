@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use ringfence_session::desk::{Answer, Connection, Gives, Verb};
+use ringfence_session::text::Bytes;
+use ringfence_surface::AbsPath;
 use serde_json::Value;
 
 use super::{Fence, Who, each, is_root, text};
@@ -390,6 +395,34 @@ fn k13_a_grant_ends_when_its_time_is_over() {
         until("the time goes by", || Instant::now() > end);
         assert_eq!(shell.does("cat $W/other/file"), "hello");
     });
+}
+
+/// K13: what is asked for again just as its time is over is given, whichever of the two comes first.
+#[test]
+fn k13_a_grant_is_renewed_as_it_ends() {
+    let fence = &Fence::new(Who::Caller);
+    fence.write(&[("other/file", "hello\n")]);
+    let shell = Shell::start(fence, &[]);
+    let path = fence.path("other");
+    let status = fs::metadata(&path).unwrap();
+    let dir = AbsPath::lexical(shell.dir().as_os_str().as_bytes()).unwrap();
+    // Its end moves over all that the command does, which looks at what is given and then asks.
+    let began = Instant::now();
+    shell.is_granted("$W/other");
+    let takes = u64::try_from(began.elapsed().as_millis()).unwrap();
+    for round in 0..60 {
+        let verb = Verb::Grant {
+            path: Bytes::new(path.as_os_str().as_bytes()),
+            access: Gives::Read,
+            device: status.dev(),
+            inode: status.ino(),
+            for_ms: Some(1 + takes * round / 60),
+            masked: Vec::new(),
+        };
+        assert_eq!(Connection::open(&dir).unwrap().ask(verb).unwrap(), Answer::Done);
+        shell.is_granted("$W/other");
+        assert!(text(&ringfence(fence, &["show", &shell.id]).stdout).contains("granted"), "{round}");
+    }
 }
 
 /// The record that the hook and calls decide by.

@@ -22,6 +22,29 @@ fn a_start_says_what_can_be_touched() {
     });
 }
 
+/// What is not there is withheld, and not said to be read or written as well. What can be made is.
+#[test]
+fn a_start_says_one_thing_of_what_is_missing() {
+    each(|fence| {
+        fence.write(&[("project/src/a", ""), ("other/notes/n", "n")]);
+        let (other, project) = (fence.path("other"), fence.path("project"));
+        let write = format!("write = [\"src\", \"target\", \"a/b\", \"{}/w\"]\n", other.display());
+        fence.policy(&format!("[files]\n{write}read = [\"{}/notes\"]\n", other.display()));
+        let run = ["run", "--policy", "ringfence.toml", "--ref", "/nowhere/x", "--", "true"];
+        let output = fence.ringfence().args(run).output().unwrap();
+        let said = text(&output.stderr);
+        let writes = format!("ringfence: writes {0}/src, {0}/target\n", project.display());
+        let reads = format!("ringfence: reads {}/notes, {} and the system", other.display(), project.display());
+        assert!(output.status.success(), "as {:?}: {said}", fence.who);
+        assert!(said.contains(&writes) && said.contains(&reads), "as {:?}: {said}", fence.who);
+        for missing in ["/nowhere/x".into(), other.join("w"), project.join("a/b")] {
+            let missing = missing.display().to_string();
+            assert!(said.contains(&format!("withheld: {missing}: nothing is there")), "as {:?}: {said}", fence.who);
+            assert_eq!(said.matches(&missing).count(), 1, "as {:?}: {said}", fence.who);
+        }
+    });
+}
+
 /// The host's processes and devices are not had by name, and that is said; the session has its own.
 #[test]
 fn what_is_the_sessions_own_is_said() {

@@ -61,6 +61,35 @@ fn a_full_disk() {
     });
 }
 
+/// With too few descriptors the cause is named, at each point at which there can be too few, and what helps.
+#[test]
+fn few_descriptors() {
+    each(|fence| {
+        fence.policy("[network]\nallow = [\"api.example.com\"]\n");
+        let run = |most: u32| {
+            let mut limited = Command::new("/bin/sh");
+            limited.args(["-c", &format!("ulimit -n {most}; exec \"$@\""), "sh"]).arg(fence.world.binary());
+            fence.by(limited).args(["run", "--policy", "ringfence.toml", "--", "echo", "started"]).output().unwrap()
+        };
+        let is_started = |most: &u32| {
+            let output = run(*most);
+            let said = text(&output.stderr);
+            if output.status.success() {
+                assert_eq!(text(&output.stdout), "started\n", "as {:?}: {most}: {said}", fence.who);
+                return true;
+            }
+            assert_eq!(output.status.code(), Some(125), "as {:?}: {most}: {said}", fence.who);
+            for part in ["caused by: Too many open files", "hint: `ulimit -n "] {
+                assert!(said.contains(part), "as {:?}: {most}: {said}", fence.who);
+            }
+            fence.left_nothing();
+            false
+        };
+        let enough = (8..64).find(is_started);
+        assert!(enough.is_some_and(|enough| enough > 16), "as {:?}: {enough:?}", fence.who);
+    });
+}
+
 /// A disk that fills while the command runs is the command's trouble; the session goes away all the same.
 #[test]
 fn a_disk_that_fills_while_it_runs() {

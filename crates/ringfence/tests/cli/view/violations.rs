@@ -23,6 +23,16 @@ fn tried(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["tried"].as_str().unwrap()).collect()
 }
 
+/// K14: where packs bring hosts, the remedy says what a first list of hosts needs.
+#[test]
+fn k14_a_remedy_keeps_what_packs_bring() {
+    let fence = Fence::new(Who::Caller);
+    fence.write(&[("project/.git/HEAD", "ref: refs/heads/main\n")]);
+    let said = text(&fence.sh("getent hosts evil.example.net").stderr);
+    let remedy = "add \"evil.example.net\" to `allow` in [network], in a new list with \"github\" so that";
+    assert!(said.contains(remedy), "{said}");
+}
+
 /// K14: what a session tried and was not let do is told while it runs and afterwards, with what allows it.
 #[test]
 fn k14_violations_are_told_while_it_runs_and_afterwards() {

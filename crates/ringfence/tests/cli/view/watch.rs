@@ -4,6 +4,8 @@ use std::fs;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::live::{Shell, json, ringfence, until};
 use super::{Fence, Who, each, is_root, text};
 
@@ -27,6 +29,16 @@ fn grows(fence: &Fence, name: &str) -> u64 {
         std::thread::park_timeout(Duration::from_millis(50));
     }
     length() - before
+}
+
+fn children(of: &str) -> Vec<String> {
+    let listed = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
+    listed.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Is a process in this state?
+fn is(process: &str, state: char) -> bool {
+    fs::read_to_string(format!("/proc/{process}/stat")).unwrap().contains(&format!(") {state} "))
 }
 
 fn said(output: &Output) -> String {
@@ -140,6 +152,38 @@ fn k16_stop_and_notify() {
             assert_eq!(printed.contains("survived"), code, "as {:?}: {then}: {printed}", fence.who);
             assert!(said.contains(part) && said.contains("denied >3 in 1m"), "as {:?}: {then}: {said}", fence.who);
             fence.left_nothing();
+        }
+    });
+}
+
+/// K16: what strikes a watch just before the session ends is told too. What nobody could stop any more is not said to be stopped.
+#[test]
+fn k16_a_watch_that_strikes_at_the_end_is_told() {
+    each(|fence| {
+        fence.write(&[("project/.git/HEAD", "")]);
+        for then in ["notify", "pause", "stop"] {
+            fence.policy(&format!("[[watch]]\nwhen = {{ denied = \">2 in 1m\" }}\nthen = \"{then}\"\n"));
+            let mut shell = Shell::start(fence, &["--policy", "ringfence.toml"]);
+            // The supervisor stands still, where it waits for what happens, until all is over.
+            let (supervisor, number) = (Pid::from_child(&shell.child), shell.child.id().to_string());
+            until("it waits", || is(&number, 'S'));
+            kill_process(supervisor, Signal::STOP).unwrap();
+            until("it stands still", || is(&number, 'T'));
+            let last = b"exec mkdir .git/hooks .git/hooks .git/hooks 2> /dev/null\n";
+            std::io::Write::write_all(shell.stdin.as_mut().unwrap(), last).unwrap();
+            let inside = children(&number);
+            assert_eq!(inside.len(), 1, "{inside:?}");
+            // With all its threads, of which some are the broker's.
+            let threads = || fs::read_dir(format!("/proc/{}/task", inside[0])).unwrap().count();
+            until("it ends", || is(&inside[0], 'Z') && threads() == 1);
+            kill_process(supervisor, Signal::CONT).unwrap();
+            assert_eq!(shell.child.wait().unwrap().code(), Some(1), "as {:?}: {then}", fence.who);
+            let (id, said) = (shell.id.clone(), shell.errors());
+            assert!(said.contains("ringfence: watch: 3 denied"), "as {:?}: {then}: {said}", fence.who);
+            assert!(!said.contains("ended by a watch"), "as {:?}: {then}: {said}", fence.who);
+            let log = text(&ringfence(fence, &["logs", &id]).stdout);
+            let done = if then == "notify" { "told" } else { "told, it had ended" };
+            assert!(log.contains(done), "as {:?}: {then}: {log}", fence.who);
         }
     });
 }
