@@ -192,7 +192,8 @@ impl Ladder<'_> {
         }
         if attempt == Attempt::First && self.trial.is_none() {
             tell::resolved(&here.resolved, Detail::Short);
-            summary(surface, self.changes()).iter().for_each(|line| say(line));
+            opening::unset(&self.args.policy.env).iter().for_each(|line| say(line));
+            summary(surface, self.changes(), &mut Recorder::new(Vec::new())).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
             if self.trial.is_some() {

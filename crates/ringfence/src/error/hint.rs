@@ -13,7 +13,7 @@ use ringfence_session::{
     walk::WalkError,
 };
 #[cfg(target_os = "linux")]
-use ringfence_surface::{NotGiven, Shown};
+use ringfence_surface::{NotGiven, Shown, Word};
 
 use super::Failure;
 #[cfg(target_os = "linux")]
@@ -28,6 +28,11 @@ impl Failure {
             Self::TrustedBefore { .. } => "read what has changed, then `ringfence trust --force`".into(),
             Self::NoCommand { known, .. } => format!("the commands are {}", known.join(", ")),
             Self::UnreadableDirectory { .. } => "go to a directory that you may open by its full name".into(),
+            Self::CurrentDirectory { .. } => "it was removed, or moved out of reach: go to one that is there".into(),
+            // Only where nobody has named the place.
+            Self::Write { path, .. } if path.ancestors().any(|above| above.ends_with(".local/state/ringfence")) => {
+                "ringfence keeps its state there: XDG_STATE_HOME names another place".into()
+            }
             Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
@@ -174,7 +179,8 @@ fn where_it_is(program: &str) -> Option<String> {
     dirs.dedup();
     dirs.retain(|dir| !dir.starts_with("/usr") && !dir.starts_with("/bin"));
     let shown = |path: &Path| Shown(path.as_os_str().as_encoded_bytes()).to_string();
-    let references: Vec<String> = dirs.into_iter().map(|dir| format!("--ref {}", shown(dir))).collect();
+    let references: Vec<String> =
+        dirs.into_iter().map(|dir| format!("--ref {}", Word(dir.as_os_str().as_encoded_bytes()))).collect();
     (!references.is_empty()).then(|| {
         format!(
             "outside it is {}: `{}` shows it for one run, `read` in [files] always",

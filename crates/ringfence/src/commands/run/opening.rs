@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use ringfence_session::start::Changes;
 use ringfence_session::walk::Hidden;
-use ringfence_surface::{Access, Effect, Governance, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Effect, Governance, Look, PathFact, Role, Rule, Surface};
 
 /// What is fenced, in three lines.
-pub(super) fn summary(surface: &Surface, changes: Changes) -> Vec<String> {
-    let writes = paths(surface, Access::Write, surface.allowed_writes());
+pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) -> Vec<String> {
+    let writes = paths(surface, Access::Write, surface.allowed_writes(), look);
     let reads = surface.rules().iter().filter(|rule| matches!(rule.effect, Effect::Read(_)));
-    let mut reads = paths(surface, Access::Read, reads);
-    reads.retain(|path| !writes.contains(path));
+    // What can be written was said to be.
+    let is_written = |path: &AbsPath| surface.decide(path, Access::Write).is_allowed();
+    let is_read = |rule: &&Rule| !rule.pattern.as_path().is_some_and(is_written);
+    let reads = paths(surface, Access::Read, reads.filter(is_read), look);
     let mut hosts: Vec<String> = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
     hosts.sort();
     let reads = if reads.is_empty() { String::new() } else { few(&reads) + " and " };
@@ -37,8 +39,13 @@ pub(super) fn summary(surface: &Surface, changes: Changes) -> Vec<String> {
 }
 
 /// The places that somebody would name, sorted, without what lies in another: what programs need to run at all is not among
-/// them, and neither is what another rule takes away.
-fn paths<'s>(surface: &Surface, access: Access, rules: impl Iterator<Item = &'s Rule>) -> Vec<String> {
+/// them, and neither is what another rule takes away, nor what is not there: that is withheld, which is said.
+fn paths<'s>(
+    surface: &Surface,
+    access: Access,
+    rules: impl Iterator<Item = &'s Rule>,
+    look: &mut dyn Look,
+) -> Vec<String> {
     let is_named = |rule: &&Rule| match rule.effect {
         Effect::Write(role) | Effect::Read(role) => {
             !matches!(role, Role::System | Role::Private | Role::Tooling | Role::Cache | Role::Scratch)
@@ -46,7 +53,16 @@ fn paths<'s>(surface: &Surface, access: Access, rules: impl Iterator<Item = &'s 
         _ => false,
     };
     let is_had = |rule: &&Rule| rule.pattern.as_path().is_none_or(|path| surface.decide(path, access).is_allowed());
-    let rules: Vec<&Rule> = rules.filter(is_named).filter(is_had).collect();
+    let mut is_there = |rule: &&Rule| match rule.pattern.as_path() {
+        Some(path) if look.path(path) != PathFact::Missing => true,
+        // In a directory of the project it can be made.
+        Some(path) if access == Access::Write && path.is_within(surface.root()) => {
+            path.parent().is_some_and(|dir| look.path(&dir) == PathFact::Directory)
+        }
+        Some(_) => false,
+        None => true,
+    };
+    let rules: Vec<&Rule> = rules.filter(is_named).filter(is_had).filter(|rule| is_there(rule)).collect();
     let is_part = |rule: &&&Rule| {
         let of = |other: &&Rule| match (rule.pattern.as_path(), other.pattern.as_path()) {
             (Some(path), Some(whole)) => path != whole && path.is_within(whole),
@@ -58,6 +74,12 @@ fn paths<'s>(surface: &Surface, access: Access, rules: impl Iterator<Item = &'s 
     paths.sort();
     paths.dedup();
     paths
+}
+
+/// Variables that were asked for by name and that nobody has set: a slip of the keys would pass for a variable that is passed on.
+pub(super) fn unset(names: &[String]) -> Vec<String> {
+    let unset = names.iter().filter(|name| std::env::var_os(name).is_none());
+    unset.map(|name| format!("ringfence: withheld: {name} (`--env`): it is not set")).collect()
 }
 
 /// What is hidden, a line for each reason. With a receipt each is named.
