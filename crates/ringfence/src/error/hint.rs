@@ -13,7 +13,10 @@ use ringfence_session::{
     walk::WalkError,
 };
 #[cfg(target_os = "linux")]
-use ringfence_surface::{NotGiven, Shown, Word};
+use ringfence_surface::{
+    NotGiven, Shown, Word,
+    curated::packs::{PACKS, Pack},
+};
 
 use super::Failure;
 #[cfg(target_os = "linux")]
@@ -179,6 +182,14 @@ fn where_it_is(program: &str) -> Option<String> {
     dirs.dedup();
     dirs.retain(|dir| !dir.starts_with("/usr") && !dir.starts_with("/bin"));
     let shown = |path: &Path| Shown(path.as_os_str().as_encoded_bytes()).to_string();
+    if let Some(pack) = pack_of(&found, &real) {
+        // A toolchain needs more than the directory that its programs are in.
+        return Some(format!(
+            "outside it is {}, of pack {pack}: add \"{pack}\" to `extends` in ringfence.toml (`ringfence init` writes one), then \
+             `ringfence trust`",
+            shown(&found)
+        ));
+    }
     let references: Vec<String> =
         dirs.into_iter().map(|dir| format!("--ref {}", Word(dir.as_os_str().as_encoded_bytes()))).collect();
     (!references.is_empty()).then(|| {
@@ -188,4 +199,20 @@ fn where_it_is(program: &str) -> Option<String> {
             references.join(" ")
         )
     })
+}
+
+/// The one pack that has this program among its toolchains.
+#[cfg(target_os = "linux")]
+fn pack_of(found: &Path, real: &Path) -> Option<&'static str> {
+    let place = |pattern: &str| {
+        let (first, rest) = pattern.split_once('/').unwrap_or((pattern, ""));
+        let variable = if first == "~" { "HOME" } else { first.strip_prefix('$')? };
+        Some(Path::new(&std::env::var_os(variable)?).join(rest))
+    };
+    let has = |pack: &&Pack| {
+        let places = pack.reads.iter().filter_map(|row| place(row.pattern)).filter(|place| place.is_absolute());
+        places.into_iter().any(|place| found.starts_with(&place) || real.starts_with(&place))
+    };
+    let mut packs = PACKS.iter().filter(has).map(|pack| pack.name);
+    packs.next().filter(|_| packs.next().is_none())
 }

@@ -63,6 +63,12 @@ fn a_program_that_is_not_shown() {
         assert!(text(&output.stderr).contains(&hint), "{}", text(&output.stderr));
         let shown = fence.with(&["--ref", tools.to_str().unwrap()]).arg("tool").env("PATH", &path).output().unwrap();
         assert_eq!(shown.stdout, b"runs\n", "{}", text(&shown.stderr));
+        // Of a toolchain its programs alone would be of no use.
+        fence.world.write("home/.cargo/bin/cargo-own", "#!/bin/sh\n");
+        let bin = fence.world.path("home/.cargo/bin");
+        let output = fence.command().arg("cargo-own").env("PATH", format!("{}:/usr/bin", bin.display())).output();
+        let said = text(&output.unwrap().stderr);
+        assert!(said.contains(", of pack rust: add ") && !said.contains("--ref"), "{said}");
         // Nowhere is it, and nothing is said before it is known what is to be run.
         let output = fence.command().arg("no-such-program").output().unwrap();
         assert!(!text(&output.stderr).contains("hint"), "{}", text(&output.stderr));
