@@ -122,6 +122,8 @@ pub struct Desk {
     is_learning: bool,
     /// What is to be kept as it is while the session runs, until somebody does.
     guarded: Option<(Surface, Guarded)>,
+    /// What is said with the advice to allow a host.
+    beside_allow: &'static str,
     /// What only the start needed.
     needless: Option<Box<dyn Any>>,
     /// From when on somebody does, and the first process inside.
@@ -227,6 +229,7 @@ impl Desk {
             reached: Vec::new(),
             is_brokered: false,
             guarded: None,
+            beside_allow: "",
             needless: None,
             keeps_from: None,
             keeper: None,

@@ -176,9 +176,11 @@ impl Violation {
         }
     }
 
-    /// Something that was stopped on the way out of this session.
+    /// Something that was stopped on the way out of this session. `beside` is [`Surface::beside_allow`].
+    ///
+    /// [`Surface::beside_allow`]: ringfence_surface::Surface::beside_allow
     #[must_use]
-    pub fn of_refusal(refusal: Refusal, session: &str) -> Self {
+    pub fn of_refusal(refusal: Refusal, session: &str, beside: &str) -> Self {
         let (thing, rest) = refusal.what.split_once(' ').unwrap_or((refusal.what.as_str(), ""));
         let access = match thing {
             "name" => Deed::Resolve,
@@ -198,7 +200,9 @@ impl Violation {
                 let address = HostTarget::parse(host).ok().and_then(|target| target.address());
                 match address.and_then(never) {
                     Some(reason) => format!("none: {reason} is opened by no policy"),
-                    None => format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]"),
+                    None => {
+                        format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]{beside}")
+                    }
                 }
             };
             // Whoever answers for the name chooses the address: only the user knows whether that is right.
@@ -297,7 +301,7 @@ mod tests {
     use ringfence_egress::UNLISTED;
 
     fn refused(what: &str, why: &str) -> Violation {
-        Violation::of_refusal(Refusal { what: what.into(), why: why.into() }, "abcd")
+        Violation::of_refusal(Refusal { what: what.into(), why: why.into() }, "abcd", "")
     }
 
     /// K14: what was stopped on the way out says what allows it, where something does.
@@ -317,6 +321,8 @@ mod tests {
         // Nothing can be given to what has ended.
         assert!(named.line_afterwards(1).ends_with("name it; add \"example.com\" to `allow` in [network]"));
         assert!(refused("tcp 1.1.1.1:80", UNNAMED).remedy.is_some_and(|remedy| remedy.contains("1.1.1.1:80")));
+        let first = Violation::of_refusal(Refusal { what: "name a.b".into(), why: UNNAMED.into() }, "abcd", " (new)");
+        assert!(first.line_afterwards(1).ends_with("; add \"a.b\" to `allow` in [network] (new)"));
         // To name it would open nothing.
         let closed = refused("tcp 169.254.169.254:80", UNNAMED).remedy;
         assert_eq!(closed.as_deref(), Some("none: a cloud metadata address is opened by no policy"));

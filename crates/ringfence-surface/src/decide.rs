@@ -190,6 +190,13 @@ impl Surface {
         })
     }
 
+    /// What an advice to add a host to `allow` has to say besides: a list that is written takes the place of what holds without one.
+    pub fn beside_allow(&self) -> &'static str {
+        let hosts = &self.parts.reach.hosts;
+        let is_default = !hosts.is_empty() && !hosts.iter().any(|entry| entry.source.is_written());
+        if is_default { " (`ringfence init` writes that list with what it holds now)" } else { "" }
+    }
+
     /// A list that is written takes the place of the default, which is the project: with this path alone it would be lost.
     fn to_write(&self, path: &AbsPath) -> String {
         let is_new = self.rules().iter().any(|rule| rule.source == PROJECT_IS_WRITABLE);

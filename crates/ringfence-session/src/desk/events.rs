@@ -75,7 +75,7 @@ impl Desk {
         let Some(refusals) = &self.refusals else { return };
         let fresh = refusals.take();
         for (refusal, times) in fresh.refusals {
-            let violation = Violation::of_refusal(refusal, &self.about.id);
+            let violation = Violation::of_refusal(refusal, &self.about.id, self.beside_allow);
             if let Some(learned) = &mut self.learned {
                 learned.add_refusal(&violation, times);
             }

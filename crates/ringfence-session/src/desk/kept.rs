@@ -37,6 +37,7 @@ fn has_left_its_view(child: Pid) -> bool {
 impl Desk {
     /// What is to be kept as it is while the session runs, where that can be done.
     pub fn guard(&mut self, surface: Surface, guarded: Option<Guarded>) {
+        self.beside_allow = surface.beside_allow();
         self.guarded = guarded.map(|guarded| (surface, guarded));
     }
 

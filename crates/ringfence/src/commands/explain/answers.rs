@@ -148,10 +148,7 @@ pub(super) fn about_host(surface: &Surface, host: &str) -> Result<Answer, Failur
             allowed(Asked::Reach, shown.as_bytes(), format!("allow \"{}\"{private}", entry.value), entry)
         }
         None => {
-            // A list that is written takes the place of what holds without one.
-            let hosts = &surface.reach().hosts;
-            let is_default = !hosts.is_empty() && !hosts.iter().any(|entry| entry.source.is_written());
-            let first = if is_default { " (`ringfence init` writes that list with what it holds now)" } else { "" };
+            let first = surface.beside_allow();
             let rule = "no entry of `allow` in [network] covers it".to_owned();
             denied(Asked::Reach, shown.as_bytes(), rule, format!("add \"{shown}\" to `allow` in [network]{first}"))
         }

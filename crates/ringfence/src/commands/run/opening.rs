@@ -27,7 +27,11 @@ pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) 
     let mut lines = vec![
         writes,
         format!("ringfence: reads {reads}the system; packs: {}", few(&packs)),
-        format!("ringfence: reaches {}", few(&hosts)),
+        // Nobody is there to tell of a name that is then looked for.
+        match hosts.as_slice() {
+            [] => "ringfence: reaches none: `allow` in [network] names hosts".to_owned(),
+            hosts => format!("ringfence: reaches {}", few(hosts)),
+        },
     ];
     if matches!(surface.governance(), Governance::SelfGoverning(_)) {
         // What follows is what the hooks ask for; nothing holds anybody to it.
