@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_session::start::Changes;
 use ringfence_session::walk::Hidden;
-use ringfence_surface::{AbsPath, Access, Effect, Governance, Look, PathFact, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Effect, Governance, Look, PathFact, Role, Rule, Surface};
 
 /// What is fenced, in three lines.
 pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) -> Vec<String> {
@@ -78,6 +78,20 @@ fn paths<'s>(
     paths.sort();
     paths.dedup();
     paths
+}
+
+/// Is the project a part of a repository that is not shown? All that git says inside is that there is none. A repository of the whole
+/// home holds settings, and nobody means it.
+pub(super) fn repository_around(surface: &Surface, home: Option<&AbsPath>, look: &mut dyn Look) -> Option<String> {
+    let mut is_repository = |dir: &AbsPath| look.path(&dir.child(b".git")) != PathFact::Missing;
+    let mut above = surface.root().ancestors().take_while(|dir| !dir.is_root() && Some(dir) != home);
+    let found = above.find(|dir| is_repository(dir))?;
+    let inner = found.child(b".git");
+    let verdict = surface.decide(&inner, Access::Read);
+    // In a temporary directory the session has its own.
+    let is_own = matches!(verdict.because, Because::Rule(rule) if rule.effect == Effect::Write(Role::Private));
+    let is_shown = verdict.is_allowed() && !is_own;
+    (!is_shown).then(|| format!("ringfence: hidden: the repository {found} around this directory: start there for git"))
 }
 
 /// Variables that were asked for by name and that nobody has set: a slip of the keys would pass for a variable that is passed on.

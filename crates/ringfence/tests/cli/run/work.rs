@@ -77,6 +77,25 @@ fn a_program_that_is_not_shown() {
     });
 }
 
+/// Whoever starts in a part of a repository is told why git finds none.
+#[test]
+fn a_repository_around_is_named() {
+    each(|fence| {
+        fence.world.write("outside/repo/.git/HEAD", "ref: refs/heads/main\n");
+        fence.world.mkdir("outside/repo/part");
+        let (repo, said) = (fence.world.path("outside/repo"), "around this directory: start there for git");
+        let starts = |dir: &str| {
+            let output = fence.command().arg("true").current_dir(fence.world.path(dir)).output().unwrap();
+            text(&output.stderr)
+        };
+        let line = format!("ringfence: hidden: the repository {} {said}", repo.display());
+        assert!(starts("outside/repo/part").contains(&line), "{}", starts("outside/repo/part"));
+        for dir in ["outside/repo", "outside"] {
+            assert!(!starts(dir).contains(said), "{dir}: {}", starts(dir));
+        }
+    });
+}
+
 /// The tree ends with the session, also when the supervisor is killed; nothing is left in the work tree.
 #[test]
 fn the_tree_ends_with_the_session() {
