@@ -140,6 +140,15 @@ pub fn refusal(address: IpAddr, own: &[IpAddr]) -> Option<Refused> {
     worst
 }
 
+/// Why nobody reaches this address, whatever a policy says.
+#[must_use]
+pub fn never(address: IpAddr) -> Option<&'static str> {
+    refusal(address, &[]).and_then(|refused| match refused {
+        Never(reason) => Some(reason),
+        Private(_) => None,
+    })
+}
+
 /// The first reason of those that weigh most.
 fn worse(one: Option<Refused>, other: Option<Refused>) -> Option<Refused> {
     match (one, other) {

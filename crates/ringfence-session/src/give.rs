@@ -3,6 +3,7 @@
 
 use std::io;
 
+use ringfence_egress::guard::never;
 use ringfence_plan::{Found, MountAccess, MountOp};
 use ringfence_surface::{AbsPath, HostFacts, Look, NotGiven, Role, Surface, Way};
 use rustix::fs::FileType;
@@ -35,6 +36,14 @@ pub enum GiveError {
         path: AbsPath,
         /// How many.
         count: usize,
+    },
+    /// The guard of the way out lets nobody dial it.
+    #[error("{what} is {reason}, which no policy and no grant opens")]
+    Never {
+        /// Which host.
+        what: String,
+        /// What it is.
+        reason: &'static str,
     },
     /// Neither a file nor a directory.
     #[error("{path} is neither a file nor a directory")]
@@ -83,6 +92,13 @@ pub fn again(path: &AbsPath, access: Gives, for_ms: Option<u64>) -> Asked {
 /// # Errors
 /// [`GiveError`], where the session has it already or cannot be given it.
 pub fn reaching(surface: &Surface, way: &Way, for_ms: Option<u64>) -> Result<Asked, GiveError> {
+    let never = match way {
+        Way::Host(pattern) => pattern.single_address().and_then(never),
+        Way::HostPort(_) => None,
+    };
+    if let Some(reason) = never {
+        return Err(GiveError::Never { what: way.to_string(), reason });
+    }
     surface.with_way(way)?;
     let verb = Verb::GrantHost { host: way.to_string(), for_ms };
     Ok(Asked { verb, hidden: Vec::new(), masked: 0 })

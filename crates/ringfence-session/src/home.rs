@@ -52,13 +52,18 @@ impl Ground<'_> {
     fn settings(&self, settings: &Settings, home: &Dir, look: &mut dyn Look) -> io::Result<()> {
         let Some(base) = self.base(settings.base) else { return Ok(()) };
         let mut found = settings.names.iter().filter_map(|name| self.read(&base.join(name), look));
-        let Some((_, text)) = found.next() else { return Ok(()) };
+        let text = match (found.next(), settings.format) {
+            (Some((_, text)), _) => text,
+            // Cargo is told something of ours too.
+            (None, Format::Toml) => Vec::new(),
+            (None, _) => return Ok(()),
+        };
         drop(found);
         let look = std::cell::RefCell::new(look);
         let may_pass = |value: &[u8]| self.may_pass(value, &mut **look.borrow_mut());
         let cleaned = match settings.format {
             Format::Toml => {
-                cargo::clean(std::str::from_utf8(&text).unwrap_or_default(), settings.keys, &may_pass).into_bytes()
+                cargo::settings(std::str::from_utf8(&text).unwrap_or_default(), settings.keys, &may_pass).into_bytes()
             }
             format => lines::clean(&text, format, settings.keys, &may_pass),
         };

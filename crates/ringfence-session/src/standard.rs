@@ -11,7 +11,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use ringfence_surface::{AbsPath, Access, Because, Effect, Role, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Effect, Role, Surface, Word};
 use ringfence_sys::process;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat};
 
@@ -81,7 +81,10 @@ fn standard(number: i32, fd: BorrowedFd<'_>, surface: &Surface) -> io::Result<(O
         Because::Rule(rule) if verdict.is_allowed() && rule.effect == Effect::Write(Role::Private) => Lent::Place,
         _ if verdict.is_allowed() => Lent::Nothing,
         Because::Rule(rule) => {
-            let why = format!("{place} is taken away: {rule} (for one run, name it yourself: --ref {place})");
+            let why = format!(
+                "{place} is taken away: {rule} (for one run, name it yourself: --ref {})",
+                Word(place.as_bytes())
+            );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         Because::OnlyReadable(_) | Because::View(_) => return Ok((None, Lent::Place)),

@@ -7,7 +7,8 @@
 mod stream;
 
 use ringfence_egress::Refusal;
-use ringfence_surface::Shown;
+use ringfence_egress::guard::never;
+use ringfence_surface::{HostTarget, Shown};
 use serde::{Deserialize, Serialize};
 
 use crate::audit::What;
@@ -201,9 +202,17 @@ impl Violation {
             _ => {}
         }
         let is_unnamed = refusal.why == UNNAMED && thing != "udp";
-        let remedy = host.as_deref().map(|host| Shown(host.as_bytes())).and_then(|shown| {
-            let allow =
-                || format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]{beside}");
+        let remedy = host.as_deref().and_then(|host| {
+            let shown = Shown(host.as_bytes());
+            let allow = || {
+                let address = HostTarget::parse(host).ok().and_then(|target| target.address());
+                match address.and_then(never) {
+                    Some(reason) => format!("none: {reason} is opened by no policy"),
+                    None => {
+                        format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]{beside}")
+                    }
+                }
+            };
             // Whoever answers for the name chooses the address: only the user knows whether that is right.
             let private = || format!("if that is right, add \"{shown}\" to `private` in [network]");
             let is_unlisted = refusal.why.ends_with(ringfence_egress::UNLISTED);
@@ -323,6 +332,9 @@ mod tests {
         let refusal = Refusal { what: "name example.com".into(), why: UNNAMED.into() };
         let first = Violation::of_refusal(refusal, "abcd", ", in a new list with \"github\"");
         assert!(first.line_afterwards(1).ends_with("to `allow` in [network], in a new list with \"github\""));
+        // To name it would open nothing.
+        let closed = refused("tcp 169.254.169.254:80", UNNAMED).remedy;
+        assert_eq!(closed.as_deref(), Some("none: a cloud metadata address is opened by no policy"));
         // A name of the company's own network, and one that leads where nobody is led.
         let private =
             refused("tcp git.corp.example:443", &format!("its address 10.1.2.3 is a private address{UNLISTED}"));

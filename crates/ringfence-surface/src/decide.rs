@@ -9,7 +9,7 @@ use std::fmt;
 use crate::curated;
 use crate::host::{HostPattern, HostTarget};
 use crate::matcher::{Covering, Hit};
-use crate::path::AbsPath;
+use crate::path::{AbsPath, Word};
 use crate::pattern::Anchor;
 use crate::policy::View;
 use crate::source::Source;
@@ -168,12 +168,15 @@ impl Surface {
                 Effect::Deny if rule.source.place().is_some() => {
                     format!("change the rule, or add an exception below it in the same list: '!{}'", rule_text(path))
                 }
-                Effect::Deny if access == Access::Read => format!("for one run, name it yourself: --ref {path}"),
+                Effect::Deny if access == Access::Read => {
+                    format!("for one run, name it yourself: --ref {}", Word(path.as_bytes()))
+                }
                 _ if rule.source.place().is_some() => format!("change the rule at {}", rule.source),
                 _ => "make this change yourself, outside the fence".into(),
             },
             Because::OnlyReadable(Rule { effect: Effect::Read(Role::System | Role::Tooling), .. }) => {
-                "none: system files and toolchains are never writable".into()
+                "make this change yourself, outside the fence: of the system and of toolchains nothing is writable but what `write` names"
+                    .into()
             }
             // No list and no grant speaks of it: the host's own is another, and nobody inside writes to either.
             Because::OnlyReadable(Rule { effect: Effect::Read(Role::Private), .. }) => {
@@ -181,7 +184,8 @@ impl Surface {
             }
             Because::OnlyReadable(_) => self.to_write(path),
             Because::View(_) if access == Access::Read => {
-                format!("add \"{path}\" to `read` in [files], or for one run: --ref {path}")
+                let word = Word(path.as_bytes());
+                format!("add {} to `read` in [files], or for one run: --ref {word}", entry_text(path))
             }
             Because::View(_) => self.to_write(path),
         })
@@ -210,7 +214,7 @@ impl Surface {
     fn to_write(&self, path: &AbsPath) -> String {
         let is_new = self.rules().iter().any(|rule| rule.source == PROJECT_IS_WRITABLE);
         let beside = if is_new { ", in a new list with \".\" so that the project stays writable" } else { "" };
-        format!("add \"{path}\" to `write` in [files]{beside}")
+        format!("add {} to `write` in [files]{beside}", entry_text(path))
     }
 }
 
@@ -292,6 +296,12 @@ fn rule_text(path: &AbsPath) -> String {
         text.push(c);
     }
     text
+}
+
+/// The same, in the quotes that TOML takes for it.
+fn entry_text(path: &AbsPath) -> String {
+    let text = rule_text(path);
+    if text.contains(['\\', '"']) { format!("'{text}'") } else { format!("\"{text}\"") }
 }
 
 impl fmt::Display for Because<'_> {

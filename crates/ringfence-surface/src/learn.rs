@@ -307,7 +307,7 @@ fn of_verdict(verdict: &Verdict<'_>) -> Standing {
             Standing::Closed(format!("{what}: {}", rule.source))
         }
         Because::OnlyReadable(rule) if matches!(rule.effect, Effect::Read(Role::System | Role::Tooling)) => {
-            Standing::Closed("system files and toolchains are never writable".to_owned())
+            Standing::Closed("to write system files and toolchains is never proposed".to_owned())
         }
         Because::OnlyReadable(_) | Because::View(_) => Standing::Open,
     }

@@ -95,7 +95,7 @@ pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, P
 pub use given::{NotGiven, Way};
 pub use glob::{Glob, GlobError, GlobToken};
 pub use host::{HostError, HostPattern, HostShape, HostTarget};
-pub use path::{AbsPath, PATH_MAX, PathError, Shown};
+pub use path::{AbsPath, PATH_MAX, PathError, Shown, Word};
 pub use pattern::{Anchor, PathRule, Pattern, RuleError, Segment};
 pub use relative::{GlobFault, GlobListError, Literal, Progress, RelativeGlob, WritableGlobs};
 pub use report::{Dropped, Omission};

@@ -223,6 +223,33 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// Bytes as one word of a command line that is printed to be typed: whatever the name, a shell reads it back. Plain names are as
+/// they are, and nothing in it moves a cursor.
+#[derive(Debug, Clone, Copy)]
+pub struct Word<'a>(pub &'a [u8]);
+
+impl fmt::Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = Shown(self.0).to_string();
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=+:,@%".contains(byte);
+        if !self.0.is_empty() && self.0.iter().all(is_plain) {
+            return f.write_str(&shown);
+        }
+        if shown.as_bytes() == self.0 {
+            return write!(f, "'{}'", shown.replace('\'', r"'\''"));
+        }
+        f.write_str("$'")?;
+        for &byte in self.0 {
+            match byte {
+                b'\'' | b'\\' => write!(f, "\\{}", char::from(byte))?,
+                b' '..=b'~' => write!(f, "{}", char::from(byte))?,
+                _ => write!(f, "\\x{byte:02x}")?,
+            }
+        }
+        f.write_str("'")
+    }
+}
+
 fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}' | '\u{e0000}'..='\u{e007f}')
@@ -236,6 +263,24 @@ mod tests {
     fn check(input: &[u8], expected: &str) {
         let got = AbsPath::lexical(input).map_or_else(|e| e.to_string(), |p| p.to_string());
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_word_is_read_back() {
+        for (bytes, expected) in [
+            (&b"/home/u/a-b_c.d"[..], "/home/u/a-b_c.d"),
+            (b"", "''"),
+            (b"/a b", "'/a b'"),
+            (b"~", "'~'"),
+            (b"/it's", r"'/it'\''s'"),
+            (b"/$(x)`y`", "'/$(x)`y`'"),
+            ("/été".as_bytes(), "'/été'"),
+            (b"/a\nb", r"$'/a\x0ab'"),
+            (b"/\xff'\\", r"$'/\xff\'\\'"),
+            ("/\u{202e}x".as_bytes(), r"$'/\xe2\x80\xaex'"),
+        ] {
+            assert_eq!(Word(bytes).to_string(), expected);
+        }
     }
 
     #[test]

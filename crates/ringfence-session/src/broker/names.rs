@@ -107,8 +107,11 @@ impl Work<'_, '_> {
         }
         let name = place.spelled()?;
         let flags = if is_rmdir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        self.perform(|| rustix::fs::unlinkat(&place.dir, name.as_c_str(), flags))
-            .map_err(|errno| self.told_if_held(&path, errno))?;
+        self.perform(|| rustix::fs::unlinkat(&place.dir, name.as_c_str(), flags)).map_err(|errno| {
+            // What has something in it would stay outside the fence too: git tries that of its own directory all day.
+            let would_stay = is_rmdir && errno == Errno::BUSY && is_filled(&place);
+            if would_stay { Errno::NOTEMPTY.into() } else { self.told_if_held(&path, errno) }
+        })?;
         Ok(Reply::Done)
     }
 
@@ -343,6 +346,12 @@ const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 fn listed(place: &Place) -> rustix::io::Result<OwnedFd> {
     let name = super::caller::c_string(&place.name)?;
     rustix::fs::openat(&place.dir, name.as_c_str(), LISTED, Mode::empty())
+}
+
+/// Has a directory something in it?
+fn is_filled(place: &Place) -> bool {
+    let Ok(names) = listed(place).and_then(|dir| Dir::read_from(&dir)) else { return false };
+    names.flatten().any(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."))
 }
 
 /// A name in a directory that is looked through.

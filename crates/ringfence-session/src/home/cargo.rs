@@ -3,8 +3,22 @@
 use ringfence_surface::curated::Row;
 use toml::de::{DeTable, DeValue};
 
+/// What cargo finds inside: what may go along, and that it makes no repository of its own. Its library makes a directory for hooks in
+/// each, nothing of that name can be made inside, and `cargo new` would fail. What `git init` makes is made.
+pub(crate) fn settings(text: &str, keys: &[Row], may_pass: &dyn Fn(&[u8]) -> bool) -> String {
+    const VCS: &str = r#""cargo-new"."vcs" = "#;
+    let cleaned = clean(text, keys, may_pass);
+    let is_kept = |line: &&str| *line != format!("{VCS}\"git\"");
+    let mut lines: Vec<&str> = cleaned.lines().filter(is_kept).collect();
+    let none = format!("{VCS}\"none\"");
+    if !lines.iter().any(|line| line.starts_with(VCS)) {
+        lines.push(&none);
+    }
+    lines.join("\n") + "\n"
+}
+
 /// The settings whose key is listed and whose value may pass. A file that is no TOML gives nothing.
-pub(crate) fn clean(text: &str, keys: &[Row], may_pass: &dyn Fn(&[u8]) -> bool) -> String {
+fn clean(text: &str, keys: &[Row], may_pass: &dyn Fn(&[u8]) -> bool) -> String {
     let Ok(document) = DeTable::parse(text) else { return String::new() };
     let mut cleaner = Cleaner { keys, may_pass, out: String::new() };
     cleaner.table(document.get_ref(), &mut Vec::new());
@@ -93,6 +107,19 @@ mod tests {
         check("[source.crates-io]\nreplace-with = \"m\"\n", "\"source\".\"crates-io\".\"replace-with\" = \"m\"\n");
         check("[profile.dev.package.x]\nopt-level = 3\n", "\"profile\".\"dev\".\"package\".\"x\".\"opt-level\" = 3\n");
         check("term.color = \"a\\u0007\"\n", "\"term\".\"color\" = \"a\\u0007\"\n");
+    }
+
+    #[test]
+    fn no_repository_is_made_by_cargo() {
+        let check = |text: &str, expected: &str| {
+            let written = super::settings(text, settings::CARGO, &|_| true);
+            assert_eq!(written, expected, "{text}");
+            assert!(DeTable::parse(&written).is_ok(), "{written}");
+        };
+        check("", "\"cargo-new\".\"vcs\" = \"none\"\n");
+        check("[cargo-new]\nvcs = \"git\"\n", "\"cargo-new\".\"vcs\" = \"none\"\n");
+        check("[cargo-new]\nvcs = \"hg\"\n", "\"cargo-new\".\"vcs\" = \"hg\"\n");
+        check("net.retry = 1\n", "\"net\".\"retry\" = 1\n\"cargo-new\".\"vcs\" = \"none\"\n");
     }
 
     #[test]

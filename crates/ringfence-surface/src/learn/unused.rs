@@ -200,7 +200,9 @@ impl Sorted<'_> {
         let all = self.sessions.len();
         let sessions = if all == 1 { "the one session that is known".to_owned() } else { format!("{all} sessions") };
         if used > 0 {
-            self.kept.push(Kept { grant, used: Some(used), why: format!("{what} in {used} of {sessions}") });
+            let why =
+                if all == 1 { format!("{what} in {sessions}") } else { format!("{what} in {used} of {sessions}") };
+            self.kept.push(Kept { grant, used: Some(used), why });
         } else {
             self.unused.push(Unused { grant, why: format!("never {what} in {sessions}"), instead });
         }

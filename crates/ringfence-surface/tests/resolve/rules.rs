@@ -244,13 +244,17 @@ fn every_refusal_has_a_remedy() {
     for (path, access, expected) in [
         ("/home/u/x", Access::Read, "--ref /home/u/x"),
         ("/home/u/x", Access::Write, "to `write` in [files]"),
+        // As a shell and a policy take it.
+        ("/home/u/a b", Access::Read, "add \"/home/u/a b\" to `read` in [files], or for one run: --ref '/home/u/a b'"),
+        ("/home/u/[a]", Access::Read, r"add '/home/u/\[a\]' to `read` in [files], or for one run: --ref '/home/u/[a]'"),
+        ("/home/u/.ssh/my key", Access::Read, "--ref '/home/u/.ssh/my key'"),
         // A list that holds this alone would take the project's place.
         ("/home/u/docs/x", Access::Write, "to `write` in [files], in a new list with \".\""),
         ("/home/u/proj/secret", Access::Read, "add an exception"),
         ("/home/u/proj/infra/x", Access::Write, "change the rule at /home/u/proj/ringfence.toml:5:12"),
         ("/home/u/proj/.git/hooks/x", Access::Write, "outside the fence"),
         ("/home/u/.ssh/id", Access::Read, "--ref /home/u/.ssh/id"),
-        ("/usr/bin/x", Access::Write, "never writable"),
+        ("/usr/bin/x", Access::Write, "outside the fence: of the system"),
         ("/proc/1/mem", Access::Write, "none: what the kernel shows of processes is never writable"),
         ("/proc/sys/kernel/hostname", Access::Write, "none: "),
     ] {

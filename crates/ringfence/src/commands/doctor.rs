@@ -33,7 +33,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let wanted: Vec<&Remedy> = remedies.iter().filter(|remedy| is_wanted(remedy, named)).collect();
     say(&diagnosis.verdict.to_string());
     if wanted.is_empty() {
-        say("there is nothing to put right");
+        nothing_to_do(&diagnosis).iter().for_each(|line| say(line));
         return Ok(code(&diagnosis));
     }
     if host.signs.caller != Caller::Root {
@@ -48,6 +48,20 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let after = diagnose(&look());
     say(&format!("now {}", after.verdict));
     Ok(code(&after))
+}
+
+/// What is said where no remedy is for this command. What is missing may still be had, by hand.
+fn nothing_to_do(diagnosis: &Diagnosis) -> Vec<String> {
+    let features = diagnosis.groups.iter().flat_map(|group| &group.features).chain(&diagnosis.beside);
+    let by_hand = features.filter_map(|feature| Some(format!("  {}: {}", feature.name, feature.remedy.as_ref()?)));
+    let mut lines: Vec<String> = by_hand.collect();
+    let first = if lines.is_empty() {
+        "there is nothing to put right"
+    } else {
+        "there is nothing to put right from here; by hand:"
+    };
+    lines.insert(0, first.to_owned());
+    lines
 }
 
 /// Tries everything, with the current directory as a project.
@@ -111,6 +125,29 @@ fn put_right(wanted: &[&Remedy], args: &DoctorArgs) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_session::doctor::{Costs, Feature, Group, Rung, State, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_by_hand_is_not_called_nothing() {
+        let feature = |remedy: Option<&str>| Feature {
+            name: "a memory limit",
+            carries: "",
+            state: State::Missing { why: String::new() },
+            costs: Costs::Nothing,
+            remedy: remedy.map(str::to_owned),
+        };
+        let of = |features| Diagnosis {
+            verdict: Verdict { rung: None, because: Vec::new(), lost: Vec::new(), is_full: false },
+            groups: vec![Group { rung: Rung::Native, works: true, features }],
+            beside: Vec::new(),
+        };
+        assert_eq!(nothing_to_do(&of(vec![feature(None)])), ["there is nothing to put right"]);
+        let lines = nothing_to_do(&of(vec![feature(Some("do it"))]));
+        assert_eq!(lines, ["there is nothing to put right from here; by hand:", "  a memory limit: do it"]);
+    }
+
     #[test]
     fn remedies_have_the_names_of_the_command_line() {
         assert_eq!(crate::cli::REMEDIES, ringfence_session::doctor::NAMES);

@@ -128,7 +128,8 @@ pub(crate) fn discard(args: &DiscardArgs) -> Result<ExitCode, Failure> {
     if args.json {
         print_json(&serde_json::json!({ "schema": SCHEMA, "session": id, "discarded": dropped, "left": left }))?;
     } else {
-        say(&format!("ringfence: session {id}: {dropped} changes discarded, {left} left"));
+        let changes = if dropped == 1 { "change" } else { "changes" };
+        say(&format!("ringfence: session {id}: {dropped} {changes} discarded, {left} left"));
     }
     Ok(ExitCode::SUCCESS)
 }

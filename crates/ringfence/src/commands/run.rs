@@ -192,8 +192,11 @@ impl Ladder<'_> {
         }
         if attempt == Attempt::First && self.trial.is_none() {
             tell::resolved(&here.resolved, Detail::Short);
-            let mut look = Recorder::new(Vec::new());
-            summary(surface, self.changes(), &mut look).iter().for_each(|line| say(line));
+            opening::unset(&self.args.policy.env).iter().for_each(|line| say(line));
+            let look = &mut Recorder::new(Vec::new());
+            summary(surface, self.changes(), look).iter().for_each(|line| say(line));
+            let home = here.facts.all_homes().into_iter().next();
+            opening::repository_around(surface, home.as_ref(), look).iter().for_each(|line| say(line));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
             if self.trial.is_some() {

@@ -7,6 +7,7 @@ mod list;
 mod violations;
 mod words;
 
+use std::io;
 use std::process::ExitCode;
 
 use ringfence_session::container::sweep;
@@ -64,7 +65,12 @@ fn first<T>(prefix: &str, find: impl Fn(&AbsPath) -> Result<T, FindError>) -> Re
 
 /// Asks a session's supervisor.
 pub(super) fn ask(live: &Live, verb: Verb) -> Result<Answer, Failure> {
-    let unheard = |source| Failure::Control { id: live.id.clone(), source };
+    let unheard = |source: io::Error| {
+        let id = live.id.clone();
+        // As it ends it hangs up, and its socket goes.
+        let is_gone = matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionReset);
+        if is_gone { Failure::Find { source: FindError::Ended { id } } } else { Failure::Control { id, source } }
+    };
     match Connection::open(&live.dir).and_then(|mut connection| connection.ask(verb)).map_err(unheard)? {
         Answer::Refused { why, hint } => Err(Failure::Refused { why, hint }),
         answer => Ok(answer),

@@ -13,7 +13,10 @@ use ringfence_session::{
     walk::WalkError,
 };
 #[cfg(target_os = "linux")]
-use ringfence_surface::{NotGiven, Shown};
+use ringfence_surface::{
+    NotGiven, Shown, Word,
+    curated::packs::{PACKS, Pack},
+};
 
 use super::Failure;
 #[cfg(target_os = "linux")]
@@ -31,6 +34,11 @@ impl Failure {
             Self::TrustedBefore { .. } => "read what has changed, then `ringfence trust --force`".into(),
             Self::NoCommand { known, .. } => format!("the commands are {}", known.join(", ")),
             Self::UnreadableDirectory { .. } => "go to a directory that you may open by its full name".into(),
+            Self::CurrentDirectory { .. } => "it was removed, or moved out of reach: go to one that is there".into(),
+            // Only where nobody has named the place.
+            Self::Write { path, .. } if path.ancestors().any(|above| above.ends_with(".local/state/ringfence")) => {
+                "ringfence keeps its state there: XDG_STATE_HOME names another place".into()
+            }
             Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
@@ -186,7 +194,16 @@ fn where_it_is(program: &str) -> Option<String> {
     dirs.dedup();
     dirs.retain(|dir| !dir.starts_with("/usr") && !dir.starts_with("/bin"));
     let shown = |path: &Path| Shown(path.as_os_str().as_encoded_bytes()).to_string();
-    let references: Vec<String> = dirs.into_iter().map(|dir| format!("--ref {}", shown(dir))).collect();
+    if let Some(pack) = pack_of(&found, &real) {
+        // A toolchain needs more than the directory that its programs are in.
+        return Some(format!(
+            "outside it is {}, of pack {pack}: add \"{pack}\" to `extends` in ringfence.toml (`ringfence init` writes one), then \
+             `ringfence trust`",
+            shown(&found)
+        ));
+    }
+    let references: Vec<String> =
+        dirs.into_iter().map(|dir| format!("--ref {}", Word(dir.as_os_str().as_encoded_bytes()))).collect();
     (!references.is_empty()).then(|| {
         format!(
             "outside it is {}: `{}` shows it for one run, `read` in [files] always",
@@ -194,4 +211,20 @@ fn where_it_is(program: &str) -> Option<String> {
             references.join(" ")
         )
     })
+}
+
+/// The one pack that has this program among its toolchains.
+#[cfg(target_os = "linux")]
+fn pack_of(found: &Path, real: &Path) -> Option<&'static str> {
+    let place = |pattern: &str| {
+        let (first, rest) = pattern.split_once('/').unwrap_or((pattern, ""));
+        let variable = if first == "~" { "HOME" } else { first.strip_prefix('$')? };
+        Some(Path::new(&std::env::var_os(variable)?).join(rest))
+    };
+    let has = |pack: &&Pack| {
+        let places = pack.reads.iter().filter_map(|row| place(row.pattern)).filter(|place| place.is_absolute());
+        places.into_iter().any(|place| found.starts_with(&place) || real.starts_with(&place))
+    };
+    let mut packs = PACKS.iter().filter(has).map(|pack| pack.name);
+    packs.next().filter(|_| packs.next().is_none())
 }

@@ -1,6 +1,7 @@
 //! What can be done about a work tree that cannot be had.
 
 use ringfence_session::worktree::{GitError, WorktreeError};
+use ringfence_surface::Word;
 
 pub(super) fn hint(cause: &WorktreeError) -> Option<String> {
     Some(match cause {
@@ -16,7 +17,12 @@ pub(super) fn hint(cause: &WorktreeError) -> Option<String> {
         WorktreeError::Branch { branch } => {
             format!("name another, or merge it and `git branch -D {branch}`; `git worktree list` shows where it is")
         }
-        WorktreeError::There { .. } => "name another, or `git worktree remove` it".into(),
+        WorktreeError::There { path } => {
+            let (tree, name) = (Word(path.as_bytes()), Word(path.file_name().unwrap_or_default()));
+            format!(
+                "name another; or `git worktree remove {tree}` and `git branch -D ringfence/{name}`, if nothing in it is needed"
+            )
+        }
         WorktreeError::PoolInside { .. } => "name a `worktrees_dir` beside the repository".into(),
         WorktreeError::Git(_) | WorktreeError::File { .. } => return None,
     })

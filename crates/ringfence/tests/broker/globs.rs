@@ -146,8 +146,15 @@ fn t4_a_writable_place_that_is_missing_can_be_made() {
             fs::read_dir(desk.project("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["other", "ringfence.toml", "src", "target", "top"]);
-        let said = shown(&desk.bare(&["--ref", "/nowhere/x"]).arg("true").output().unwrap());
+        let options = ["--ref", "/nowhere/x", "--env", "NOWHERE_SET"];
+        let said = shown(&desk.bare(&options).arg("true").output().unwrap());
+        // Nobody is told that these can be read or written.
+        let opening = |word: &str| said.lines().find(|line| line.starts_with(word)).unwrap();
+        assert!(!opening("ringfence: reads ").contains("/nowhere"), "{said}");
+        let writes = opening("ringfence: writes ");
+        assert!(!writes.contains("a/b") && writes.contains("target"), "{said}");
         for line in [
+            "withheld: NOWHERE_SET (`--env`): it is not set",
             "a/b: nothing is there, nor is the directory that it lies in: make it before the start",
             "withheld: /nowhere/x: nothing is there",
         ] {

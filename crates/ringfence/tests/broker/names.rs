@@ -286,6 +286,20 @@ fn k8_what_is_held_since_the_start_says_so() {
     });
 }
 
+/// A directory with something in it is removed nowhere, fence or not. `git rebase` and `git stash` try it of `.git` and go on.
+#[test]
+fn k8_a_directory_that_is_not_empty_is_no_violation() {
+    each_user(|desk| {
+        desk.prepare("git init -q && echo 1 > a && git add a && git commit -qm a && echo 2 > a && git commit -qam b");
+        desk.hand_over();
+        let script = "! rmdir .git; echo 3 > a; git stash -q && git stash pop -q && git commit -qam c && \
+                      GIT_EDITOR=true git rebase -q -i HEAD~2 && echo done";
+        let said = shown(&desk.inside(script));
+        assert!(said.contains("Directory not empty") && said.contains("done"), "{said}");
+        assert!(!said.contains("stopped:"), "{said}");
+    });
+}
+
 /// Settings that are set anew to what they are change nothing, whatever else stands beside them. `git submodule update` does that.
 #[test]
 fn k8_settings_that_stay_as_they_are_can_be_set() {

@@ -100,6 +100,19 @@ fn hosts() {
     }
 }
 
+/// The way out dials such an address for nobody, so it is not said to be reached because somebody named it.
+#[test]
+fn addresses_that_no_policy_opens() {
+    let world = world();
+    world
+        .write("project/ringfence.toml", "version = 1\n[network]\nallow = [\"169.254.169.254:80\", \"10.1.2.3:80\"]\n");
+    world.ringfence(&["trust"]).expect_code(0);
+    world.ringfence(&["explain", "--host", "10.1.2.3:80"]).expect_code(0);
+    let run = world.ringfence(&["explain", "--host", "169.254.169.254:80"]).expect_code(1);
+    let expected = "  rule:   it is a cloud metadata address\n  remedy: none: this is opened by no policy\n";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+}
+
 /// Links on the way are followed as far as the path exists.
 #[test]
 fn links_are_followed() {

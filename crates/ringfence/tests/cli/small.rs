@@ -81,16 +81,34 @@ fn a_closed_pipe() {
 #[test]
 fn sessions_are_listed_from_a_directory_that_is_gone() {
     let world = world();
-    let output = std::process::Command::new("sh")
-        .args(["-c", "mkdir gone && cd gone && rmdir ../gone && \"$0\" ps", env!("CARGO_BIN_EXE_ringfence")])
-        .current_dir(world.path("project"))
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .envs(world.variables())
-        .output()
-        .unwrap();
+    let script = |script: &str| {
+        std::process::Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_ringfence")])
+            .current_dir(world.path("project"))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .envs(world.variables())
+            .output()
+            .unwrap()
+    };
+    let output = script("mkdir gone && cd gone && rmdir ../gone && \"$0\" ps");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && said.contains("no session runs"), "{said}");
+    // What needs a project says what helps, and so does what cannot keep its state.
+    for (start, hint) in [
+        (
+            "mkdir gone && cd gone && rmdir ../gone && \"$0\" run -- true",
+            "hint: it was removed, or moved out of reach: ",
+        ),
+        (
+            "unset XDG_STATE_HOME; HOME=/proc \"$0\" run -- true",
+            "hint: ringfence keeps its state there: XDG_STATE_HOME names another place\n",
+        ),
+    ] {
+        let output = script(start);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(125) && said.contains(hint), "{start}: {said}");
+    }
 }
 
 /// That there is nothing is said, as it is by every other list.
@@ -98,6 +116,10 @@ fn sessions_are_listed_from_a_directory_that_is_gone() {
 fn an_audit_without_a_line_says_so() {
     let run = world().ringfence(&["audit", "--session", "nobody"]).expect_code(0);
     assert!(run.stdout.is_empty() && run.stderr == "ringfence: the audit has nothing of that\n", "{}", run.stderr);
+    let run = world().ringfence(&["violations"]).expect_code(0);
+    assert!(run.stdout.is_empty() && run.stderr == "ringfence: nothing was denied\n", "{}", run.stderr);
+    let run = world().ringfence(&["violations", "--json"]).expect_code(0);
+    assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{}", run.stderr);
     let run = world().ringfence(&["audit", "--session", "nobody", "--json"]).expect_code(0);
     assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{}", run.stderr);
 }

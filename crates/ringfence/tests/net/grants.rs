@@ -233,6 +233,7 @@ fn k13_no_grant_of_a_host_passes_the_guard_or_the_rules() {
             ("0.0.0.0/0", "0.0.0.0/0"),
             ("10.0.0.0/8", "whole network"),
             ("127.0.0.2:80", "loopback"),
+            ("169.254.169.254:80", "a cloud metadata address"),
             ("http://evil.example.net", "hint"),
             ("evil.example.net:0", "0"),
             ("evil.example.net:99999", "99999"),

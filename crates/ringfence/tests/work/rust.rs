@@ -145,6 +145,10 @@ fn a_workspace_is_built_tested_and_run() {
                 "a package is added to the workspace",
                 "cargo new -q --vcs none --offline other && cargo build -q --offline -p other",
             ),
+            (
+                "and one that has no word of repositories",
+                "cargo new -q --offline fresh && test ! -e fresh/.git && cargo build -q --offline -p fresh",
+            ),
             ("an alias of the user's own settings works", "cargo look --offline | grep -q tiny"),
             (
                 "the toolchain cannot be changed",

@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+#[cfg(target_os = "linux")]
+use ringfence_egress::guard::never;
 use ringfence_plan::set_inside;
 #[cfg(target_os = "linux")]
 use ringfence_session::names_socket;
@@ -135,6 +137,10 @@ pub(super) fn about_host(surface: &Surface, host: &str) -> Result<Answer, Failur
         Err(source) => return Err(Failure::Host { source }),
     };
     let shown = target.to_string();
+    if let Some(reason) = target.address().and_then(never) {
+        let rule = format!("it is {reason}");
+        return Ok(denied(Asked::Reach, shown.as_bytes(), rule, "none: this is opened by no policy".to_owned()));
+    }
     Ok(match surface.decide_host(&target) {
         Some(entry) => {
             let private = surface.decide_private(&target);
@@ -146,6 +152,12 @@ pub(super) fn about_host(surface: &Surface, host: &str) -> Result<Answer, Failur
             denied(Asked::Reach, shown.as_bytes(), rule, surface.to_reach(&shown))
         }
     })
+}
+
+/// Who guards the way out is not there, and neither is a way out.
+#[cfg(not(target_os = "linux"))]
+fn never(_: std::net::IpAddr) -> Option<&'static str> {
+    None
 }
 
 /// The port of a loopback address that was read without a complaint about its port. Without brackets more than one colon

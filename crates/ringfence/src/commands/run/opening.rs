@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use ringfence_session::start::Changes;
 use ringfence_session::walk::Hidden;
-use ringfence_surface::{AbsPath, Access, Effect, Governance, Look, PathFact, Role, Rule, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Effect, Governance, Look, PathFact, Role, Rule, Surface};
 
 /// What is fenced, in three lines.
 pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) -> Vec<String> {
     let writes = paths(surface, Access::Write, surface.allowed_writes(), look);
     let reads = surface.rules().iter().filter(|rule| matches!(rule.effect, Effect::Read(_)));
-    let mut reads = paths(surface, Access::Read, reads, look);
-    reads.retain(|path| !writes.contains(path));
+    // What can be written was said to be.
+    let is_written = |path: &AbsPath| surface.decide(path, Access::Write).is_allowed();
+    let is_read = |rule: &&Rule| !rule.pattern.as_path().is_some_and(is_written);
+    let reads = paths(surface, Access::Read, reads.filter(is_read), look);
     let mut hosts: Vec<String> = surface.reach().hosts.iter().map(|entry| entry.value.to_string()).collect();
     hosts.sort();
     let reads = if reads.is_empty() { String::new() } else { few(&reads) + " and " };
@@ -25,7 +27,11 @@ pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) 
     let mut lines = vec![
         writes,
         format!("ringfence: reads {reads}the system; packs: {}", few(&packs)),
-        format!("ringfence: reaches {}", few(&hosts)),
+        // Nobody is there to tell of a name that is then looked for.
+        match hosts.as_slice() {
+            [] => "ringfence: reaches none: `allow` in [network] names hosts".to_owned(),
+            hosts => format!("ringfence: reaches {}", few(hosts)),
+        },
     ];
     if matches!(surface.governance(), Governance::SelfGoverning(_)) {
         // What follows is what the hooks ask for; nothing holds anybody to it.
@@ -37,7 +43,7 @@ pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) 
 }
 
 /// The places that somebody would name, sorted, without what lies in another: what programs need to run at all is not among
-/// them, and neither is what another rule takes away, nor what is not there: of that it is said later that it is withheld.
+/// them, and neither is what another rule takes away, nor what is not there: that is withheld, which is said.
 fn paths<'s>(
     surface: &Surface,
     access: Access,
@@ -50,15 +56,17 @@ fn paths<'s>(
         }
         _ => false,
     };
-    let mut is_there = |path: &AbsPath| {
-        // What is missing in the project can be made, in a directory.
-        let made_in = path.parent().filter(|dir| access == Access::Write && dir.is_within(surface.root()));
-        look.path(path) != PathFact::Missing || made_in.is_some_and(|dir| look.path(&dir) == PathFact::Directory)
+    let is_had = |rule: &&Rule| rule.pattern.as_path().is_none_or(|path| surface.decide(path, access).is_allowed());
+    let mut is_there = |rule: &&Rule| match rule.pattern.as_path() {
+        Some(path) if look.path(path) != PathFact::Missing => true,
+        // In a directory of the project it can be made.
+        Some(path) if access == Access::Write && path.is_within(surface.root()) => {
+            path.parent().is_some_and(|dir| look.path(&dir) == PathFact::Directory)
+        }
+        Some(_) => false,
+        None => true,
     };
-    let is_had = |rule: &&Rule| {
-        rule.pattern.as_path().is_none_or(|path| surface.decide(path, access).is_allowed() && is_there(path))
-    };
-    let rules: Vec<&Rule> = rules.filter(is_named).filter(is_had).collect();
+    let rules: Vec<&Rule> = rules.filter(is_named).filter(is_had).filter(|rule| is_there(rule)).collect();
     let is_part = |rule: &&&Rule| {
         let of = |other: &&Rule| match (rule.pattern.as_path(), other.pattern.as_path()) {
             (Some(path), Some(whole)) => path != whole && path.is_within(whole),
@@ -70,6 +78,26 @@ fn paths<'s>(
     paths.sort();
     paths.dedup();
     paths
+}
+
+/// Is the project a part of a repository that is not shown? All that git says inside is that there is none. A repository of the whole
+/// home holds settings, and nobody means it.
+pub(super) fn repository_around(surface: &Surface, home: Option<&AbsPath>, look: &mut dyn Look) -> Option<String> {
+    let mut is_repository = |dir: &AbsPath| look.path(&dir.child(b".git")) != PathFact::Missing;
+    let mut above = surface.root().ancestors().take_while(|dir| !dir.is_root() && Some(dir) != home);
+    let found = above.find(|dir| is_repository(dir))?;
+    let inner = found.child(b".git");
+    let verdict = surface.decide(&inner, Access::Read);
+    // In a temporary directory the session has its own.
+    let is_own = matches!(verdict.because, Because::Rule(rule) if rule.effect == Effect::Write(Role::Private));
+    let is_shown = verdict.is_allowed() && !is_own;
+    (!is_shown).then(|| format!("ringfence: hidden: the repository {found} around this directory: start there for git"))
+}
+
+/// Variables that were asked for by name and that nobody has set: a slip of the keys would pass for a variable that is passed on.
+pub(super) fn unset(names: &[String]) -> Vec<String> {
+    let unset = names.iter().filter(|name| std::env::var_os(name).is_none());
+    unset.map(|name| format!("ringfence: withheld: {name} (`--env`): it is not set")).collect()
 }
 
 /// What is hidden, a line for each reason. With a receipt each is named.

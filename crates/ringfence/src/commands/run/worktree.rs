@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence_session::store::Session;
 use ringfence_session::worktree::{self, Finished, Own, Repository, WorktreeError};
-use ringfence_surface::{AbsPath, Worktree};
+use ringfence_surface::{AbsPath, Word, Worktree};
 
 use crate::cli::{RunArgs, WorktreeArgs};
 use crate::error::Failure;
@@ -54,20 +54,13 @@ pub(super) fn finish(own: Own, args: &RunArgs) {
 }
 
 fn kept(main: &AbsPath, tree: &AbsPath, branch: &str, why: &str) -> String {
-    let (main, tree) = (quoted(main), quoted(tree));
+    let (main, tree) = (Word(main.as_bytes()), Word(tree.as_bytes()));
     format!(
         "ringfence: the work tree is kept ({why})\n  \
          show    git -C {tree} status; git -C {main} log -p HEAD..{branch}\n  \
          merge   git -C {main} merge {branch}\n  \
          remove  git -C {main} worktree remove --force {tree}; git -C {main} branch -D {branch}"
     )
-}
-
-/// As a shell takes it.
-fn quoted(path: &AbsPath) -> String {
-    let text = path.to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 fn in_one_line(error: &WorktreeError) -> String {

@@ -90,7 +90,7 @@ impl From<Failure> for Answer {
         let status = match &failure {
             Failure::Find { source: FindError::NotFound { .. } } => 404,
             Failure::Path { .. } | Failure::BadPath { .. } | Failure::Host { .. } => 400,
-            Failure::Control { source, .. } if source.kind() != std::io::ErrorKind::NotFound => 503,
+            Failure::Control { .. } => 503,
             Failure::Read { .. } | Failure::Write { .. } | Failure::Json { .. } => 500,
             // It cannot be done with the session, or by the policy, as they are.
             _ => 409,

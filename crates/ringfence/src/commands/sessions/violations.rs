@@ -15,7 +15,7 @@ use super::{any, states};
 use crate::cli::ViolationsArgs;
 use crate::error::Failure;
 use crate::host::os_path;
-use crate::out::{print, safe_json};
+use crate::out::{print, safe_json, say};
 
 /// One of them.
 #[derive(Debug, Clone, Serialize)]
@@ -28,9 +28,11 @@ pub(crate) struct Denied {
 
 pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
     let Some(session) = &args.session else {
+        let mut count = 0;
         for state in states()? {
-            list(&state, None, args)?;
+            count += list(&state, None, args)?;
         }
+        tell_if_none(count, args);
         return Ok(ExitCode::SUCCESS);
     };
     let (state, found) = any(session)?;
@@ -46,8 +48,11 @@ pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
         open.ask(Verb::Subscribe {}).map_err(unheard)?;
         connection = Some(open);
     }
-    list(&state, Some(&id), args)?;
-    let Some(mut connection) = connection else { return Ok(ExitCode::SUCCESS) };
+    let count = list(&state, Some(&id), args)?;
+    let Some(mut connection) = connection else {
+        tell_if_none(count, args);
+        return Ok(ExitCode::SUCCESS);
+    };
     connection.wait_for_ever().map_err(unheard)?;
     while let Ok(Some(answer)) = connection.hear() {
         if let Answer::Event { happened } = answer
@@ -59,11 +64,20 @@ pub(crate) fn violations(args: &ViolationsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(state: &AbsPath, session: Option<&str>, args: &ViolationsArgs) -> Result<(), Failure> {
+fn tell_if_none(count: usize, args: &ViolationsArgs) {
+    if count == 0 && !args.json {
+        say("ringfence: nothing was denied");
+    }
+}
+
+/// How many there were.
+fn list(state: &AbsPath, session: Option<&str>, args: &ViolationsArgs) -> Result<usize, Failure> {
     let read = |source| Failure::Read { path: os_path(state).into(), source };
     let live: HashSet<String> = store::sessions(state).map_err(read)?.into_iter().map(|live| live.id).collect();
     let life = |row: &Denied| if live.contains(&row.session) { Life::Runs } else { Life::Ended };
-    denied(state, session, None)?.iter().try_for_each(|row| tell(row, life(row), args))
+    let rows = denied(state, session, None)?;
+    rows.iter().try_for_each(|row| tell(row, life(row), args))?;
+    Ok(rows.len())
 }
 
 /// What the audit has: each kind once in a session, as it was last told.

@@ -63,11 +63,36 @@ fn a_program_that_is_not_shown() {
         assert!(text(&output.stderr).contains(&hint), "{}", text(&output.stderr));
         let shown = fence.with(&["--ref", tools.to_str().unwrap()]).arg("tool").env("PATH", &path).output().unwrap();
         assert_eq!(shown.stdout, b"runs\n", "{}", text(&shown.stderr));
+        // Of a toolchain its programs alone would be of no use.
+        fence.world.write("home/.cargo/bin/cargo-own", "#!/bin/sh\n");
+        let bin = fence.world.path("home/.cargo/bin");
+        let output = fence.command().arg("cargo-own").env("PATH", format!("{}:/usr/bin", bin.display())).output();
+        let said = text(&output.unwrap().stderr);
+        assert!(said.contains(", of pack rust: add ") && !said.contains("--ref"), "{said}");
         // Nowhere is it, and nothing is said before it is known what is to be run.
         let output = fence.command().arg("no-such-program").output().unwrap();
         assert!(!text(&output.stderr).contains("hint"), "{}", text(&output.stderr));
         let nothing = fence.command().output().unwrap();
         assert!(nothing.status.code() == Some(2) && text(&nothing.stderr).starts_with("error: "), "{nothing:?}");
+    });
+}
+
+/// Whoever starts in a part of a repository is told why git finds none.
+#[test]
+fn a_repository_around_is_named() {
+    each(|fence| {
+        fence.world.write("outside/repo/.git/HEAD", "ref: refs/heads/main\n");
+        fence.world.mkdir("outside/repo/part");
+        let (repo, said) = (fence.world.path("outside/repo"), "around this directory: start there for git");
+        let starts = |dir: &str| {
+            let output = fence.command().arg("true").current_dir(fence.world.path(dir)).output().unwrap();
+            text(&output.stderr)
+        };
+        let line = format!("ringfence: hidden: the repository {} {said}", repo.display());
+        assert!(starts("outside/repo/part").contains(&line), "{}", starts("outside/repo/part"));
+        for dir in ["outside/repo", "outside"] {
+            assert!(!starts(dir).contains(said), "{dir}: {}", starts(dir));
+        }
     });
 }
 
