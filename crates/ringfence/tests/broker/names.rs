@@ -77,6 +77,11 @@ const ATTACKS: &[(&str, &str)] = &[
         "a repository of Mercurial shares what another has",
         "mkdir -p m/.hg && echo shared > m/.hg/requires && echo ../evil > m/.hg/sharedpath",
     ),
+    ("what direnv remembers is written", "mkdir -p .direnv/python-3 && echo x > .direnv/flake-profile-1.rc"),
+    (
+        "the tool of a checkout brings itself along",
+        "mkdir -p ready4/repo && echo x > ready4/repo/main.py && mv ready4 .repo",
+    ),
     ("hooks come last", "mkdir -p evil/refs evil/objects evil/h && mv evil/h evil/hooks"),
     (
         "one name becomes another beside it",
