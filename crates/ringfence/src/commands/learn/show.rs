@@ -115,9 +115,13 @@ fn verdict(lesson: &Lesson<'_>, ended: &Ended) -> Vec<String> {
         (_, false) => said.push(format!("ringfence: {lines} ({runs}, {code})")),
     }
     if ended.untried > 0 {
+        let (which, after) = match (ended.untried, count) {
+            (1, 1) => ("it was".to_owned(), "it"),
+            (1, _) => ("1 of them was".to_owned(), "it"),
+            (more, _) => (format!("{more} of them were"), "them"),
+        };
         said.push(format!(
-            "ringfence: {} of them not tried, so what comes after them was not seen; `--yes` tries lines of any risk",
-            ended.untried
+            "ringfence: {which} not tried, so what comes after {after} was not seen; `--yes` tries lines of any risk"
         ));
     } else if !ended.is_proven && (ended.code == 0 || lesson.looked.is_empty()) {
         said.push("ringfence: not proved to be enough: more runs may show more (`--runs`)".to_owned());
