@@ -77,6 +77,8 @@ const ATTACKS: &[(&str, &str)] = &[
         "a repository of Mercurial shares what another has",
         "mkdir -p m/.hg && echo shared > m/.hg/requires && echo ../evil > m/.hg/sharedpath",
     ),
+    ("a repository of Sapling runs what it likes", "mkdir -p s/.sl && echo x > s/.sl/config"),
+    ("a repository of Pijul runs what it likes", "mkdir -p p/.pijul && echo x > p/.pijul/config"),
     ("what direnv remembers is written", "mkdir -p .direnv/python-3 && echo x > .direnv/flake-profile-1.rc"),
     (
         "the tool of a checkout brings itself along",
