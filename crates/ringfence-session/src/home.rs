@@ -6,7 +6,6 @@
 
 mod cargo;
 mod git;
-pub(crate) mod git_config;
 mod lines;
 mod ssh;
 

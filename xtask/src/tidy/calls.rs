@@ -9,7 +9,7 @@ use super::rust_text::{RustText, line_at, names};
 use super::tree::File;
 
 /// The crates that decide and do not look.
-pub(super) const PURE: &[&str] = &["crates/ringfence-surface/", "crates/ringfence-plan/"];
+pub(super) const PURE: &[&str] = &["crates/ringfence-git/", "crates/ringfence-surface/", "crates/ringfence-plan/"];
 
 /// Parts of the standard library that reach the world, by path; everything below a path is meant.
 const WORLD: &[&str] = &[

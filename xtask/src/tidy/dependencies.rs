@@ -8,6 +8,7 @@ use super::tree::File;
 
 /// The rooms of the workspace. A crate may depend on those before it.
 const ORDER: &[&str] = &[
+    "ringfence-git",
     "ringfence-surface",
     "ringfence-plan",
     "ringfence-sys",
@@ -27,7 +28,8 @@ const XTASK: &str = "xtask";
 const EMPTY_NAMES: &[&str] = &["-common", "-core", "-helpers", "-shared", "-util", "-utils"];
 
 /// All that the pure crates may depend on beside each other. Each of these computes and touches nothing.
-const PURE_MAY_USE: &[&str] = &["idna", "jsonc-parser", "psl", "sha2", "thiserror", "toml"];
+const PURE_MAY_USE: &[&str] =
+    &["idna", "jsonc-parser", "miniz_oxide", "psl", "sha1-checked", "sha2", "thiserror", "toml"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

@@ -6,12 +6,11 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use ringfence_git::config::{self as git_config, Entry};
 use ringfence_surface::curated::settings::GIT_REPOSITORY;
 use ringfence_surface::{AbsPath, Access, Because, Effect};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-
-use crate::home::git_config::{self, Entry};
 
 use super::caller::c_string;
 use super::judge::Ruling;
@@ -125,7 +124,7 @@ fn copy(dir: &OwnedFd, text: &[u8], mode: Mode) -> rustix::io::Result<OwnedFd> {
 
 /// Does a setting start nothing, and lead nowhere else?
 fn is_harmless(entry: &Entry, is_submodules: bool) -> bool {
-    if !entry.is_listed(GIT_REPOSITORY) {
+    if !entry.matches_any(GIT_REPOSITORY.iter().map(|row| row.pattern)) {
         return false;
     }
     let value = entry.value.as_deref().unwrap_or_default();

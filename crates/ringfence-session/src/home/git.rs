@@ -2,12 +2,13 @@
 
 use std::io;
 
+use ringfence_git::config::{self as git_config, Entry};
+use ringfence_surface::curated::Row;
 use ringfence_surface::curated::packs::Base;
 use ringfence_surface::curated::settings;
 use ringfence_surface::{AbsPath, Look, PathFact, follow};
 
-use super::git_config::{self, Entry};
-use super::{Denied, Ground, put};
+use super::{Denied, Ground, has_password, put};
 use crate::beneath::{Dir, read_real};
 
 /// Git itself goes no deeper.
@@ -57,7 +58,7 @@ pub(super) fn furnish(ground: &Ground<'_>, home: &Dir, look: &mut dyn Look) -> i
     };
     // What the user says comes later.
     let mut passing = vec![own(b"checkout", b"workers", workers(processors()).to_string().as_bytes())];
-    passing.extend(entries.iter().filter(|entry| entry.passes(settings::GIT)).cloned());
+    passing.extend(entries.iter().filter(|entry| passes(entry, settings::GIT)).cloned());
     // Templates hold examples of hooks, and nothing of that name can be made inside.
     passing.push(own(b"init", b"templatedir", b""));
     put(home, b".gitconfig", &git_config::write(&passing))?;
@@ -74,6 +75,15 @@ pub(super) fn furnish(ground: &Ground<'_>, home: &Dir, look: &mut dyn Look) -> i
         (None, Some(true)) => Signing::AskedByUser,
         _ => Signing::Unasked,
     })
+}
+
+/// Is this setting of the user's copied to the session's home?
+fn passes(entry: &Entry, keys: &[Row]) -> bool {
+    // An alias with `!` is a command line of the user's own, with whatever was written into it.
+    let is_command =
+        entry.section == b"alias" && entry.value.as_ref().is_some_and(|value| value.first() == Some(&b'!'));
+    let is_listed = entry.matches_any(keys.iter().map(|row| row.pattern));
+    is_listed && !is_command && !entry.value.as_deref().is_some_and(has_password)
 }
 
 fn processors() -> u32 {
@@ -225,6 +235,38 @@ mod tests {
     #[test]
     fn workers_are_twice_the_processors() {
         assert_eq!([1, 2, 3, 4, 64].map(workers), [1, 4, 6, 8, 8]);
+    }
+
+    #[test]
+    fn only_listed_keys_pass() {
+        let passing =
+            |text: &str| git_config::parse(text.as_bytes()).iter().filter(|e| passes(e, settings::GIT)).count();
+        for text in [
+            "[user]\nname = A",
+            "[filter \"lfs\"]\nclean = git-lfs clean -- %f",
+            "[alias]\nco = checkout",
+            "[color \"diff\"]\nmeta = blue",
+        ] {
+            assert_eq!(passing(text), 1, "{text}");
+        }
+        for text in [
+            "[user]\nsigningkey = X",
+            "[commit]\ngpgsign = true",
+            "[credential]\nhelper = store",
+            "[credential \"https://x\"]\nusername = u",
+            "[url \"https://u:token@host/\"]\ninsteadOf = https://host/",
+            "[http]\nextraHeader = AUTHORIZATION: bearer x",
+            "[http \"https://host\"]\nproxy = http://u:p@proxy",
+            "[core]\nsshCommand = ssh -i key",
+            "[core]\nhooksPath = ~/hooks",
+            "[core]\npager = delta",
+            "[alias]\nx = !curl -H token",
+            "[include]\npath = other",
+            "[sendemail]\nsmtpPass = x",
+            "[pretty]\nx = https://u:p@host/",
+        ] {
+            assert_eq!(passing(text), 0, "{text}");
+        }
     }
 
     #[test]
