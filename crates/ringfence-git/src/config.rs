@@ -72,6 +72,13 @@ fn read(text: &[u8]) -> (Vec<Entry>, &[u8]) {
     }
 }
 
+/// Is there nothing in a text that two readers of git's configuration could take differently: no control characters but tabs and line
+/// ends, no line that goes on with a backslash, no byte order mark?
+pub fn is_plain(text: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n');
+    !text.iter().any(is_control) && !text.windows(2).any(|pair| pair == b"\\\n") && !text.starts_with(b"\xef\xbb\xbf")
+}
+
 /// Writes entries as git does: one heading for those that belong together, and quotes only where they are needed.
 pub fn write_as_git(entries: &[Entry]) -> Vec<u8> {
     let mut out = Vec::new();

@@ -7,4 +7,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod config;
+pub mod grammar;
+pub mod layout;
+pub mod ref_name;
+pub mod settings;

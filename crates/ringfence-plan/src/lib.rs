@@ -63,7 +63,8 @@ pub use preamble::preamble;
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
 pub use seccomp::{
-    ArgTest, BROKERED, Errno, Fence, LOOKED_AT, SET_IDS, SyscallAction, SyscallRule, brokered_with_reads, syscalls,
+    ArgTest, BROKERED, Errno, FIRST_JUDGED_DESCRIPTOR, Fence, JUDGED_DESCRIPTORS, LOOKED_AT, SET_IDS, SyscallAction,
+    SyscallRule, brokered_with_reads, syscalls,
 };
 pub use selinux::selinux;
 

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use crate::walk::os_path;
 
 /// Its name says how it is laid out.
-const FILE: &[u8] = b"moves-1";
+const FILE: &[u8] = b"moves-2";
 /// More do not work at once; whoever comes then is told.
 const MOST: usize = 1023;
 /// Each number is on a line of the processor's own, and the first line is everybody's.
@@ -35,6 +35,8 @@ const BYTES: usize = NUMBERS * 4;
 const MOVING: usize = 0;
 /// And how many numbers were ever used.
 const USED: usize = 1;
+/// And how often directories were moved, or became git directories.
+const GENERATION: usize = 2;
 /// The bytes that are locked: by whoever moves, by whoever comes, and by those who are there.
 const MOVER: u32 = 0;
 const COMER: u32 = 1;
@@ -91,6 +93,7 @@ pub(crate) struct Alone<'b> {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
+        self.beside.numbers.at(GENERATION).fetch_add(1, Ordering::SeqCst);
         self.beside.numbers.at(MOVING).store(0, Ordering::SeqCst);
         // It fails for nobody who has it.
         let _ = lock_byte(self.beside.file.as_fd(), MOVER, ByteLock::Open);
@@ -128,6 +131,11 @@ impl Beside {
     /// The descriptor that keeps the place.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.file.as_raw_fd()
+    }
+
+    /// A number that changes whenever somebody was alone: what is remembered of directories counts no longer then.
+    pub(crate) fn generation(&self) -> u32 {
+        self.numbers.at(GENERATION).load(Ordering::SeqCst)
     }
 
     /// A call begins. Nobody of this process is [`Beside::alone`] meanwhile. `is_wanted` says whether it is still waited for.

@@ -22,7 +22,6 @@ mod mounts;
 mod names;
 mod near;
 mod open;
-mod planted;
 mod reads;
 mod request;
 mod resolve;
@@ -33,7 +32,7 @@ mod work;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::{Builder, Scope};
 
 use ringfence_plan::{BROKERED, LOOKED_AT, Rung, SyscallAction, SyscallRule, brokered_with_reads};
@@ -46,7 +45,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::WaitOptions;
 
-use crate::beside::Beside;
+use crate::beside::{Beside, Within};
+use crate::git_files::{ContentJudge, Regions};
 use crate::launch::Brokered;
 use crate::start::Order;
 
@@ -54,6 +54,7 @@ use self::again::Again;
 use self::caller::Caller;
 use self::crowd::Crowd;
 use self::domain::Domains;
+use self::git::JudgedFiles;
 use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
@@ -143,6 +144,10 @@ pub(crate) struct Broker<'s> {
     mounts: Mounts,
     masks: Masks,
     sockets: Sockets,
+    /// Which directories are below a git directory.
+    regions: Regions,
+    /// Files of git directories that are being written.
+    judged: JudgedFiles,
     proc: OwnedFd,
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
@@ -175,6 +180,8 @@ impl<'s> Broker<'s> {
             mounts: Mounts::new(),
             masks: Masks::new(),
             sockets: Sockets::new(),
+            regions: Regions::new(),
+            judged: JudgedFiles::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
@@ -223,6 +230,12 @@ impl<'s> Broker<'s> {
             Ok(Reply::Done) => Answer::Value(0),
             Ok(Reply::Continue) => Answer::Continue,
             Err(errno) => Answer::Error(errno),
+            Ok(Reply::Judged(fd, on_exec)) => {
+                let caller = Caller { thread: call.thread, proc: self.proc.as_fd() };
+                let added = self.add_judged((call.id, &caller), &fd, on_exec);
+                drop(fd);
+                added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))
+            }
             Ok(Reply::Descriptor(fd, on_exec)) => {
                 let add = || notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
                 let added = hand.near.with(call.thread, add);
@@ -246,6 +259,25 @@ impl<'s> Broker<'s> {
 
     fn root(&self) -> &Arc<OwnedFd> {
         &self.root
+    }
+
+    fn content_judge(&self) -> ContentJudge<'_> {
+        ContentJudge { surface: self.judge.surface(), regions: &self.regions, root: &self.root }
+    }
+
+    /// What other sessions have done to directories counts from here on.
+    fn keep_up(&self) {
+        if let Some(beside) = self.beside {
+            self.regions.keep_up(beside.generation());
+        }
+    }
+
+    /// Until these are dropped nobody moves a directory.
+    fn hold_shared(&self) -> (RwLockReadGuard<'_, ()>, Option<Within<'_>>) {
+        let here = self.moves.read().unwrap_or_else(PoisonError::into_inner);
+        let elsewhere = self.beside.and_then(|beside| beside.within(|| true).ok());
+        self.keep_up();
+        (here, elsewhere)
     }
 }
 

@@ -19,6 +19,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ringfence_egress::{Asks, Egress, Lever, Reached, Refusal, Refusals};
@@ -31,6 +32,7 @@ use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
 use crate::given;
 use crate::keeper::{Guarded, Keeper};
+use crate::landing::Lander;
 use crate::learned::Learned;
 use crate::live::LiveView;
 use crate::store::{About, Past, Session};
@@ -125,7 +127,11 @@ pub struct Desk {
     is_brokered: bool,
     is_learning: bool,
     /// What is to be kept as it is while the session runs, until somebody does.
-    guarded: Option<(Surface, Guarded)>,
+    guarded: Option<Guarded>,
+    /// What may be touched.
+    surface: Option<Arc<Surface>>,
+    /// Puts changes of settings in place, once there was one.
+    lander: Option<Lander>,
     /// What only the start needed.
     needless: Option<Box<dyn Any>>,
     /// From when on somebody does, and the first process inside.
@@ -136,7 +142,7 @@ pub struct Desk {
 
 /// Memory that nobody needs any more.
 pub struct Leftover {
-    _guarded: Option<(Surface, Guarded)>,
+    _guarded: (Option<Guarded>, Option<Arc<Surface>>),
     _needless: Option<Box<dyn Any>>,
 }
 
@@ -233,6 +239,8 @@ impl Desk {
             reached: Vec::new(),
             is_brokered: false,
             guarded: None,
+            surface: None,
+            lander: None,
             needless: None,
             keeps_from: None,
             keeper: None,
@@ -295,7 +303,11 @@ impl Desk {
         let learned = learned.map(|learned| learned.with_reached(self.reached.iter().flat_map(|way| way.all().0)));
         let summary = Summary { ended_by, untold: self.notices.urgent(), learned, ..self.stream.summary() };
         let written = self.write_end(code);
-        (summary, written, Leftover { _guarded: self.guarded.take(), _needless: self.needless.take() })
+        (
+            summary,
+            written,
+            Leftover { _guarded: (self.guarded.take(), self.surface.take()), _needless: self.needless.take() },
+        )
     }
 
     fn write_end(&mut self, code: u8) -> io::Result<()> {

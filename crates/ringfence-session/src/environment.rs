@@ -89,7 +89,7 @@ pub(crate) fn build(
     let is_unsigned = own.signing == Signing::AskedByRepository && surface.reach().sockets.is_empty();
     let unsigned: &[(&str, &str)] =
         if is_unsigned { &[("commit.gpgSign", "false"), ("tag.gpgSign", "false")] } else { &[] };
-    set_git(&mut variables, GIT_QUIET.iter().chain(unsigned));
+    set_git(&mut variables, GIT_QUIET.iter().chain(GIT_DERIVED).chain(unsigned));
     for (name, value) in toolchains(caller, surface, facts, look) {
         variables.insert(name, value);
     }
@@ -116,6 +116,10 @@ fn set_git<'a>(variables: &mut Variables, settings: impl Iterator<Item = &'a (&'
     variables.insert(b"GIT_CONFIG_COUNT".to_vec(), count.to_string().into());
     variables.insert(GIT_NO_LOCKS.0.into(), GIT_NO_LOCKS.1.into());
 }
+
+/// Git makes no files by itself that say what is in a commit or how a conflict was resolved: those cannot be judged, and are refused.
+const GIT_DERIVED: &[(&str, &str)] =
+    &[("fetch.writeCommitGraph", "false"), ("gc.writeCommitGraph", "false"), ("rerere.enabled", "false")];
 
 /// What keys begin with, whatever variable they stand in.
 const KEYS: [&[u8]; 12] = [

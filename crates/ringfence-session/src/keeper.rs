@@ -128,7 +128,7 @@ fn channel(bell: OwnedFd) -> io::Result<(Tell, Heard)> {
 
 impl Keeper {
     /// Begins. `first` is the first process of the view.
-    pub(crate) fn start(view: LiveView, first: Pid, surface: Surface, guarded: Guarded) -> io::Result<Self> {
+    pub(crate) fn start(view: LiveView, first: Pid, surface: Arc<Surface>, guarded: Guarded) -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let (wake, bell) = (rustix::event::eventfd(0, flags)?, rustix::event::eventfd(0, flags)?);
         let (words, heard) = mpsc::channel();

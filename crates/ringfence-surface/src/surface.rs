@@ -110,6 +110,13 @@ pub struct Rule {
     pub list: u32,
 }
 
+impl Rule {
+    /// Does this protect a file of a git directory, whose content the broker judges instead?
+    pub fn is_of_git_directory(&self) -> bool {
+        self.effect == Effect::Protect && self.list == GIT_DIRECTORY && !self.source.is_written()
+    }
+}
+
 /// A value and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sourced<T> {
@@ -330,6 +337,8 @@ impl Surface {
 
 /// The list of the names that are protected anywhere.
 pub(crate) const PROTECTED_ANYWHERE: u32 = 0;
+/// The list of what is protected in a git directory.
+pub(crate) const GIT_DIRECTORY: u32 = 5;
 
 /// What rules decide together. The order is the order of decision; the last three only inform it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

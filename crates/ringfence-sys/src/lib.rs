@@ -9,6 +9,7 @@
 
 pub mod bpf;
 pub mod landlock;
+pub mod lease;
 pub mod memory;
 pub mod mount;
 pub mod net;

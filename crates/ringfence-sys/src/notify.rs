@@ -73,6 +73,7 @@ const ID_VALID: u64 = 0x4008_2102;
 const ADDFD: u64 = 0x4018_2103;
 const SET_FLAGS: u64 = 0x4008_2104;
 const RESPONSE_CONTINUE: u32 = 1;
+const ADDFD_FLAG_SETFD: u32 = 1;
 const SYNC_WAKE_UP: u64 = 1;
 
 const _: () = assert!(size_of::<Received>() == 0x50 && size_of::<Response>() == 0x18 && size_of::<AddFd>() == 0x18);
@@ -132,8 +133,29 @@ pub fn add_descriptor(
     fd: BorrowedFd<'_>,
     on_exec: OnExec,
 ) -> rustix::io::Result<i32> {
-    let to_flags = if on_exec == OnExec::Close { libc::O_CLOEXEC.unsigned_abs() } else { 0 };
-    let add = AddFd { id, flags: 0, from: fd.as_raw_fd().unsigned_abs(), to: 0, to_flags };
+    add(listener, AddFd { id, flags: 0, from: fd.as_raw_fd().unsigned_abs(), to: 0, to_flags: flags_of(on_exec) })
+}
+
+/// The same under a number that the caller does not choose. What is open there is closed.
+///
+/// # Errors
+/// Those of [`add_descriptor`]; EBADF when the caller may not have that many open.
+pub fn add_descriptor_at(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    fd: BorrowedFd<'_>,
+    number: u32,
+    on_exec: OnExec,
+) -> rustix::io::Result<i32> {
+    let from = fd.as_raw_fd().unsigned_abs();
+    add(listener, AddFd { id, flags: ADDFD_FLAG_SETFD, from, to: number, to_flags: flags_of(on_exec) })
+}
+
+fn flags_of(on_exec: OnExec) -> u32 {
+    if on_exec == OnExec::Close { libc::O_CLOEXEC.unsigned_abs() } else { 0 }
+}
+
+fn add(listener: BorrowedFd<'_>, add: AddFd) -> rustix::io::Result<i32> {
     // SAFETY: the kernel reads one `struct seccomp_notif_addfd` from there, and takes a reference of its own to the file.
     let number = unsafe { libc::ioctl(listener.as_raw_fd(), ADDFD as _, &raw const add) };
     if number >= 0 { Ok(number) } else { Err(last()) }

@@ -67,6 +67,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     clock_settime: libc::SYS_clock_settime,
     clone: libc::SYS_clone,
     clone3: libc::SYS_clone3,
+    close: libc::SYS_close,
     connect: libc::SYS_connect,
     #[cfg(target_arch = "x86_64")]
     creat: libc::SYS_creat,

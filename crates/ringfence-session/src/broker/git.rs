@@ -1,237 +1,548 @@
-//! Settings of repositories that are made inside: git writes them as `config.lock` and moves that into place.
+//! Files of git directories: who may write them, and with which content.
 //!
-//! Such a file names programs that git runs, so nobody inside may write it. But a new repository must have one. So what is to
-//! be moved into place is read, and if every setting in it is known to be harmless, the same settings are written to a file of
-//! ours, which takes its place: nobody inside has a descriptor of that one.
+//! Git executes, contacts and writes what the files of a repository say, and the user's own git reads them outside. So below every git
+//! directory only what `ringfence_git::layout` lists is written, and what has a grammar is judged: settings, refs, the index, the
+//! state of a rebase. A file is judged when it is moved into place, or, where a program writes it directly, when it is closed: until
+//! then the program writes to a file of its own.
+
+mod judged;
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use ringfence_git::config::{self as git_config, Entry};
-use ringfence_surface::curated::settings::GIT_REPOSITORY;
+use ringfence_git::layout::{self, FileKind, file_kind};
+use ringfence_git::settings::Age;
 use ringfence_surface::{AbsPath, Access, Because, Effect};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::Broker;
 use super::caller::c_string;
 use super::judge::Ruling;
-use super::resolve::Place;
+use super::names::is_directory;
+use super::open::is_mounted_on;
+use super::resolve::{Place, Target};
 use super::work::{Reply, Stop, Work};
 
-/// Nobody's configuration is longer.
-const LONGEST: usize = 256 << 10;
+pub(super) use self::judged::JudgedFiles;
+pub(super) use crate::git_files::{Content, GitPlace, Refusal, is_telling};
+use crate::git_files::{Frozen, GitRegion, LONGEST, NotFrozen, Region, is_git_directory, is_own, is_there, read_all};
+use crate::landing::{Landing, NotLanded, Outcome, SettingsFile};
+
+/// More names than these are not looked at when a directory becomes a git directory.
+const MOST_NAMES: usize = 200_000;
+
+/// What is about to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Making<'m> {
+    Directory,
+    /// A symbolic link with this text.
+    Link(&'m [u8]),
+    /// A second name of something.
+    Name(Source),
+    /// A pipe, a socket, a device.
+    Node,
+}
+
+/// What a second name is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A file in no git directory.
+    Ordinary,
+    /// A file that git is about to move to where objects are found, or an object.
+    Object,
+    /// Another file of a git directory.
+    Git,
+}
+
+/// What decides about a file besides the rules of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JudgedBy {
+    /// Nothing.
+    Rules,
+    /// Its place in a git directory, in the stead of the built-in rules about those.
+    Place,
+    /// Its content, in the stead of the built-in rule that protects it.
+    Content,
+}
+
+/// Why content is not put in place.
+#[derive(Debug)]
+pub(super) enum NotPut {
+    Refused(Refusal),
+    Failed(Errno),
+}
+
+impl From<Refusal> for NotPut {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Errno> for NotPut {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+impl From<NotFrozen> for NotPut {
+    fn from(cause: NotFrozen) -> Self {
+        match cause {
+            NotFrozen::NotPlain => Self::Refused(Refusal::Link),
+            NotFrozen::Long => Self::Refused(Refusal::Unreadable),
+            NotFrozen::Failed(errno) => Self::Failed(errno),
+        }
+    }
+}
 
 impl Work<'_, '_> {
-    /// Is this a configuration that only git's own way of writing it could bring into place?
-    pub(super) fn is_vetted(&self, old: &Place, new: &AbsPath) -> bool {
-        let is_lock = new.parent().is_some_and(|dir| dir == old.at)
-            && new.file_name().is_some_and(|name| old.name == [name, b".lock"].concat());
-        is_lock && self.is_repositorys(new)
+    fn region(&self, place: &Place) -> Result<Region, Stop> {
+        Ok(self.regions().of(self.surface(), place.dir.as_fd(), &place.at)?)
     }
 
-    /// Is this the configuration of a repository, and protected for that alone?
-    pub(super) fn is_repositorys(&self, path: &AbsPath) -> bool {
-        let name = path.file_name();
-        let is_config = matches!(name, Some(b"config" | b"config.worktree"));
-        let is_in_git = path.components().any(|name| name.ends_with(b".git"));
-        if !(is_config && is_in_git || name == Some(b".gitmodules")) {
-            return false;
+    /// Where an entry is, if it is in a git directory.
+    pub(super) fn git_place(&self, place: &Place) -> Result<Option<GitPlace>, Stop> {
+        Ok(match self.region(place)? {
+            Region::Git(region) if place.is_entry() => {
+                let age = self.regions().age(&region.root);
+                Some(GitPlace { relative: region.entry(&place.name), root: region.root, age })
+            }
+            Region::Ordinary if place.is_entry() => self.git_place_by_name(place),
+            _ => None,
+        })
+    }
+
+    /// A directory whose name ends in `.git` and that is no git directory yet: `git init --bare` writes the settings before it makes
+    /// `objects`. What the built-in rules protect there is judged as in a git directory; all else is as free as anywhere.
+    fn git_place_by_name(&self, place: &Place) -> Option<GitPlace> {
+        let root = place.at.ancestors().find(|above| above.file_name().is_some_and(|name| name.ends_with(b".git")))?;
+        let path = place.path();
+        let Ruling::Refused(verdict) = self.judge(&path, Access::Write) else { return None };
+        let is_by_name = matches!(verdict.because, Because::Rule(rule) if rule.is_of_git_directory());
+        let relative = path.as_bytes()[root.as_bytes().len()..].strip_prefix(b"/")?.to_vec();
+        // Once it is a git directory, everything in it is judged as in one that is made now.
+        is_by_name.then_some(GitPlace { root, relative, age: Age::New })
+    }
+
+    /// How the content of a file is judged, where it is.
+    pub(super) fn content_of(&self, place: &Place, git: Option<&GitPlace>) -> Option<Content> {
+        let own = || is_own(self.surface(), &place.at);
+        match (git.map(|git| file_kind(&git.relative)), place.name.as_slice()) {
+            (Some(FileKind::Vetted(grammar)), _) => Some(Content::Vetted(grammar)),
+            (Some(FileKind::Settings), _) => Some(Content::Settings),
+            (Some(FileKind::Index | FileKind::SharedIndex), _) => Some(Content::Index),
+            (Some(_), _) => None,
+            (None, b".git") if !own() => Some(Content::GitFile),
+            (None, b".gitmodules") if self.is_protected_modules(&place.path()) => Some(Content::Modules),
+            (None, _) => None,
         }
+    }
+
+    fn is_protected_modules(&self, path: &AbsPath) -> bool {
         let Ruling::Refused(verdict) = self.judge(path, Access::Write) else { return false };
         matches!(verdict.because, Because::Rule(rule) if rule.effect == Effect::Protect && !rule.source.is_written())
     }
 
-    /// Moves a configuration into place, if it is one.
-    pub(super) fn vetted(
+    /// Do the rules of the policy let this be written, apart from those for which content is judged here?
+    pub(super) fn is_permitted(&self, path: &AbsPath, judged: JudgedBy) -> bool {
+        match self.judge(path, Access::Write) {
+            Ruling::Allowed => true,
+            Ruling::Refused(verdict) => match (verdict.because, judged) {
+                (_, JudgedBy::Rules) | (Because::OnlyReadable(_) | Because::View(_), _) => false,
+                (Because::Rule(rule), JudgedBy::Place) => rule.is_of_git_directory(),
+                (Because::Rule(rule), JudgedBy::Content) => rule.effect == Effect::Protect && !rule.source.is_written(),
+            },
+        }
+    }
+
+    /// What decides about an entry besides the rules of the policy.
+    pub(super) fn judged_by(&self, place: &Place) -> Result<JudgedBy, Stop> {
+        let git = self.git_place(place)?;
+        Ok(match (self.content_of(place, git.as_ref()), git) {
+            (Some(Content::Modules), _) => JudgedBy::Content,
+            (Some(_), _) | (None, Some(_)) => JudgedBy::Place,
+            (None, None) => JudgedBy::Rules,
+        })
+    }
+
+    /// Refuses a call about a git directory, unless the user is asked and allows it. It goes on where the mount refuses it anyway.
+    pub(super) fn refuse_in_git(&mut self, place: &Place, refusal: &Refusal) -> Result<(), Stop> {
+        let path = place.path();
+        if self.is_answered(&path) {
+            return Ok(());
+        }
+        let is_about_content = matches!(refusal, Refusal::Grammar(_) | Refusal::Setting(_) | Refusal::Elsewhere(_));
+        let is_refused_by_rule = matches!(self.judge(&path, Access::Write), Ruling::Refused(_));
+        if is_refused_by_rule && (self.asks() || !is_about_content) {
+            return self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write);
+        }
+        let remedy = "make this change yourself, outside the fence".to_owned();
+        let (judge, call) = self.teller();
+        judge.stopped(&self.caller, call, path, (format!("git: {refusal}"), remedy));
+        Err(Errno::ACCESS.into())
+    }
+
+    /// May this be made, where it is in a git directory or called `.git`? What is there already is for the kernel to say.
+    pub(super) fn may_make_in_git(&mut self, place: &Place, making: Making<'_>) -> Result<(), Stop> {
+        if place.look().is_ok() {
+            return Ok(());
+        }
+        let becomes = is_telling(&place.name) && self.may_become(place)?;
+        let git = self.git_place(place)?;
+        let is_known = match (&git, making) {
+            (Some(git), Making::Directory) => {
+                place.name != b".git"
+                    && (layout::is_directory(&git.relative) || file_kind(&git.relative) == FileKind::Forming)
+            }
+            // `git init` finds out whether there are symbolic links.
+            (Some(git), Making::Link(text)) => text == b"testing" && is_test_name(&git.relative),
+            (Some(git), Making::Name(source)) => match (file_kind(&git.relative), source) {
+                (FileKind::Object(_) | FileKind::Free, Source::Object) => true,
+                // What is still being made is judged as a whole.
+                (FileKind::Forming, Source::Object | Source::Ordinary) => true,
+                _ => false,
+            },
+            (Some(_), Making::Node) => false,
+            // A link would choose the git directory, and so would a file that is not judged.
+            (None, Making::Link(_) | Making::Name(_) | Making::Node) if place.name == b".git" => {
+                is_own(self.surface(), &place.at)
+            }
+            (None, Making::Name(Source::Git)) => false,
+            (None, _) => true,
+        };
+        if is_known {
+            return Ok(());
+        }
+        if becomes {
+            self.regions().removed(&place.at);
+            self.regions().forget();
+        }
+        self.refuse_in_git(place, if making == Making::Directory { &Refusal::Closed } else { &Refusal::Link })
+    }
+
+    /// A name is about to appear that may make its directory a git directory: then everything in there is judged. Nothing else is
+    /// carried out meanwhile. Does it become one?
+    pub(super) fn may_become(&mut self, place: &Place) -> Result<bool, Stop> {
+        self.alone()?;
+        let region = self.region(place)?;
+        let is_open = match &region {
+            Region::Ordinary => !is_own(self.surface(), &place.at),
+            // Below `modules` anything was written so far.
+            Region::Git(region) => !region.below.is_empty() && file_kind(&region.below) == FileKind::Forming,
+        };
+        if !is_open || place.name == b".git" {
+            return Ok(false);
+        }
+        let has = |name: &[u8]| name == place.name || is_there(place.dir.as_fd(), name);
+        if !is_git_directory(has) {
+            return Ok(false);
+        }
+        if let Some(odd) = self.odd_in(rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)?, &place.at)? {
+            return self.refuse_in_git(place, &Refusal::Becomes(odd)).map(|()| false);
+        }
+        // From here on it is one, also while the last of its files is still being written.
+        self.regions().made(place.at.clone());
+        self.regions().forget();
+        Ok(true)
+    }
+
+    /// The names that regions depend on have changed.
+    pub(super) fn region_changed(&self, place: &Place) {
+        if !is_telling(&place.name) {
+            return;
+        }
+        self.regions().forget();
+        let root = if place.name == b".git" { place.path() } else { place.at.clone() };
+        let is_made = place.look().is_ok();
+        if is_made && (place.name == b".git" || is_git_directory(|name| is_there(place.dir.as_fd(), name))) {
+            self.regions().made(root);
+        } else if !is_made {
+            self.regions().removed(&root);
+        }
+    }
+
+    /// The first thing in a directory that git does not write in a git directory during ordinary work, if it were one.
+    fn odd_in(&mut self, dir: OwnedFd, at: &AbsPath) -> Result<Option<AbsPath>, Stop> {
+        let listed = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(&dir, c".", listed, Mode::empty())?;
+        let mut left: Vec<(OwnedFd, AbsPath, Vec<u8>)> = vec![(dir, at.clone(), Vec::new())];
+        let mut seen = 0;
+        while let Some((dir, path, below)) = left.pop() {
+            for entry in Dir::read_from(&dir)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                if matches!(name.to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                seen += 1;
+                let child = path.child(name.to_bytes());
+                let region = GitRegion { root: at.clone(), below: below.clone() };
+                let relative = region.entry(name.to_bytes());
+                if seen > MOST_NAMES {
+                    return Ok(Some(child));
+                }
+                if is_directory(&dir, name, entry.file_type()) {
+                    let inner = rustix::fs::openat(&dir, name, listed, Mode::empty())?;
+                    // One that is a git directory itself was judged when it became one.
+                    if is_git_directory(|name| is_there(inner.as_fd(), name)) {
+                        continue;
+                    }
+                    if !layout::is_directory(&relative) && file_kind(&relative) != FileKind::Forming {
+                        return Ok(Some(child));
+                    }
+                    left.push((inner, child, relative));
+                    continue;
+                }
+                let git = GitPlace { root: at.clone(), relative, age: Age::New };
+                if self.is_odd(&dir, name.to_bytes(), &path, &git)? {
+                    return Ok(Some(child));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Is this no file that git writes there?
+    fn is_odd(&self, dir: &OwnedFd, name: &[u8], at: &AbsPath, git: &GitPlace) -> Result<bool, Stop> {
+        let content = match file_kind(&git.relative) {
+            FileKind::Closed => return Ok(true),
+            FileKind::Free | FileKind::Object(_) | FileKind::Forming => {
+                let status = rustix::fs::statat(dir, c_string(name)?.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+                return Ok(FileType::from_raw_mode(status.st_mode) != FileType::RegularFile);
+            }
+            FileKind::Vetted(grammar) => Content::Vetted(grammar),
+            FileKind::Settings => Content::Settings,
+            FileKind::Index | FileKind::SharedIndex => Content::Index,
+        };
+        let frozen = match Frozen::read(dir.as_fd(), name, LONGEST) {
+            Ok(frozen) if frozen.is_leased() => frozen,
+            // Somebody could still write to it.
+            Ok(_) | Err(NotFrozen::NotPlain | NotFrozen::Long) => return Ok(true),
+            Err(NotFrozen::Failed(errno)) => return Err(errno.into()),
+        };
+        Ok(self.content_judge().judge(content, (at, Some(git)), &frozen.content, b"").is_err())
+    }
+
+    /// A file that is moved to where its content is judged: judges and moves it.
+    pub(super) fn move_judged(
+        &mut self,
+        content: Content,
+        old: &Place,
+        new: &Place,
+        git: Option<&GitPlace>,
+    ) -> Result<Option<Reply>, Stop> {
+        let path = new.path();
+        let moved = Frozen::read(old.dir.as_fd(), &old.name, LONGEST).map_err(NotPut::from).and_then(|frozen| {
+            let before = content_now(new);
+            match self.content_judge().judge(content, (&new.at, git), &frozen.content, &before)? {
+                Some(anew) => Ok(frozen.with(anew)),
+                None => Ok(frozen),
+            }
+        });
+        let moved = moved.and_then(|frozen| {
+            if let Some(kind) = SettingsFile::of(content).filter(|_| is_mounted_on(new)) {
+                return self.move_by_supervisor((kind, old, new), &frozen.content);
+            }
+            let (from, to) = ((old.dir.as_fd(), old.name.as_slice()), (new.dir.as_fd(), new.name.as_slice()));
+            Ok(self.perform(|| frozen.rename(from, to))?)
+        });
+        match moved {
+            Ok(()) => Ok(Some(Reply::Done)),
+            Err(NotPut::Refused(refusal)) => {
+                self.refuse_in_git(new, &refusal)?;
+                // The user allows it, or the mount is read-only.
+                Ok(None)
+            }
+            Err(NotPut::Failed(errno)) => Err(self.told_if_held(&path, errno)),
+        }
+    }
+
+    /// A file of settings that is mounted read-only: the supervisor puts the content in place, and the caller's file is removed.
+    fn move_by_supervisor(&self, (kind, old, new): (SettingsFile, &Place, &Place), text: &[u8]) -> Result<(), NotPut> {
+        self.broker().land_settings(new.path(), kind, text, &|| self.is_waiting())?;
+        let name = c_string(&old.name)?;
+        Ok(self.perform(|| rustix::fs::unlinkat(&old.dir, name.as_c_str(), AtFlags::empty()))?)
+    }
+
+    /// Moves something that comes from a git directory or goes to one, or decides whether one is there. Nothing where it is an ordinary
+    /// move.
+    pub(super) fn move_in_git(&mut self, old: &Place, new: &Place, flags: RenameFlags) -> Result<Option<Reply>, Stop> {
+        let status = old.look()?;
+        let kind = FileType::from_raw_mode(status.st_mode);
+        if kind == FileType::Directory || is_telling(&old.name) || is_telling(&new.name) {
+            self.alone()?;
+        }
+        if kind != FileType::Directory && is_telling(&new.name) && new.look().is_err() {
+            let _ = self.may_become(new)?;
+        }
+        let (from, to) = (self.git_place(old)?, self.git_place(new)?);
+        let is_plain_move = (flags - RenameFlags::NOREPLACE).is_empty();
+        if (from.is_some() || to.is_some()) && !is_plain_move {
+            self.refuse_in_git(new, &Refusal::Link)?;
+        }
+        if kind == FileType::Directory {
+            self.may_move_directory(old, new, (from.as_ref(), to.as_ref()))?;
+            return Ok(None);
+        }
+        if let Some(content) = self.content_of(new, to.as_ref()) {
+            if flags.contains(RenameFlags::NOREPLACE) && new.look().is_ok() {
+                return Err(Errno::EXIST.into());
+            }
+            if flags.contains(RenameFlags::EXCHANGE) {
+                self.refuse_in_git(new, &Refusal::Link)?;
+                return Ok(None);
+            }
+            let reply = self.move_judged(content, old, new, to.as_ref())?;
+            self.region_changed(new);
+            return Ok(reply);
+        }
+        if let Some(git) = &from {
+            let kind = file_kind(&git.relative);
+            let stays = matches!(kind, FileKind::Closed | FileKind::Settings | FileKind::Index | FileKind::Object(_));
+            let is_same = to.as_ref().is_some_and(|to| file_kind(&to.relative) == kind);
+            if stays && git.age == Age::Existing && !is_same {
+                self.refuse_in_git(old, &Refusal::Closed)?;
+            }
+        }
+        if let Some(git) = &to {
+            self.may_receive(git, old, new, &status)?;
+        }
+        Ok(None)
+    }
+
+    /// May a file that is not judged by its content be moved into a git directory?
+    fn may_receive(&mut self, git: &GitPlace, old: &Place, new: &Place, status: &rustix::fs::Stat) -> Result<(), Stop> {
+        let is_plain = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink <= 1;
+        let refusal = match file_kind(&git.relative) {
+            FileKind::Closed => Some(Refusal::Closed),
+            _ if !is_plain => Some(Refusal::Link),
+            FileKind::Object(_) => match Frozen::is_unwritten(old.dir.as_fd(), &old.name)? {
+                true if git.age == Age::Existing && new.look().is_ok() => Some(Refusal::Object),
+                true => None,
+                false => Some(Refusal::Open),
+            },
+            _ => None,
+        };
+        match refusal {
+            Some(refusal) => self.refuse_in_git(new, &refusal),
+            None => Ok(()),
+        }
+    }
+
+    /// May a directory be moved, with git directories below it, out of one or into one?
+    fn may_move_directory(
         &mut self,
         old: &Place,
         new: &Place,
-        path: &AbsPath,
-        flags: RenameFlags,
-    ) -> Result<Option<Reply>, Stop> {
-        if !flags.is_empty() || !self.is_vetted(old, path) {
-            return Ok(None);
+        (from, to): (Option<&GitPlace>, Option<&GitPlace>),
+    ) -> Result<(), Stop> {
+        let old_path = old.path();
+        let listed = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(&old.dir, c_string(&old.name)?.as_c_str(), listed, Mode::empty())?;
+        let is_whole = old.name == b".git" || is_git_directory(|name| is_there(dir.as_fd(), name));
+        if let Some(git) = from.filter(|_| !is_whole) {
+            // What git moves is below `logs` and `refs`, or still being made.
+            let first = |path: &[u8]| path.split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
+            let stays = to.is_some_and(|to| to.root == git.root && first(&to.relative) == first(&git.relative));
+            let is_moved =
+                stays && [b"logs".as_slice(), b"refs", b"modules"].iter().any(|name| git.relative.starts_with(name));
+            if !is_moved && (git.age == Age::Existing || to.is_some()) {
+                return self.refuse_in_git(old, &Refusal::Closed);
+            }
+        } else if let Some(git) = to {
+            if !(is_whole && file_kind(&git.relative) == FileKind::Forming) {
+                return self.refuse_in_git(new, &Refusal::Closed);
+            }
+        } else if new.name == b".git" && !is_whole && !is_own(self.surface(), &new.at) {
+            if let Some(odd) = self.odd_in(dir, &old_path)? {
+                return self.refuse_in_git(new, &Refusal::Becomes(odd));
+            }
+        } else if is_telling(&new.name) {
+            let _ = self.may_become(new)?;
         }
-        // Nobody writes to it, or puts another in its place, while it is looked at.
-        self.alone()?;
-        let name = c_string(&old.name)?;
-        let (text, mode) = read(old)?;
-        // What is there already needs no right, whatever it says: `git submodule update` sets what is set.
-        if text.is_some() && text == there(new)? {
-            self.perform(|| rustix::fs::unlinkat(&old.dir, name.as_c_str(), AtFlags::empty()))?;
-            return Ok(Some(Reply::Done));
+        Ok(())
+    }
+
+    /// A directory was moved, or a name that regions depend on.
+    pub(super) fn moved_in_git(&self, old: &Place, new: &Place) {
+        let is_directory =
+            new.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
+        if is_directory {
+            self.regions().moved(&old.path(), &new.path());
         }
-        let entries = text.as_deref().and_then(git_config::parse_whole);
-        let is_submodules = path.components().any(|name| name == b"modules");
-        let Some(entries) = entries.filter(|all| all.iter().all(|entry| is_harmless(entry, is_submodules))) else {
-            return self.refuse_or_ask(new.dir.as_fd(), path, Access::Write).map(|()| None);
+        self.region_changed(old);
+        self.region_changed(new);
+    }
+
+    /// May an entry of a git directory be removed?
+    pub(super) fn may_remove_in_git(&mut self, place: &Place) -> Result<(), Stop> {
+        if is_telling(&place.name) {
+            self.alone()?;
+        }
+        let Some(git) = self.git_place(place)? else { return Ok(()) };
+        let stays = matches!(file_kind(&git.relative), FileKind::Settings | FileKind::Closed)
+            && !layout::is_directory(&git.relative);
+        // A link that lies there may always go.
+        let is_file = place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile);
+        if stays && is_file && git.age == Age::Existing {
+            return self.refuse_in_git(place, &Refusal::Closed);
+        }
+        Ok(())
+    }
+
+    /// What a second name would be made of.
+    pub(super) fn source_of(&self, target: &Target) -> Result<Source, Stop> {
+        let Some((parent, name)) = target.path.as_ref().and_then(|path| path.parent().zip(path.file_name())) else {
+            return Ok(Source::Ordinary);
         };
-        let copy = copy(&old.dir, &git_config::write_as_git(&entries), mode)?;
-        let held = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&copy));
-        let new_name = new.spelled()?;
-        self.perform(|| {
-            rustix::fs::unlinkat(&old.dir, name.as_c_str(), AtFlags::empty())?;
-            rustix::fs::linkat(rustix::fs::CWD, held, &old.dir, name.as_c_str(), AtFlags::SYMLINK_FOLLOW)?;
-            rustix::fs::renameat_with(&old.dir, name.as_c_str(), &new.dir, new_name.as_c_str(), flags)
+        let Some(region) = self.content_judge().region_of(&parent) else { return Ok(Source::Ordinary) };
+        Ok(match file_kind(&region.entry(name)) {
+            FileKind::Object(_) => Source::Object,
+            FileKind::Free if region.below.starts_with(b"objects") => Source::Object,
+            FileKind::Forming => Source::Ordinary,
+            _ => Source::Git,
         })
-        .map_err(|errno| self.told_if_held(path, errno))?;
-        Ok(Some(Reply::Done))
     }
-}
 
-/// What a file says, unless it is no file or too long, and its mode.
-fn read(place: &Place) -> rustix::io::Result<(Option<Vec<u8>>, Mode)> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(&place.dir, c_string(&place.name)?.as_c_str(), flags, Mode::empty())?;
-    let status = rustix::fs::fstat(&file)?;
-    let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
-    Ok((if is_file { content(&file)? } else { None }, Mode::from_raw_mode(status.st_mode & 0o777)))
-}
-
-/// What is at a place, if anything can be read there.
-fn there(place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
-    match read(place) {
-        Ok((text, _)) => Ok(text),
-        Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS) => Ok(None),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// All of a file, unless it is too long.
-fn content(file: &OwnedFd) -> rustix::io::Result<Option<Vec<u8>>> {
-    let mut text = vec![0; LONGEST + 1];
-    let mut length = 0;
-    loop {
-        match rustix::io::read(file, &mut text[length..])? {
-            0 => break,
-            read => length += read,
+    /// May what an existing file of a git directory says be changed by its name: cut short, say?
+    pub(super) fn may_change_in_git(&self, path: &AbsPath) -> Result<(), Stop> {
+        let Some((parent, name)) = path.parent().zip(path.file_name()) else { return Ok(()) };
+        let Some(region) = self.content_judge().region_of(&parent) else { return Ok(()) };
+        match file_kind(&region.entry(name)) {
+            FileKind::Free | FileKind::Forming => Ok(()),
+            _ => Err(Errno::ACCESS.into()),
         }
     }
-    text.truncate(length);
-    Ok((length <= LONGEST).then_some(text))
 }
 
-/// A new file without a name.
-fn copy(dir: &OwnedFd, text: &[u8], mode: Mode) -> rustix::io::Result<OwnedFd> {
-    let file = rustix::fs::openat(dir, c".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode)?;
-    rustix::fs::fchmod(&file, mode)?;
-    let mut left = text;
-    while !left.is_empty() {
-        let written = rustix::io::write(&file, left)?;
-        left = left.get(written..).ok_or(Errno::IO)?;
-    }
-    Ok(file)
+/// What a file says now; nothing where it is none.
+fn content_now(place: &Place) -> Vec<u8> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(name) = c_string(&place.name) else { return Vec::new() };
+    let file = rustix::fs::openat(&place.dir, name.as_c_str(), flags, Mode::empty());
+    file.ok().and_then(|file| read_all(file.as_fd(), LONGEST).ok()?).unwrap_or_default()
 }
 
-/// Does a setting start nothing, and lead nowhere else?
-fn is_harmless(entry: &Entry, is_submodules: bool) -> bool {
-    if !entry.matches_any(GIT_REPOSITORY.iter().map(|row| row.pattern)) {
-        return false;
-    }
-    let value = entry.value.as_deref().unwrap_or_default();
-    match (entry.section.as_slice(), entry.name.as_slice()) {
-        (b"remote" | b"submodule", b"url" | b"pushurl") => is_plain_address(value),
-        // `!command` would be one.
-        (b"submodule", b"update") => matches!(value, b"checkout" | b"rebase" | b"merge" | b"none"),
-        (b"submodule", b"path") => is_beneath(value),
-        (b"core", b"worktree") => is_submodules && is_back_and_beneath(value),
-        _ => true,
-    }
+/// `tXXXXXX`, as mkstemp(3) makes it, wherever it is below a git directory.
+fn is_test_name(relative: &[u8]) -> bool {
+    let name = relative.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    matches!(name, [b't', rest @ ..] if rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// `ext::sh -c ..` is a command; what begins with a dash may become an option of ssh.
-fn is_plain_address(address: &[u8]) -> bool {
-    let helper = address.windows(2).position(|pair| pair == b"::");
-    let is_helper =
-        helper.is_some_and(|at| address[..at].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte)));
-    let is_option = address.first() == Some(&b'-') || contains(address, b"://-") || contains(address, b"@-");
-    !is_helper && !is_option && !address.iter().any(u8::is_ascii_control)
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
-}
-
-fn is_beneath(path: &[u8]) -> bool {
-    !path.is_empty()
-        && path.first() != Some(&b'/')
-        && path.first() != Some(&b'-')
-        && !path.split(|b| *b == b'/').any(|name| name == b"..")
-}
-
-/// Out of the repository's own directories, and then down.
-fn is_back_and_beneath(path: &[u8]) -> bool {
-    let mut rest = path;
-    while let Some(after) = rest.strip_prefix(b"../") {
-        rest = after;
-    }
-    is_beneath(rest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(text: &str, expected: bool) {
-        let entries = git_config::parse_whole(text.as_bytes());
-        let is_harmless = entries.is_some_and(|all| all.iter().all(|entry| is_harmless(entry, true)));
-        assert_eq!(is_harmless, expected, "{text}");
-    }
-
-    #[test]
-    fn what_git_writes_is_harmless() {
-        check(
-            "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n",
-            true,
-        );
-        check("[remote \"origin\"]\n\turl = https://host/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n", true);
-        check(
-            "[remote \"origin\"]\n\turl = git@host:a/b.git\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n",
-            true,
-        );
-        check("[remote \"o\"]\n\turl = ../bare.git\n", true);
-        check("[submodule \"x\"]\n\tpath = lib/x\n\turl = https://[::1]:8080/x\n\tupdate = checkout\n", true);
-        check("[core]\n\tworktree = ../../../lib/x\n", true);
-        check("", true);
-    }
-
-    #[test]
-    fn what_starts_something_is_not() {
-        for text in [
-            "[core]\n\thooksPath = x\n",
-            "[core]\n\tfsmonitor = ./x\n",
-            "[core]\n\tsshCommand = x\n",
-            "[core]\n\tpager = x\n",
-            "[core]\n\tworktree = /home\n",
-            "[core]\n\tworktree = a/../../b\n",
-            "[include]\n\tpath = x\n",
-            "[includeIf \"gitdir:x\"]\n\tpath = x\n",
-            "[filter \"x\"]\n\tclean = x\n",
-            "[alias]\n\tst = !x\n",
-            "[remote \"o\"]\n\turl = ext::sh -c x\n",
-            "[remote \"o\"]\n\turl = -oProxyCommand=x\n",
-            "[remote \"o\"]\n\turl = ssh://-oProxyCommand=x/y\n",
-            "[remote \"o\"]\n\tvcs = x\n",
-            "[remote \"o\"]\n\tuploadpack = x\n",
-            "[remote \"o\"]\n\tproxy = x\n",
-            "[url \"ext::x\"]\n\tinsteadOf = https://\n",
-            "[submodule \"x\"]\n\tupdate = !x\n",
-            "[submodule \"x\"]\n\tpath = ../x\n",
-            "[credential]\n\thelper = x\n",
-            "[gpg]\n\tprogram = x\n",
-            "[core]\n\tbare = false\n garbage !",
-            "[core.x\n",
-        ] {
-            check(text, false);
+impl Broker<'_> {
+    /// Has the supervisor put a file of settings in place.
+    fn land_settings(
+        &self,
+        path: AbsPath,
+        kind: SettingsFile,
+        text: &[u8],
+        is_waiting: &dyn Fn() -> bool,
+    ) -> Result<(), NotPut> {
+        match self.judge.land(&Landing::Settings { path, kind, text: text.to_vec() }, is_waiting) {
+            Some(Outcome::Done) => Ok(()),
+            Some(Outcome::Failed(errno)) => Err(errno.into()),
+            Some(Outcome::Not(NotLanded::Content | NotLanded::Path | NotLanded::Malformed)) | None => {
+                Err(Refusal::Closed.into())
+            }
         }
-    }
-
-    /// What is put in place is read by git as what was looked at.
-    #[test]
-    fn what_is_written_is_what_was_read() {
-        let text = b"[remote \"a\\\"b\"]\n\turl = \"https://x/#y z\"\n\tfetch = +refs/heads/*:refs/x/*\n[core]\n\tbare\n\teol = \"\"\n";
-        let entries = git_config::parse_whole(text).unwrap();
-        assert_eq!(entries.len(), 4);
-        assert_eq!(git_config::parse_whole(&git_config::write_as_git(&entries)), Some(entries));
     }
 }

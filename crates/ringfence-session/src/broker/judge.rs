@@ -17,12 +17,17 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::Telling;
 use super::caller::Caller;
 use super::wire::{Report, Said, Told};
+use crate::landing::{Landing, NotLanded, Outcome};
+use crate::ways;
+use rustix::fs::MemfdFlags;
 
 /// What the supervisor says is a number or a path at most.
 const LONGEST_TOLD: usize = 8 << 10;
 /// So many different things that were looked for are told, and each so often.
 const MOST_MISSED: usize = 50_000;
 const OFTEN: u32 = 1_000;
+/// The supervisor is not waited for longer.
+const LONGEST_LANDING: Duration = Duration::from_secs(30);
 
 /// Decides, and tells.
 #[derive(Debug)]
@@ -51,6 +56,8 @@ struct State {
     next: u64,
     /// The questions that wait, with their answers.
     questions: HashMap<u64, Option<bool>>,
+    /// Changes that the supervisor is asked to make, with what came of them.
+    landings: HashMap<u64, Option<Outcome>>,
 }
 
 /// Is it carried out?
@@ -68,7 +75,8 @@ impl Ruling<'_> {
 
 impl<'s> Judge<'s> {
     pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>, telling: Telling) -> Self {
-        let state = State { given: Vec::new(), patience: None, next: 0, questions: HashMap::new() };
+        let state =
+            State { given: Vec::new(), patience: None, next: 0, questions: HashMap::new(), landings: HashMap::new() };
         Self {
             surface,
             supervisor,
@@ -254,6 +262,30 @@ impl<'s> Judge<'s> {
         }
     }
 
+    /// Has the supervisor make a change, and waits until it has. Nothing where there is none that does.
+    pub(super) fn land(&self, landing: &Landing, is_waiting: &dyn Fn() -> bool) -> Option<Outcome> {
+        let supervisor = self.supervisor.as_ref()?;
+        let request = in_memory(&landing.encode()).ok()?;
+        let mut state = self.state();
+        let id = state.next;
+        state.next += 1;
+        state.landings.insert(id, None);
+        drop(state);
+        let is_said = ways::send(supervisor, &Said::Land { id }.encode(), &[request.as_fd()]).is_ok();
+        let until = Instant::now() + LONGEST_LANDING;
+        let mut state = self.state();
+        loop {
+            let outcome = state.landings.get(&id).cloned().flatten();
+            if outcome.is_some() || !is_said || Instant::now() >= until || !is_waiting() {
+                state.landings.remove(&id);
+                return outcome;
+            }
+            let (again, _) =
+                self.answered.wait_timeout(state, Duration::from_millis(100)).unwrap_or_else(PoisonError::into_inner);
+            state = again;
+        }
+    }
+
     fn report(
         &self,
         caller: &Caller<'_>,
@@ -343,6 +375,12 @@ impl<'s> Judge<'s> {
                 }
                 self.answered.notify_all();
             }
+            Told::Landed { id, outcome } => {
+                if let Some(landing) = state.landings.get_mut(&id) {
+                    *landing = Some(Outcome::of_number(outcome).unwrap_or(Outcome::Not(NotLanded::Malformed)));
+                }
+                self.answered.notify_all();
+            }
             Told::Grant { path } => {
                 state.given.retain(|(given, _)| *given != path);
                 // What the rules do not let be given stays as it was.
@@ -353,6 +391,17 @@ impl<'s> Judge<'s> {
             Told::Revoke { path } => state.given.retain(|(given, _)| *given != path),
         }
     }
+}
+
+/// Bytes in a file in memory.
+fn in_memory(bytes: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let file = rustix::fs::memfd_create(c"landing", MemfdFlags::CLOEXEC)?;
+    let mut left = bytes;
+    while !left.is_empty() {
+        let written = rustix::io::write(&file, left)?;
+        left = left.get(written..).ok_or(Errno::IO)?;
+    }
+    Ok(file)
 }
 
 /// What somebody wrote down to be denied or protected, and the ways out of any fence, are not up for a question; what nobody

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::caller::c_string;
+use super::git::JudgedBy;
 use super::open::mode_of;
 use super::request::{AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, Named, Times};
 use super::resolve::{Last, Target};
@@ -62,7 +63,7 @@ impl Work<'_, '_> {
     pub(super) fn chmod(&mut self, file: Named, mode: u32, flags: u32) -> Result<Reply, Stop> {
         let target = self.found(file, flags)?;
         // By this git finds out, in a repository that it has just made, whether modes are kept.
-        if !target.path.as_ref().is_some_and(|path| self.is_repositorys(path)) {
+        if !target.path.as_ref().is_some_and(|path| self.is_permitted(path, JudgedBy::Place)) {
             self.may_mark(&target)?;
         }
         let (held, mode) = (target.by_descriptor(), mode_of(mode));
@@ -97,6 +98,9 @@ impl Work<'_, '_> {
             _ => return Err(Errno::INVAL.into()),
         }
         self.may_mark(&target)?;
+        if let Some(path) = &target.path {
+            self.may_change_in_git(path)?;
+        }
         // Whoever has a lease is given the time to let go of it, and nobody else waits for that. Nothing that may be written becomes
         // what may not be, wherever it is moved to meanwhile.
         self.release();

@@ -11,11 +11,13 @@ use ringfence_sys::notify;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::git::{JudgedBy, Making};
 use super::judge::Ruling;
 use super::open::{is_link, mode_of};
 use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
 use super::resolve::{Last, Place, mount_of};
 use super::work::{Reply, Stop, Work};
+use crate::git_files;
 
 /// More names than these are not looked at: such a directory is not moved there.
 const MOST_NAMES: usize = 50_000;
@@ -37,13 +39,13 @@ impl Work<'_, '_> {
     }
 
     /// May this name be made? What is there already is said first.
-    pub(super) fn may_make(&mut self, place: &Place) -> Result<(), Stop> {
+    pub(super) fn may_make(&mut self, place: &Place, making: Making<'_>) -> Result<(), Stop> {
         let path = place.path();
         if !place.is_entry() {
             return Ok(());
         }
-        if self.judge(&path, Access::Write).is_allowed() {
-            return self.may_plant(place);
+        if self.is_permitted(&path, self.judged_by(place)?) {
+            return self.may_make_in_git(place, making);
         }
         match place.look() {
             Ok(_) => Err(Errno::EXIST.into()),
@@ -54,16 +56,17 @@ impl Work<'_, '_> {
 
     pub(super) fn mkdir(&mut self, file: Named, mode: u32) -> Result<Reply, Stop> {
         let place = self.new_place(file)?;
-        self.may_make(&place)?;
+        self.may_make(&place, Making::Directory)?;
         self.take_mask()?;
         let (name, mode) = (place.spelled()?, mode_of(mode));
         self.perform(|| rustix::fs::mkdirat(&place.dir, name.as_c_str(), mode))?;
+        self.region_changed(&place);
         Ok(Reply::Done)
     }
 
     pub(super) fn mknod(&mut self, file: Named, mode: u32, device: u64) -> Result<Reply, Stop> {
         let place = self.new_place(file)?;
-        self.may_make(&place)?;
+        self.may_make(&place, Making::Node)?;
         self.take_mask()?;
         let name = place.spelled()?;
         // The kernel takes a mode as 16 bits.
@@ -77,10 +80,11 @@ impl Work<'_, '_> {
             return Err(Errno::NOENT.into());
         }
         let place = self.new_place(file)?;
-        self.may_make(&place)?;
+        self.may_make(&place, Making::Link(&text))?;
         self.may_lead(&place.at, &place.name)?;
         let (name, text) = (place.spelled()?, super::caller::c_string(&text)?);
         self.perform(|| rustix::fs::symlinkat(text.as_c_str(), &place.dir, name.as_c_str()))?;
+        self.region_changed(&place);
         Ok(Reply::Done)
     }
 
@@ -95,7 +99,10 @@ impl Work<'_, '_> {
         }
         let path = place.path();
         // A repository that was made inside may be removed; what was there at the start is held by its mount.
-        let is_refused = !self.judge(&path, Access::Write).is_allowed() && (is_rmdir || !self.is_repositorys(&path));
+        let is_refused = !self.is_permitted(&path, self.judged_by(&place)?);
+        if place.is_entry() && !is_refused {
+            self.may_remove_in_git(&place)?;
+        }
         if place.is_entry() && is_refused {
             let is_directory = FileType::from_raw_mode(place.look()?.st_mode) == FileType::Directory;
             match (is_rmdir, is_directory) {
@@ -112,6 +119,7 @@ impl Work<'_, '_> {
             let would_stay = is_rmdir && errno == Errno::BUSY && is_filled(&place);
             if would_stay { Errno::NOTEMPTY.into() } else { self.told_if_held(&path, errno) }
         })?;
+        self.region_changed(&place);
         Ok(Reply::Done)
     }
 
@@ -147,13 +155,19 @@ impl Work<'_, '_> {
             let path = path.clone();
             self.refuse_or_ask(source.fd.as_fd(), &path, Access::Write)?;
         }
-        self.may_make(&place)?;
+        let made_of = self.source_of(&source)?;
+        let is_other = || Ok::<bool, Stop>(mount_of(source.fd.as_fd())? != mount_of(place.dir.as_fd())?);
+        if self.git_place(&place)?.is_some() && place.look().is_err() && is_other()? {
+            return Err(Errno::XDEV.into());
+        }
+        self.may_make(&place, Making::Name(made_of))?;
         if source.kind() == FileType::Symlink {
             self.may_lead(&place.at, &place.name)?;
         }
         let (name, held) = (place.spelled()?, source.by_descriptor());
         let flags = AtFlags::SYMLINK_FOLLOW;
         self.perform(|| rustix::fs::linkat(rustix::fs::CWD, held.as_c_str(), &place.dir, name.as_c_str(), flags))?;
+        self.region_changed(&place);
         Ok(Reply::Done)
     }
 
@@ -168,13 +182,14 @@ impl Work<'_, '_> {
         let (old_path, new_path) = (old.path(), new.path());
         if old.is_entry() && new.is_entry() {
             self.may_move(&old, &old_path, &new, &new_path, flags)?;
-            if let Some(reply) = self.vetted(&old, &new, &new_path, flags)? {
+            if let Some(reply) = self.move_in_git(&old, &new, flags)? {
                 return Ok(reply);
             }
         }
         let (old_name, new_name) = (old.spelled()?, new.spelled()?);
         self.perform(|| rustix::fs::renameat_with(&old.dir, old_name.as_c_str(), &new.dir, new_name.as_c_str(), flags))
             .map_err(|errno| self.told_if_held(&old_path, errno))?;
+        self.moved_in_git(&old, &new);
         Ok(Reply::Done)
     }
 
@@ -203,12 +218,11 @@ impl Work<'_, '_> {
         new_path: &AbsPath,
         flags: RenameFlags,
     ) -> Result<(), Stop> {
-        // A file that is moved to where only what is harmless may be is looked at there.
-        let is_vetted = flags.is_empty() && self.is_vetted(old, new_path);
-        for (path, dir) in [(old_path, &old.dir), (new_path, &new.dir)] {
-            if self.judge(path, Access::Write).is_allowed() || (is_vetted && path == new_path) {
+        for (path, place) in [(old_path, old), (new_path, new)] {
+            if self.is_permitted(path, self.judged_by(place)?) {
                 continue;
             }
+            let dir = &place.dir;
             old.look()?;
             if mount_of(old.dir.as_fd())? != mount_of(new.dir.as_fd())? {
                 return Err(Errno::XDEV.into());
@@ -222,12 +236,9 @@ impl Work<'_, '_> {
         }
         // Directories bring along what is in them.
         self.may_bring(old, old_path, new_path)?;
-        self.may_bare(old, new_path)?;
-        self.may_plant(new)?;
         self.may_lead_if_link(old, new)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             self.may_bring(new, new_path, old_path)?;
-            self.may_bare(new, old_path)?;
             self.may_lead_if_link(new, old)?;
         }
         Ok(())
@@ -279,9 +290,11 @@ impl Work<'_, '_> {
             self.may_take(place, from, to)?;
         }
         let dir = listed(place)?;
-        let mut left: Vec<(OwnedFd, AbsPath, ringfence_surface::Cursor<'_>)> = vec![(dir, to.clone(), there)];
+        let judged = if is_git_directory(&dir, to) { JudgedBy::Place } else { JudgedBy::Rules };
+        let mut left: Vec<(OwnedFd, AbsPath, ringfence_surface::Cursor<'_>, JudgedBy)> =
+            vec![(dir, to.clone(), there, judged)];
         let mut seen = 0;
-        while let Some((dir, path, cursor)) = left.pop() {
+        while let Some((dir, path, cursor, judged)) = left.pop() {
             if cursor.is_exhausted() {
                 continue;
             }
@@ -289,7 +302,7 @@ impl Work<'_, '_> {
                 let c_name = name.as_c_str();
                 let name = c_name.to_bytes();
                 let below = path.child(name);
-                let is_open = cursor.standing(name) == Standing::Open || self.judge(&below, Access::Write).is_allowed();
+                let is_open = cursor.standing(name) == Standing::Open || self.is_permitted(&below, judged);
                 if !is_open {
                     self.refuse_or_ask(place.dir.as_fd(), &below, Access::Write)?;
                 }
@@ -300,7 +313,8 @@ impl Work<'_, '_> {
                 }
                 if is_directory {
                     let inner = rustix::fs::openat(&dir, c_name, LISTED, Mode::empty())?;
-                    left.push((inner, below, cursor.enter(name)));
+                    let judged = if is_git_directory(&inner, &below) { JudgedBy::Place } else { judged };
+                    left.push((inner, below, cursor.enter(name), judged));
                 }
             }
         }
@@ -311,8 +325,10 @@ impl Work<'_, '_> {
     /// way to it. What somebody outside has made since is not, and under another name the next session would not know it.
     fn may_take(&mut self, place: &Place, from: &AbsPath, to: &AbsPath) -> Result<(), Stop> {
         let (surface, mut seen) = (self.surface(), 0);
-        let mut left = vec![(listed(place)?, from.clone(), to.clone(), surface.cursor(from))];
-        while let Some((dir, old, new, cursor)) = left.pop() {
+        let dir = listed(place)?;
+        let judged = if is_git_directory(&dir, from) { JudgedBy::Place } else { JudgedBy::Rules };
+        let mut left = vec![(dir, from.clone(), to.clone(), surface.cursor(from), judged)];
+        while let Some((dir, old, new, cursor, judged)) = left.pop() {
             if cursor.is_exhausted() {
                 continue;
             }
@@ -320,13 +336,17 @@ impl Work<'_, '_> {
                 let c_name = name.as_c_str();
                 let name = c_name.to_bytes();
                 let (old, new) = (old.child(name), new.child(name));
-                // The settings of a repository that was made inside go where it goes, unless nobody guards them there.
-                if cursor.standing(name) != Standing::Open && !self.is_repositorys(&old) && self.is_freed(&old, &new) {
+                // The settings of a repository are judged wherever it goes.
+                if cursor.standing(name) != Standing::Open
+                    && !self.is_permitted(&old, judged)
+                    && self.is_freed(&old, &new)
+                {
                     self.refuse_or_ask(place.dir.as_fd(), &old, Access::Write)?;
                 }
                 if is_directory {
                     let inner = rustix::fs::openat(&dir, c_name, LISTED, Mode::empty())?;
-                    left.push((inner, old, new, cursor.enter(name)));
+                    let judged = if is_git_directory(&inner, &old) { JudgedBy::Place } else { judged };
+                    left.push((inner, old, new, cursor.enter(name), judged));
                 }
             }
         }
@@ -346,6 +366,11 @@ const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 fn listed(place: &Place) -> rustix::io::Result<OwnedFd> {
     let name = super::caller::c_string(&place.name)?;
     rustix::fs::openat(&place.dir, name.as_c_str(), LISTED, Mode::empty())
+}
+
+/// Is a directory, which is to be at this path, a git directory? What is in it is judged by its place wherever that is.
+fn is_git_directory(dir: &OwnedFd, at: &AbsPath) -> bool {
+    at.file_name() == Some(b".git") || git_files::is_git_directory(|name| git_files::is_there(dir.as_fd(), name))
 }
 
 /// Has a directory something in it?

@@ -6,12 +6,15 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
+use ringfence_git::layout::{FileKind, file_kind};
+use ringfence_git::settings::Age;
 use ringfence_surface::{AbsPath, Access};
 use ringfence_sys::notify::OnExec;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::c_string;
+use super::git::{JudgedBy, Refusal, is_telling};
 use super::request::Named;
 use super::resolve::{From, Last, Place, Target, mount_of};
 use super::work::{Reply, Stop, Work};
@@ -29,21 +32,21 @@ const ANY_EXEC: u32 = 0o111;
 const DEV_TTY: u64 = 0x500;
 
 /// What is to be opened, and how.
-struct Opening {
-    flags: OFlags,
-    mode: Mode,
+pub(super) struct Opening {
+    pub(super) flags: OFlags,
+    pub(super) mode: Mode,
 }
 
 impl Opening {
-    fn has(&self, flags: OFlags) -> bool {
+    pub(super) fn has(&self, flags: OFlags) -> bool {
         self.flags.contains(flags)
     }
 
-    fn writes(&self) -> bool {
+    pub(super) fn writes(&self) -> bool {
         self.flags.bits() & 3 != 0 || self.has(OFlags::TRUNC)
     }
 
-    fn on_exec(&self) -> OnExec {
+    pub(super) fn on_exec(&self) -> OnExec {
         if self.has(OFlags::CLOEXEC) { OnExec::Close } else { OnExec::Keep }
     }
 }
@@ -157,7 +160,7 @@ impl Work<'_, '_> {
             if place.name.is_empty() || !place.is_entry() || place.slash {
                 return self.open_other(from, place, opening);
             }
-            if from.bounds.contains(ResolveFlags::NO_XDEV) && is_mounted_on(&place)? {
+            if from.bounds.contains(ResolveFlags::NO_XDEV) && is_mounted_on(&place) {
                 return Err(Errno::XDEV.into());
             }
             match self.open_entry(&place, opening)? {
@@ -170,6 +173,9 @@ impl Work<'_, '_> {
     /// An entry of a directory, as most are.
     fn open_entry(&mut self, place: &Place, opening: &Opening) -> Result<Entry, Stop> {
         let path = place.path();
+        if let Some(reply) = self.open_in_git(place, &path, opening)? {
+            return Ok(reply);
+        }
         let ruling = self.judge(&path, Access::Write);
         if !ruling.is_allowed() {
             return self.open_refused(place, &path, opening);
@@ -185,6 +191,49 @@ impl Work<'_, '_> {
         self.open_now(place, opening)
     }
 
+    /// A file of a git directory, or one that names a git directory.
+    fn open_in_git(&mut self, place: &Place, path: &AbsPath, opening: &Opening) -> Result<Option<Entry>, Stop> {
+        if opening.has(OFlags::CREATE) && is_telling(&place.name) && place.look().is_err() {
+            let _ = self.may_become(place)?;
+        }
+        let judged = self.judged_by(place)?;
+        if judged == JudgedBy::Rules || opening.has(OFlags::DIRECTORY) || !self.is_permitted(path, judged) {
+            return Ok(None);
+        }
+        let git = self.git_place(place)?;
+        let content = self.content_of(place, git.as_ref());
+        if let Some(content) = content {
+            return self.open_judged(place, opening, (content, git)).map(|reply| Some(Entry::Done(reply)));
+        }
+        let kind = git.as_ref().map_or(FileKind::Free, |git| file_kind(&git.relative));
+        let is_new = git.is_some_and(|git| git.age == Age::New);
+        let status = place.look();
+        let changes = opening.writes() || opening.has(OFlags::CREATE);
+        let refusal = match (&status, kind) {
+            (Ok(status), _) if FileType::from_raw_mode(status.st_mode) == FileType::Directory => None,
+            (Ok(_), _) if opening.has(OFlags::CREATE | OFlags::EXCL) => None,
+            (_, FileKind::Closed) if changes => Some(Refusal::Closed),
+            // Git would write wherever the other name leads.
+            (Ok(status), _) if changes && !is_plain(status) => Some(Refusal::Link),
+            // A clone copies the objects of another file system.
+            (Err(Errno::NOENT), FileKind::Object(_)) if is_new => None,
+            (_, FileKind::Object(_)) if changes => Some(Refusal::Object),
+            _ => None,
+        };
+        match refusal {
+            Some(refusal) => {
+                self.refuse_in_git(place, &refusal)?;
+                // The user allows it, or the mount is read-only.
+                Ok(if self.judge(path, Access::Write).is_allowed() {
+                    None
+                } else {
+                    Some(self.open_now(place, opening)?)
+                })
+            }
+            None => Ok(None),
+        }
+    }
+
     fn open_now(&mut self, place: &Place, opening: &Opening) -> Result<Entry, Stop> {
         let name = c_string(&place.name)?;
         let creates = opening.has(OFlags::CREATE);
@@ -195,12 +244,14 @@ impl Work<'_, '_> {
             flags |= OFlags::NONBLOCK;
         }
         if creates {
-            self.may_plant(place)?;
             self.take_mask()?;
         }
         let opened = self.perform(|| rustix::fs::openat(&place.dir, name.as_c_str(), flags, opening.mode));
         match opened {
             Ok(fd) => {
+                if creates {
+                    self.region_changed(place);
+                }
                 if !is_new {
                     let status = rustix::fs::fstat(&fd)?;
                     if is_dev_tty(&status) {
@@ -450,18 +501,21 @@ enum Entry {
     Link,
 }
 
+/// Is it a file with no other name?
+fn is_plain(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink <= 1
+}
+
 pub(super) fn is_link(place: &Place) -> bool {
     place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Symlink)
 }
 
 /// Is what stands there another mount than the directory it is in?
-fn is_mounted_on(place: &Place) -> Result<bool, Stop> {
-    let name = c_string(&place.name)?;
+pub(super) fn is_mounted_on(place: &Place) -> bool {
     let hold = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(&place.dir, name.as_c_str(), hold, Mode::empty()) {
-        Ok(fd) => Ok(mount_of(fd.as_fd())? != mount_of(place.dir.as_fd())?),
-        Err(_) => Ok(false),
-    }
+    let opened =
+        c_string(&place.name).and_then(|name| rustix::fs::openat(&place.dir, name.as_c_str(), hold, Mode::empty()));
+    opened.is_ok_and(|fd| mount_of(fd.as_fd()) != mount_of(place.dir.as_fd()))
 }
 
 /// Is it the name by which everybody opens a terminal of their own? Whose it is depends on who opens it.

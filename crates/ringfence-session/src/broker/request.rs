@@ -114,6 +114,10 @@ pub(super) enum Request {
         address: u64,
         length: u32,
     },
+    /// A descriptor that may stand for a file whose content is judged is closed.
+    Close {
+        number: i32,
+    },
     /// Not about files: the mask for new ones changes.
     Umask,
     /// Nor this: the caller gives up rights.
@@ -147,6 +151,7 @@ impl Request {
             | Self::SetXattr { .. }
             | Self::SetXattrAt { .. }
             | Self::RemoveXattr { .. }
+            | Self::Close { .. }
             | Self::Umask
             | Self::Restrict { .. }
             | Self::Look { .. }
@@ -218,6 +223,7 @@ static READINGS: &[(&str, Reading)] = &[
     ("chdir", |a| look(here(a[0]))),
     ("chmod", |a| Request::Chmod { file: here(a[0]), mode: low(a[1]), flags: 0 }),
     ("chown", |a| Request::Chown { file: here(a[0]), uid: low(a[1]), gid: low(a[2]), flags: 0 }),
+    ("close", |a| Request::Close { number: fd(a[0]) }),
     ("connect", |a| Request::Connect { socket: fd(a[0]), address: a[1], length: low(a[2]) }),
     ("creat", |a| Request::Open { file: here(a[0]), flags: O_CREAT | O_TRUNC | 1, mode: low(a[1]) }),
     ("execve", |a| look(here(a[0]))),

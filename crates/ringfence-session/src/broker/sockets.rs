@@ -22,6 +22,7 @@ use rustix::net::sockopt::{self, Timeout};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use super::caller::{AT_FDCWD, c_string};
+use super::git::Making;
 use super::resolve::{Last, Target, mount_of};
 use super::work::{Reply, Stop, Work};
 
@@ -109,7 +110,7 @@ impl Work<'_, '_> {
         if !self.broker_sockets().has_room() {
             return Err(Errno::NOBUFS.into());
         }
-        self.may_make(&place).map_err(|stop| match stop {
+        self.may_make(&place, Making::Node).map_err(|stop| match stop {
             Stop::Told(Errno::EXIST) => Stop::Told(Errno::ADDRINUSE),
             other => other,
         })?;

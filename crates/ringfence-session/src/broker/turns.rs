@@ -89,6 +89,7 @@ impl Broker<'_> {
                     }
                 }
                 self.settle(&call, &mut hand);
+                self.watch_judged(scope);
                 turn.beat.fetch_add(1, Ordering::SeqCst);
             }
             turn.is_over.store(true, Ordering::SeqCst);

@@ -63,6 +63,11 @@ pub enum Said {
         /// Which.
         id: u64,
     },
+    /// A change that only the supervisor can make, in a file in memory that comes along: see [`crate::landing`].
+    Land {
+        /// Names the request.
+        id: u64,
+    },
     /// So many more were refused and could not be told.
     Lost {
         /// How many.
@@ -90,6 +95,13 @@ pub enum Told {
         /// Which.
         path: AbsPath,
     },
+    /// What came of a change that the broker asked for.
+    Landed {
+        /// Which.
+        id: u64,
+        /// See [`crate::landing`].
+        outcome: u64,
+    },
     /// Undoes [`Told::Grant`]. What is open stays open.
     Revoke {
         /// Which.
@@ -107,6 +119,8 @@ const GRANT: u64 = 7;
 const REVOKE: u64 = 8;
 const LOOKED: u64 = 9;
 const WROTE: u64 = 10;
+const LAND: u64 = 11;
+const LANDED: u64 = 12;
 
 impl Said {
     /// As a packet.
@@ -135,6 +149,10 @@ impl Said {
                 out.number(WITHDRAWN);
                 out.number(*id);
             }
+            Self::Land { id } => {
+                out.number(LAND);
+                out.number(*id);
+            }
             Self::Lost { count } => {
                 out.number(LOST);
                 out.number(*count);
@@ -153,6 +171,7 @@ impl Said {
             WROTE => Self::Wrote { rule: take_text(&mut input)? },
             ASK => Self::Ask { id: input.number()?, report: take_report(&mut input)? },
             WITHDRAWN => Self::Withdrawn { id: input.number()? },
+            LAND => Self::Land { id: input.number()? },
             LOST => Self::Lost { count: input.number()? },
             _ => return None,
         };
@@ -180,6 +199,11 @@ impl Told {
                 out.number(GRANT);
                 out.bytes(path.as_bytes());
             }
+            Self::Landed { id, outcome } => {
+                out.number(LANDED);
+                out.number(*id);
+                out.number(*outcome);
+            }
             Self::Revoke { path } => {
                 out.number(REVOKE);
                 out.bytes(path.as_bytes());
@@ -199,6 +223,7 @@ impl Told {
             }
             ANSWER => Self::Answer { id: input.number()?, allowed: take_flag(&mut input)? },
             GRANT => Self::Grant { path: take_path(&mut input)? },
+            LANDED => Self::Landed { id: input.number()?, outcome: input.number()? },
             REVOKE => Self::Revoke { path: take_path(&mut input)? },
             _ => return None,
         };
@@ -282,6 +307,7 @@ mod tests {
             Said::Wrote { rule: "/w/**".to_owned() },
             Said::Ask { id: u64::MAX, report: waiting },
             Said::Withdrawn { id: 0 },
+            Said::Land { id: 5 },
             Said::Lost { count: 9 },
         ] {
             let packet = said.encode();
@@ -294,6 +320,7 @@ mod tests {
             Told::Patience { wait: None },
             Told::Patience { wait: Some(60_000) },
             Told::Answer { id: 3, allowed: true },
+            Told::Landed { id: 3, outcome: 7 },
             Told::Grant { path: path.clone() },
             Told::Revoke { path },
         ] {

@@ -5,12 +5,13 @@ use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use ringfence_surface::{AbsPath, Access, Surface, Verdict};
 use ringfence_sys::notify::{self, OnExec};
-use rustix::fs::{FileType, StatVfsMountFlags};
+use rustix::fs::{FileType, Mode, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::again::Again;
 use super::caller::Caller;
 use super::domain::Domain;
+use super::git::JudgedFiles;
 use super::judge::Ruling;
 use super::reads::only_reads;
 use super::request::{Named, Request};
@@ -18,6 +19,7 @@ use super::resolve::{Place, Resolver};
 use super::sockets::Sockets;
 use super::{Broker, Telling};
 use crate::beside::{Alone, Within};
+use crate::git_files::{ContentJudge, Regions};
 
 /// How a call is answered.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) enum Reply {
     Done,
     /// With a descriptor.
     Descriptor(OwnedFd, OnExec),
+    /// With a descriptor of a file whose content is judged when it is closed.
+    Judged(OwnedFd, OnExec),
     /// By the kernel: its arguments are numbers only.
     Continue,
 }
@@ -112,15 +116,46 @@ impl<'w, 's> Work<'w, 's> {
         })
     }
 
+    pub(super) fn broker(&self) -> &'w Broker<'s> {
+        self.broker
+    }
+
+    pub(super) fn regions(&self) -> &'w Regions {
+        &self.broker.regions
+    }
+
+    pub(super) fn judged(&self) -> &'w JudgedFiles {
+        &self.broker.judged
+    }
+
+    pub(super) fn content_judge(&self) -> ContentJudge<'w> {
+        self.broker.content_judge()
+    }
+
+    pub(super) fn call(&self) -> &'static str {
+        self.call
+    }
+
+    pub(super) fn domain(&self) -> Option<Domain> {
+        self.domain.clone()
+    }
+
+    /// The caller's mask for new files.
+    pub(super) fn mask(&self) -> Result<Mode, Stop> {
+        Ok(self.broker.masks.of(&self.caller)?)
+    }
+
     fn shared(&self) -> Result<Hold<'w>, Errno> {
         let here = self.broker.moves.read().unwrap_or_else(PoisonError::into_inner);
         let elsewhere = self.broker.beside.map(|beside| beside.within(|| self.is_waiting())).transpose()?;
+        self.broker.keep_up();
         Ok(Hold::Shared(elsewhere, here))
     }
 
     fn exclusive(&self) -> Result<Hold<'w>, Errno> {
         let here = self.broker.moves.write().unwrap_or_else(PoisonError::into_inner);
         let elsewhere = self.broker.beside.map(|beside| beside.alone(|| self.is_waiting())).transpose()?;
+        self.broker.keep_up();
         Ok(Hold::Alone(elsewhere, here))
     }
 
@@ -149,6 +184,7 @@ impl<'w, 's> Work<'w, 's> {
             Request::Look { file, flags } => Ok(self.look(file, flags)),
             Request::Connect { socket, address, length } => self.connect(socket, address, length),
             Request::Bind { socket, address, length } => self.bind(socket, address, length),
+            Request::Close { number } => self.close(number),
             Request::Umask => {
                 self.broker.masks.change();
                 Ok(Reply::Continue)
@@ -195,6 +231,16 @@ impl<'w, 's> Work<'w, 's> {
             return Ruling::Allowed;
         }
         self.broker.judge.rule(path, access)
+    }
+
+    /// Has the user allowed this already?
+    pub(super) fn is_answered(&self, path: &AbsPath) -> bool {
+        self.answered.as_ref() == Some(path)
+    }
+
+    /// Is there a user to be asked?
+    pub(super) fn asks(&self) -> bool {
+        self.broker.judge.asks()
     }
 
     /// Nothing else is carried out from here on: the call begins again for it.

@@ -1,14 +1,17 @@
 //! The broker at the supervisor's desk: what it refused, and what it asks.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
 
 use ringfence_surface::policy::Counted;
 use ringfence_surface::{Access, Shown};
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 
 use crate::approvals::{Asked, Asker, Subject};
 use crate::broker::wire::{LONGEST, Report, Said, Told};
+use crate::landing::{Lander, NotLanded, Outcome};
 use crate::text::Bytes;
 use crate::violations::{Deed, Layer, Violation};
 
@@ -51,13 +54,13 @@ impl Desk {
         let mut packet = vec![0; LONGEST];
         for _ in 0..MOST_PACKETS {
             let Some(broker) = &self.broker else { return Heard::All };
-            let length = match rustix::net::recv(broker, packet.as_mut_slice(), RecvFlags::DONTWAIT) {
+            let (length, along) = match receive(broker, &mut packet) {
                 Ok((0, _)) => {
                     self.clients.forget(broker.as_fd());
                     self.broker = None;
                     return Heard::All;
                 }
-                Ok((length, _)) => length,
+                Ok(received) => received,
                 // It ended before it had heard everything that it was told. The kernel says so once, before what it said itself.
                 Err(rustix::io::Errno::CONNRESET | rustix::io::Errno::INTR) => continue,
                 Err(_) => return Heard::All,
@@ -77,6 +80,7 @@ impl Desk {
                     }
                 }
                 Some(Said::Wrote { rule }) => self.wrote(rule),
+                Some(Said::Land { id }) => self.land(id, along),
                 Some(Said::Ask { id, report }) => self.broker_asks(id, report),
                 Some(Said::Withdrawn { id }) => self.withdrawn(id),
                 Some(Said::Lost { count }) => {
@@ -90,6 +94,27 @@ impl Desk {
             }
         }
         Heard::Some
+    }
+
+    /// The broker asks for a change that is made outside.
+    fn land(&mut self, id: u64, request: Option<OwnedFd>) {
+        let landed = match (request, &self.broker, &self.surface) {
+            (Some(request), Some(broker), Some(surface)) => {
+                let lander = match self.lander.take() {
+                    Some(lander) => Ok(lander),
+                    None => broker.try_clone().and_then(|broker| Lander::start(Arc::clone(surface), broker)),
+                };
+                lander.map(|lander| {
+                    lander.ask(id, request);
+                    self.lander = Some(lander);
+                })
+            }
+            _ => Err(io::ErrorKind::NotFound.into()),
+        };
+        if landed.is_err() {
+            let outcome = Outcome::Not(NotLanded::Malformed).to_number();
+            self.tell_broker(&Told::Landed { id, outcome });
+        }
     }
 
     /// Something was written by a rule. Where there are more than are kept, nothing is said of any.
@@ -119,6 +144,19 @@ impl Desk {
             asker: Asker::Broker(number),
         });
     }
+}
+
+/// The next packet, and a descriptor that comes along.
+fn receive(broker: &OwnedFd, packet: &mut [u8]) -> rustix::io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let received = rustix::net::recvmsg(broker, &mut [io::IoSliceMut::new(packet)], &mut ancillary, flags)?;
+    let along = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    Ok((received.bytes, along))
 }
 
 /// What is not there outside either is not missing because of the fence. Inside nobody can tell.

@@ -1,6 +1,7 @@
 //! The guards of the session, and whoever keeps them.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ringfence_surface::{AbsPath, Shown, Surface};
@@ -38,7 +39,8 @@ impl Desk {
     /// What is to be kept as it is while the session runs, where that can be done.
     pub fn guard(&mut self, surface: Surface, guarded: Option<Guarded>) {
         self.beside_allow = surface.beside_allow();
-        self.guarded = guarded.map(|guarded| (surface, guarded));
+        self.guarded = guarded;
+        self.surface = Some(Arc::new(surface));
     }
 
     /// What only the start needed. A session that lasts gives it back, one that does not has no time for that.
@@ -57,7 +59,7 @@ impl Desk {
         self.needless = None;
         let _ = memory::let_go_of_program();
         memory::let_go_of_heap();
-        let Some((surface, guarded)) = self.guarded.take() else { return };
+        let (Some(guarded), Some(surface)) = (self.guarded.take(), self.surface.clone()) else { return };
         let root = surface.root().clone();
         let view = match self.view.as_ref().map(crate::live::LiveView::of_mounts) {
             Some(Ok(view)) => view,

@@ -14,7 +14,7 @@ use crate::pattern::{Anchor, PathRule, Pattern};
 use crate::policy::{DenyRule, Rules};
 use crate::report::Dropped;
 use crate::source::Source;
-use crate::surface::{Effect, PROTECTED_ANYWHERE, Role, Rule, Sense};
+use crate::surface::{Effect, GIT_DIRECTORY, PROTECTED_ANYWHERE, Role, Rule, Sense};
 use crate::template::{TemplateKind, Variables};
 use crate::text::Spanned;
 
@@ -24,7 +24,6 @@ const OWN: u32 = 1;
 const SECRETS: u32 = 2;
 const SOCKETS: u32 = 3;
 const HOME: u32 = 4;
-const GIT: u32 = 5;
 const WORKTREE: u32 = 6;
 /// The files come after the built-in lists.
 const FILES: u32 = 100;
@@ -145,7 +144,7 @@ impl Taken<'_, '_> {
         for row in curated::protected::GIT_DIR {
             // `*.git` is `.git` and also a bare repository.
             let text = format!("**/*.git/{}", row.pattern);
-            self.text(text.into(), Effect::Protect, protected(row.reason), GIT, &AbsPath::root());
+            self.text(text.into(), Effect::Protect, protected(row.reason), GIT_DIRECTORY, &AbsPath::root());
         }
         for grant in grants {
             if let Some(path) = grant.pattern.as_path() {
@@ -182,7 +181,7 @@ impl Taken<'_, '_> {
         match grant.effect {
             Effect::Write(Role::GitDir) => {
                 for row in curated::protected::GIT_DIR {
-                    self.text(row.pattern.into(), Effect::Protect, protected(row.reason), GIT, path);
+                    self.text(row.pattern.into(), Effect::Protect, protected(row.reason), GIT_DIRECTORY, path);
                 }
             }
             Effect::Read(Role::Metadata) => self.place(Effect::Protect, path, grant.source.clone(), OWN),

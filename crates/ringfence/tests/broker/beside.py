@@ -41,14 +41,24 @@ def plants(own, others):
         turns += 1
         quiet(os.mkdir, "repository")
         for name in own:
-            quiet(os.mkdir, "repository/" + name)
+            put("repository/" + name)
         # What is one's own stays as long as it is looked at.
         if others and all(os.path.lexists("repository/" + name) for name in own + others):
             landed("repository")
         for name in own:
-            quiet(os.rmdir, "repository/" + name)
+            quiet(os.unlink if name == "HEAD" else os.rmdir, "repository/" + name)
         quiet(os.rmdir, "repository")
     return turns
+
+
+def put(path):
+    if not path.endswith("HEAD"):
+        quiet(os.mkdir, path)
+        return
+    fd = quiet(os.open, path, os.O_CREAT | os.O_WRONLY, 0o600)
+    if fd is not None:
+        os.write(fd, b"ref: refs/heads/main\n")
+        quiet(os.close, fd)
 
 
 # A session does not start where everything moves about: the first waits for the second.
@@ -63,7 +73,7 @@ end = time.monotonic() + seconds
 turns = {
     "moves": moves,
     "makes": makes,
-    "plants": lambda: plants(["objects", "refs"], ["hooks"]),
+    "plants": lambda: plants(["objects", "refs", "HEAD"], ["hooks"]),
     "hooks": lambda: plants(["hooks"], []),
 }[part]()
 print("over after", turns, flush=True)

@@ -35,10 +35,17 @@ const ATTACKS: &[(&str, &str)] = &[
     ("by a descriptor of the directory", "exec 3< . && echo x > /proc/self/fd/3/.envrc"),
     ("by a descriptor in /dev", "exec 3< . && echo x > /dev/fd/3/.envrc"),
     ("by the first process", "echo x > /proc/1/root$PWD/.envrc"),
-    ("a repository's hooks are made", "git init -q made && mkdir made/.git/hooks"),
-    ("a repository's settings are written", "git init -q made2 && echo '[core]' >> made2/.git/config"),
-    ("a repository's settings name a program", "git init -q made3 && git -C made3 config core.pager x"),
-    ("a repository's settings include others", "git init -q made4 && git -C made4 config include.path x"),
+    ("the hooks of a repository are made", "git init -q made && mkdir made/.git/hooks"),
+    (
+        "the settings of a repository are written",
+        "git init -q made2 && printf '[core]\n\tpager = x\n' | tee -a made2/.git/config",
+    ),
+    (
+        "the settings of a repository are written by way of another descriptor",
+        "git init -q made6 && printf '[core]\n\tpager = x\n' >> made6/.git/config; sleep 1; grep pager made6/.git/config",
+    ),
+    ("the settings of a repository name a program", "git init -q made3 && git -C made3 config core.pager x"),
+    ("the settings of a repository include others", "git init -q made4 && git -C made4 config include.path x"),
     (
         "settings are moved into place by hand",
         "git init -q made5 && printf '[core]\\n\\tfsmonitor = ./x\\n' > made5/.git/config.lock && \
@@ -46,7 +53,7 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
     ("a directory brings hooks along", "mkdir -p ready/hooks && echo x > ready/hooks/pre-commit && mv ready r1.git"),
     ("a directory brings settings along", "mkdir ready2 && echo x > ready2/config && mv ready2 r2.git"),
-    ("a directory brings a project's settings along", "mkdir -p ready3/workflows && mv ready3 .github"),
+    ("a directory brings the settings of a project along", "mkdir -p ready3/workflows && mv ready3 .github"),
     (
         "a directory far above brings them along",
         "mkdir -p top/x/hooks && echo x > top/x/hooks/h && mkdir -p to && mv top/x to/y.git",
@@ -54,10 +61,20 @@ const ATTACKS: &[(&str, &str)] = &[
     ("hooks are made in what was moved", "mkdir empty && mv empty r3.git && mkdir r3.git/hooks"),
     (
         "a directory becomes a repository under another name",
-        "mkdir -p evil/objects evil/refs && echo 'ref: refs/heads/main' > evil/HEAD",
+        "mkdir -p evil/objects evil/refs && echo x > evil/config && echo 'ref: refs/heads/main' > evil/HEAD",
     ),
-    ("a repository without work tree is made under another name", "git init -q --bare evil"),
-    ("what repositories share is made under another name", "mkdir -p evil/refs evil/objects && echo x > evil/config"),
+    (
+        "a directory becomes a repository under another name when a directory is made",
+        "mkdir -p evil/refs && printf '[core]\n\tpager = x\n' > evil/config && echo 'ref: refs/heads/main' > evil/HEAD && mkdir evil/objects",
+    ),
+    (
+        "a repository without work tree that is made under another name names a program",
+        "git init -q --bare evil && git --git-dir=evil config core.pager x",
+    ),
+    (
+        "a link in a directory becomes one in a repository",
+        "mkdir -p evil/objects evil/refs && ln -s config evil/COMMIT_EDITMSG && echo 'ref: refs/heads/main' > evil/HEAD",
+    ),
     ("a work tree is tied to another place", "mkdir evil && echo ../x > evil/commondir && echo x > evil/HEAD"),
     (
         "a submodule is tied to another place",
@@ -84,17 +101,19 @@ const ATTACKS: &[(&str, &str)] = &[
         "the tool of a checkout brings itself along",
         "mkdir -p ready4/repo && echo x > ready4/repo/main.py && mv ready4 .repo",
     ),
-    ("hooks come last", "mkdir -p evil/refs evil/objects evil/h && mv evil/h evil/hooks"),
+    (
+        "hooks come last",
+        "mkdir -p evil/refs evil/objects evil/h && echo 'ref: refs/heads/main' > evil/HEAD && mv evil/h evil/hooks",
+    ),
     (
         "one name becomes another beside it",
-        "mkdir -p evil/objects evil/hooks && echo x > evil/HEAD && mv evil/hooks evil/refs",
+        "mkdir -p evil/objects evil/r evil/hooks && echo 'ref: refs/heads/main' > evil/HEAD && mv evil/r evil/refs",
     ),
     ("a link takes the last name", "mkdir -p evil/refs evil/objects && ln -s x evil/HEAD"),
     ("a second name takes the last one", "mkdir -p evil/refs evil/objects && echo x > y && ln y evil/HEAD"),
-    ("a repository is moved to another name", "git init -q --bare made6.git && mv made6.git evil"),
     (
-        "a repository is moved with what it lies in",
-        "mkdir x.git && git init -q --bare x.git/in.git && mv x.git/in.git evil",
+        "a repository that was moved to another name gets hooks",
+        "git init -q --bare made6.git && mv made6.git evil && mkdir -p evil/hooks && echo x > evil/hooks/post-checkout",
     ),
     (
         "two directories are exchanged",
@@ -103,8 +122,8 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
     (
         "a file without a name gets one",
-        "python3 -c 'import os; f = os.open(\".\", os.O_TMPFILE | os.O_RDWR); \
-         os.link(\"/proc/self/fd/%d\" % f, \".envrc\", follow_symlinks=True)'",
+        "python3 -c 'import ctypes, os; f = os.open(\".\", os.O_TMPFILE | os.O_RDWR); \
+         raise SystemExit(ctypes.CDLL(None).linkat(-100, b\"/proc/self/fd/%d\" % f, -100, b\".envrc\", 0x400) != 0)'",
     ),
     (
         "relative to a descriptor",
@@ -116,7 +135,7 @@ const ATTACKS: &[(&str, &str)] = &[
          struct.pack(\"QQQ\", 0o101, 0o600, 0), 24) < 0)'",
     ),
     (
-        "dependencies are moved to where they are the project's",
+        "dependencies are moved to where they belong to the project",
         "mkdir -p node_modules/p/.vscode && mv node_modules/p p",
     ),
 ];
@@ -131,6 +150,7 @@ fn k8_names_that_do_not_exist_yet_cannot_be_made() {
         // One session for all: each in a directory of its own, so that none stands in the way of another.
         let mut script = String::from("failed=0\n");
         for (number, (sentence, attack)) in ATTACKS.iter().enumerate() {
+            assert!(!sentence.contains('\''), "the sentence is quoted: {sentence}");
             script += &format!(
                 "mkdir -p w{number} && cd w{number} && if (set -e; {attack}) >/tmp/said 2>&1; then echo 'SUCCEEDS: {sentence}'; failed=1; \
                  elif grep -q 'not found' /tmp/said; then echo 'CANNOT BE TRIED: {sentence}'; cat /tmp/said; failed=1; fi; cd ..\n",
@@ -192,6 +212,7 @@ fn k8_without_the_broker_they_can_be_made() {
     each_user(|desk| {
         let mut script = String::from("set +e\n");
         for (number, (sentence, attack)) in ATTACKS.iter().enumerate() {
+            assert!(!sentence.contains('\''), "the sentence is quoted: {sentence}");
             script += &format!(
                 "mkdir -p w{number} && cd w{number} && (set -e; {attack}) >/dev/null 2>&1 || echo 'fails: {sentence}'; cd ..\n"
             );
@@ -219,6 +240,7 @@ fn k8_what_is_nobodys_project_is_open() {
                  test \"$(cat of59 of58)\" = \"$(printf 'x\\ny')\" && rm /proc/self/fd/57/of58 of59",
             ),
             ("some of the names of a repository", "mkdir -p r/hooks r/config r/objects && echo x > r/HEAD && rm -r r && mkdir -p s/refs/x s/objects"),
+            ("a repository without work tree, under any name", "git init -q --bare plain && mv plain plain2 && git --git-dir=plain2 symbolic-ref HEAD refs/heads/x"),
             ("a repository without work tree among temporary files", "git init -q --bare /tmp/bare && git --git-dir=/tmp/bare config core.pager x"),
             ("and in the session's home", "git init -q --bare ~/db && mv ~/db ~/db2"),
             ("names that are only alike", "echo x > .envrc2 && echo x > xenvrc && mkdir .vscode2"),
@@ -241,8 +263,8 @@ fn k8_repositories_are_made_inside() {
             ),
             (
                 "it is cloned",
-                "git clone -q one two && cd two && test \"$(git remote)\" = origin && git remote add up https://example.com/x && \
-                 git config branch.main.description words",
+                "git clone -q one two && cd two && test \"$(git remote)\" = origin && git remote add up ../one && \
+                 git config branch.main.description words && ! git remote add far https://example.com/x",
             ),
             ("it has worktrees", "cd two && git worktree add -q ../three -b side && cd ../three && echo b > b && git add b && git commit -qm b"),
             (
@@ -280,7 +302,7 @@ fn k8_what_is_held_since_the_start_says_so() {
         desk.prepare("git init -q && mkdir -p sub/.vscode && echo '{}' > sub/.vscode/settings.json");
         desk.hand_over();
         for (script, stopped) in [
-            ("git config branch.main.description words", "/.git/config (rename) by git"),
+            ("git config core.pager words", "/.git/config (rename) by git"),
             ("rm -f .git/config", "/.git/config (unlink"),
             ("mv sub other", "/sub (rename"),
         ] {
@@ -323,7 +345,8 @@ fn k8_settings_that_stay_as_they_are_can_be_set() {
                 "git submodule update --init && git -C sub log -1 --format=%s | grep -qx a",
             ),
             ("a setting is set to what it is", "git config core.pager less && test ! -e .git/config.lock"),
-            ("no other", "! git config core.pager more && ! git config branch.main.description words"),
+            ("no program", "! git config core.pager more && ! git -C sub config core.pager more && test \"$(git config core.pager)\" = less"),
+            ("what describes a branch", "git config branch.main.description words && git -C sub config branch.main.description words"),
         ]);
     });
 }

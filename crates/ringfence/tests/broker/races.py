@@ -22,9 +22,26 @@ def quiet(f, *a):
         return None
 
 
+# Settings that name no program may be written.
+def is_harmless(name):
+    fd = quiet(os.open, name, os.O_RDONLY)
+    if fd is None:
+        return True
+    text = os.read(fd, 100)
+    os.close(fd)
+    return b"pager" not in text
+
+
+def write_settings(path):
+    fd = quiet(os.open, path, os.O_WRONLY | os.O_CREAT, 0o600)
+    if fd is not None:
+        os.write(fd, b"[core]\n\tpager = x\n")
+        quiet(os.close, fd)
+
+
 def check():
     for name in FORBIDDEN:
-        if os.path.lexists(name):
+        if os.path.lexists(name) and not (name.endswith("config") and is_harmless(name)):
             print("LANDED", name, flush=True)
             os._exit(3)
 
@@ -91,9 +108,9 @@ def by_rename_of_memory():
 # A directory of a changing name: what is made in it may be made while it is `b.git`.
 def by_moved_directory():
     quiet(os.mkdir, "c")
-    quiet(os.close, quiet(os.open, "c/config", os.O_WRONLY | os.O_CREAT, 0o600) or -1)
+    write_settings("c/config")
     quiet(os.mkdir, "c/hooks")
-    quiet(os.close, quiet(os.open, "b.git/config", os.O_WRONLY | os.O_CREAT, 0o600) or -1)
+    write_settings("b.git/config")
     quiet(os.unlink, "c/config")
     quiet(os.rmdir, "c/hooks")
 

@@ -163,7 +163,7 @@ pub(super) static TOPIC: Topic = Topic {
         repository(shell(
             PROTECTED_LATER,
             "settings of a work tree that are not there yet are not planted",
-            "echo '[core]' > .git/config.worktree",
+            "printf '[core]\n\tfsmonitor = evil\n' > x && mv x .git/config.worktree",
             Sign::Exists("here/.git/config.worktree"),
         )),
     ],

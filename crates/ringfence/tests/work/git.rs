@@ -132,10 +132,16 @@ fn k8_what_git_runs_stays_as_it_is() {
             ("a hook cannot be planted", "! : >> .git/hooks/pre-commit"),
             ("hooks cannot be moved away", "! mv .git/hooks .git/h || { mv .git/h .git/hooks; false; }"),
             ("a setting cannot be made", "! git config core.hooksPath evil"),
-            ("the file of settings cannot be replaced", "cp .git/config x && ! mv x .git/config && rm -f x"),
+            (
+                "the file of settings cannot be replaced",
+                "cp .git/config x && printf '[core]\\n\\tpager = evil\\n' >> x && ! mv x .git/config && rm -f x",
+            ),
             ("attributes cannot be changed", "! echo '* filter=evil' >> .git/info/attributes"),
             ("the repository cannot be moved away", "! mv .git g || { mv g .git; false; }"),
-            ("a remote cannot be added, and it is said", "git remote add x y 2>&1 | grep -q 'could not'"),
+            (
+                "a remote that no rule lists cannot be added, and it is said",
+                "git remote add x https://evil.example/y 2>&1 | grep -q 'could not'",
+            ),
             ("git still works", "echo x > new && git add new && git commit -qm new && git branch b && git switch -q b"),
         ]);
         if desk.is_in_a_root() {

@@ -29,7 +29,7 @@ pub(crate) const HOOKS: Place = Place {
         Lack("the file of settings cannot be replaced", Why::NoProtection),
         Lack("attributes cannot be changed", Why::NoProtection),
         Lack("the repository cannot be moved away", Why::NoProtection),
-        Lack("a remote cannot be added, and it is said", Why::NoProtection),
+        Lack("a remote that no rule lists cannot be added, and it is said", Why::NoProtection),
     ],
     ..Place::with("git,shell")
 };

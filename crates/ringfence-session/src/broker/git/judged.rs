@@ -1,0 +1,294 @@
+//! Files that a program writes directly and whose content is judged: until it closes them, it writes to a file in memory.
+//!
+//! The descriptor gets a number whose close the filter reports, so the content is in place before `close` returns. A descriptor that is
+//! closed otherwise (by the end of a process, by dup2) is found by a thread that looks whether anybody could still write.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
+use std::time::Duration;
+
+use ringfence_plan::{FIRST_JUDGED_DESCRIPTOR, JUDGED_DESCRIPTORS};
+use ringfence_surface::AbsPath;
+use ringfence_sys::lease;
+use ringfence_sys::notify::{self, OnExec};
+use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::super::caller::{Caller, c_string};
+use super::super::domain::Domain;
+use super::super::open::Opening;
+use super::super::resolve::{Place, directory_of};
+use super::super::work::{Reply, Stop, Work};
+use super::super::{Broker, STACK};
+use super::{Content, GitPlace, NotPut, Refusal};
+use crate::git_files::{LONGEST, put, read_all};
+use crate::landing::SettingsFile;
+
+/// More are not open at once.
+const MOST: usize = 256;
+/// How long the thread waits between two looks, at first and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+
+/// The files that are being written.
+#[derive(Debug)]
+pub(in super::super) struct JudgedFiles {
+    open: Mutex<HashMap<(u64, u64), Arc<JudgedFile>>>,
+    is_watched: AtomicBool,
+}
+
+/// What was judged, and what came of it.
+type Judgement = (Vec<u8>, Result<(), Errno>);
+
+/// One of them.
+#[derive(Debug)]
+struct JudgedFile {
+    /// Open for reading.
+    file: OwnedFd,
+    dir: Arc<OwnedFd>,
+    at: AbsPath,
+    name: Vec<u8>,
+    git: Option<GitPlace>,
+    content: Content,
+    mode: Mode,
+    /// There was no such file before.
+    is_made: bool,
+    thread: Pid,
+    call: &'static str,
+    domain: Option<Domain>,
+    /// What was judged last, and what came of it.
+    last: Mutex<Option<Judgement>>,
+}
+
+impl JudgedFile {
+    /// Removes the empty file that was made for one whose content is refused.
+    fn withdraw(&self) {
+        let Ok(name) = c_string(&self.name) else { return };
+        let status = rustix::fs::statat(self.dir.as_fd(), name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
+        if self.is_made && status.is_ok_and(|status| status.st_size == 0) {
+            // Somebody else may have removed it.
+            let _ = rustix::fs::unlinkat(self.dir.as_fd(), name.as_c_str(), AtFlags::empty());
+        }
+    }
+}
+
+impl JudgedFiles {
+    pub(in super::super) fn new() -> Self {
+        Self { open: Mutex::new(HashMap::new()), is_watched: AtomicBool::new(false) }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<(u64, u64), Arc<JudgedFile>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file that a descriptor of this device and inode stands for.
+    fn find(&self, inode: (u64, u64)) -> Option<Arc<JudgedFile>> {
+        self.open().get(&inode).cloned()
+    }
+}
+
+impl Work<'_, '_> {
+    /// Opens a file whose content is judged: the caller gets a copy of it in memory.
+    pub(in super::super) fn open_judged(
+        &mut self,
+        place: &Place,
+        opening: &Opening,
+        (content, git): (Content, Option<GitPlace>),
+    ) -> Result<Reply, Stop> {
+        let before = match place.look() {
+            Ok(_) if opening.has(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST.into()),
+            Ok(status) if opening.writes() || opening.has(OFlags::CREATE) => {
+                let kind = rustix::fs::FileType::from_raw_mode(status.st_mode);
+                if kind == rustix::fs::FileType::Directory {
+                    return Err(Errno::ISDIR.into());
+                }
+                if kind != rustix::fs::FileType::RegularFile {
+                    self.refuse_in_git(place, &Refusal::Link)?;
+                    return Err(Errno::ACCESS.into());
+                }
+                Some(Mode::from_raw_mode(status.st_mode & 0o777))
+            }
+            Ok(_) => return Err(Errno::ACCESS.into()),
+            Err(Errno::NOENT) if opening.has(OFlags::CREATE) => None,
+            Err(errno) => return Err(errno.into()),
+        };
+        let mode = match before {
+            Some(mode) => mode,
+            None => opening.mode & !self.mask()?,
+        };
+        let is_made = before.is_none();
+        if is_made {
+            // Where the others see it, and where it decides whether this is a git directory.
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let name = c_string(&place.name)?;
+            self.take_mask()?;
+            self.perform(|| rustix::fs::openat(&place.dir, name.as_c_str(), flags, opening.mode))?;
+            self.region_changed(place);
+        }
+        let memory = rustix::fs::memfd_create(c"git", MemfdFlags::CLOEXEC)?;
+        if before.is_some() && !opening.has(OFlags::TRUNC) {
+            let text = super::content_now(place);
+            let mut left = text.as_slice();
+            while !left.is_empty() {
+                let written = rustix::io::write(&memory, left)?;
+                left = left.get(written..).ok_or(Errno::IO)?;
+            }
+        }
+        let reopened = |flags: OFlags| {
+            let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+            rustix::fs::open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty())
+        };
+        let kept = OFlags::APPEND | OFlags::NONBLOCK | OFlags::SYNC | OFlags::DSYNC;
+        let theirs = reopened((opening.flags & OFlags::ACCMODE) | (opening.flags & kept))?;
+        let status = rustix::fs::fstat(&memory)?;
+        let file = JudgedFile {
+            file: reopened(OFlags::RDONLY)?,
+            dir: place.dir.clone(),
+            at: place.at.clone(),
+            name: place.name.clone(),
+            git,
+            content,
+            mode,
+            is_made,
+            thread: self.caller.thread,
+            call: self.call(),
+            domain: self.domain(),
+            last: Mutex::new(None),
+        };
+        drop(memory);
+        let mut open = self.judged().open();
+        if open.len() >= MOST {
+            return Err(Errno::NFILE.into());
+        }
+        open.insert((status.st_dev, status.st_ino), Arc::new(file));
+        drop(open);
+        Ok(Reply::Judged(theirs, opening.on_exec()))
+    }
+
+    /// A descriptor with a number of ours is about to be closed.
+    pub(in super::super) fn close(&mut self, number: i32) -> Result<Reply, Stop> {
+        let Ok(held) = self.caller.descriptor(number) else { return Ok(Reply::Continue) };
+        let status = rustix::fs::fstat(&held)?;
+        drop(held);
+        let inode = (status.st_dev, status.st_ino);
+        let Some(file) = self.judged().find(inode) else { return Ok(Reply::Continue) };
+        self.broker().put_in_place(&file)?;
+        Ok(Reply::Continue)
+    }
+}
+
+/// A number for a descriptor in a caller's table that nothing else has.
+pub(in super::super) fn free_number(caller: &Caller<'_>) -> Option<u32> {
+    let is_free = |number: &u64| {
+        let path = format!("{}/fd/{number}", caller.number());
+        matches!(rustix::fs::statat(caller.proc, path, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
+    };
+    let numbers = FIRST_JUDGED_DESCRIPTOR..FIRST_JUDGED_DESCRIPTOR + JUDGED_DESCRIPTORS;
+    numbers.into_iter().find(is_free).and_then(|number| u32::try_from(number).ok())
+}
+
+impl Broker<'_> {
+    /// Puts a descriptor whose close is to be seen into the caller's table. One that does not fit there gets another number.
+    pub(in super::super) fn add_judged(
+        &self,
+        (id, caller): (u64, &Caller<'_>),
+        fd: &OwnedFd,
+        on_exec: OnExec,
+    ) -> rustix::io::Result<i32> {
+        if let Some(number) = free_number(caller) {
+            match notify::add_descriptor_at(self.listener(), id, fd.as_fd(), number, on_exec) {
+                Err(Errno::BADF | Errno::MFILE) => {}
+                other => return other,
+            }
+        }
+        notify::add_descriptor(self.listener(), id, fd.as_fd(), on_exec)
+    }
+
+    /// Judges what was written, and puts it in place.
+    fn put_in_place(&self, file: &JudgedFile) -> Result<(), Errno> {
+        let mut last = file.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = read_all(file.file.as_fd(), LONGEST)?.ok_or(Errno::FBIG)?;
+        if let Some((_, done)) = last.as_ref().filter(|(judged, _)| *judged == text) {
+            return *done;
+        }
+        let path = file.at.child(&file.name);
+        let done = self.put_text(file, &text).map_err(|cause| match cause {
+            NotPut::Refused(refusal) => {
+                file.withdraw();
+                let caller = Caller { thread: file.thread, proc: self.proc.as_fd() };
+                let remedy = "make this change yourself, outside the fence".to_owned();
+                self.judge.stopped(&caller, file.call, path, (format!("git: {refusal}"), remedy));
+                Errno::ACCESS
+            }
+            NotPut::Failed(errno) => errno,
+        });
+        *last = Some((text, done));
+        done
+    }
+
+    fn put_text(&self, file: &JudgedFile, text: &[u8]) -> Result<(), NotPut> {
+        // The directory was moved: what was decided when the file was opened counts no longer.
+        if directory_of(file.dir.as_fd())? != file.at.as_bytes() {
+            return Err(Errno::STALE.into());
+        }
+        let place = Place::entry(file.dir.clone(), file.at.clone(), &file.name, b"");
+        let before = super::content_now(&place);
+        let anew = self.content_judge().judge(file.content, (&file.at, file.git.as_ref()), text, &before)?;
+        let text = anew.as_deref().unwrap_or(text);
+        let put = || put(file.dir.as_fd(), &file.name, text, file.mode, None);
+        let done = match &file.domain {
+            None => put(),
+            Some(domain) => domain.within(put),
+        };
+        match (done, SettingsFile::of(file.content)) {
+            // It is mounted read-only.
+            (Err(Errno::BUSY | Errno::ROFS), Some(kind)) => {
+                self.land_settings(file.at.child(&file.name), kind, text, &|| true)
+            }
+            (done, _) => Ok(done?),
+        }
+    }
+
+    /// Watches files that are being written, as long as there are any.
+    pub(in super::super) fn watch_judged<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        if self.judged.open().is_empty() || self.judged.is_watched.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let watch = || {
+            // The directory of a file is found by way of this thread's own working directory.
+            if notify::unshare_fs().is_ok() {
+                self.put_when_closed();
+            }
+            self.judged.is_watched.store(false, Ordering::SeqCst);
+        };
+        if Builder::new().stack_size(STACK).spawn_scoped(scope, watch).is_err() {
+            self.judged.is_watched.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn put_when_closed(&self) {
+        let mut pause = PAUSE.0;
+        loop {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE.1);
+            let open: Vec<_> = self.judged.open().iter().map(|(inode, file)| (*inode, Arc::clone(file))).collect();
+            for (inode, file) in open {
+                if lease::take_read_lease(file.file.as_fd()).is_err() {
+                    continue;
+                }
+                // Nobody has it open for writing, and nobody can open it once it is forgotten.
+                let (_here, _elsewhere) = self.hold_shared();
+                // What is refused was reported.
+                let _ = self.put_in_place(&file);
+                self.judged.open().remove(&inode);
+                pause = PAUSE.0;
+            }
+            if self.judged.open().is_empty() {
+                return;
+            }
+        }
+    }
+}

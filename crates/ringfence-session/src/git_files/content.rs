@@ -1,0 +1,243 @@
+//! Judges what a file of a git directory is about to hold, and what it leads to.
+//!
+//! The grammar is `ringfence_git`'s. What a file names (a git directory, a work tree, a directory of objects) is looked up here, without
+//! following a link, and must lie where the session may write: then it is judged like everything else.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+
+use ringfence_git::config;
+use ringfence_git::grammar::{self, Fault, Reference};
+use ringfence_git::layout::Grammar;
+use ringfence_git::settings::{self, Age};
+use ringfence_surface::{AbsPath, Access, Because, Effect, HostTarget, Role, Shown, Surface};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::frozen::read_all;
+use super::regions::{GitRegion, Region, Regions};
+use super::{GitPlace, LONGEST_SETTINGS, is_own};
+
+/// How the content of a file is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Vetted(Grammar),
+    Settings,
+    Index,
+    /// `.git` as a file: it names a git directory.
+    GitFile,
+    /// `.gitmodules`.
+    Modules,
+}
+
+/// Why a call that is about a git directory is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("not a file that git writes in a git directory during ordinary work")]
+    Closed,
+    #[error("a link, a pipe or a second name in a git directory would lead git's own writes elsewhere")]
+    Link,
+    #[error("an object is written once")]
+    Object,
+    #[error("another process still has the file open for writing")]
+    Open,
+    #[error("{0}")]
+    Grammar(Fault),
+    #[error("the setting {}: {}", Shown(&.0.key), .0.why)]
+    Setting(settings::Refused),
+    #[error("git could not read it, or it is too long")]
+    Unreadable,
+    #[error("{} is not in a directory that the session may write", Shown(.0))]
+    Elsewhere(Vec<u8>),
+    #[error("it would become a git directory with a file that git does not write during ordinary work: {0}")]
+    Becomes(AbsPath),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Grammar(fault)
+    }
+}
+
+/// Judges content.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContentJudge<'b> {
+    pub(crate) surface: &'b Surface,
+    pub(crate) regions: &'b Regions,
+    /// `/`.
+    pub(crate) root: &'b Arc<OwnedFd>,
+}
+
+impl ContentJudge<'_> {
+    /// What may be put in place of a file, if its content is accepted.
+    pub(crate) fn judge(
+        &self,
+        content: Content,
+        (at, git): (&AbsPath, Option<&GitPlace>),
+        text: &[u8],
+        before: &[u8],
+    ) -> Result<Option<Vec<u8>>, Refusal> {
+        match content {
+            Content::Vetted(grammar) => {
+                let reference = grammar::judge(grammar, text, before)?;
+                self.judge_reference(&reference, at, git)?;
+                Ok(None)
+            }
+            Content::Settings => self.judge_settings(at, git, text, before),
+            Content::Modules => self.judge_modules(text, before),
+            Content::GitFile => {
+                let named = grammar::git_file(text).ok_or(Refusal::Unreadable)?;
+                let is_known = text == before && !text.is_empty() || self.is_git_directory_of_the_session(at, named);
+                if is_known { Ok(None) } else { Err(Refusal::Elsewhere(named.to_vec())) }
+            }
+            Content::Index => Ok(None),
+        }
+    }
+
+    fn judge_settings(
+        &self,
+        at: &AbsPath,
+        git: Option<&GitPlace>,
+        text: &[u8],
+        before: &[u8],
+    ) -> Result<Option<Vec<u8>>, Refusal> {
+        if text.len() > LONGEST_SETTINGS {
+            return Err(Refusal::Unreadable);
+        }
+        let after = config::parse_whole(text).ok_or(Refusal::Unreadable)?;
+        let judge = settings::Judge {
+            before: &config::parse(before),
+            age: git.map_or(Age::Existing, |git| git.age),
+            may_contact: &|host, port| self.may_contact(host, port),
+            is_work_tree: &|path| self.is_work_tree_of(at, path),
+        };
+        match judge.refused(&after) {
+            Some(refused) => Err(Refusal::Setting(refused)),
+            // What git and we might read differently is written anew.
+            None => Ok((!config::is_plain(text)).then(|| config::write_as_git(&after))),
+        }
+    }
+
+    fn judge_modules(&self, text: &[u8], before: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+        if text.len() > LONGEST_SETTINGS {
+            return Err(Refusal::Unreadable);
+        }
+        let after = config::parse_whole(text).ok_or(Refusal::Unreadable)?;
+        let judge = settings::Judge {
+            before: &config::parse(before),
+            age: Age::Existing,
+            may_contact: &|host, port| self.may_contact(host, port),
+            is_work_tree: &|_| false,
+        };
+        let foreign = after.iter().find(|entry| entry.section != b"submodule");
+        let foreign =
+            foreign.map(|entry| settings::Refused { key: settings::key_of(entry), why: settings::WhyRefused::Key });
+        match foreign.or_else(|| judge.refused(&after)) {
+            Some(refused) => Err(Refusal::Setting(refused)),
+            None => Ok((!config::is_plain(text)).then(|| config::write_as_git(&after))),
+        }
+    }
+
+    /// May the user's git contact a host? Those that the agent reaches itself learn nothing more by it.
+    fn may_contact(&self, host: &str, port: u16) -> bool {
+        [port, 443, 80, 22]
+            .iter()
+            .any(|port| HostTarget::new(host, *port).is_ok_and(|target| self.surface.decide_host(&target).is_some()))
+    }
+
+    /// Does what a file refers to lie where the session may write?
+    fn judge_reference(&self, reference: &Reference, at: &AbsPath, git: Option<&GitPlace>) -> Result<(), Refusal> {
+        let elsewhere = |path: &[u8]| Refusal::Elsewhere(path.to_vec());
+        match reference {
+            Reference::None => Ok(()),
+            // The directory of a linked work tree lies in `worktrees` of its repository.
+            Reference::CommonDir(path) => {
+                let repository = at.parent().filter(|above| above.file_name() == Some(b"worktrees"));
+                let repository = repository.and_then(|above| above.parent());
+                let named = resolved(at, path);
+                let is_it = repository.is_some() && named == repository;
+                let is_whole =
+                    || named.is_some_and(|dir| self.region_of(&dir).is_some_and(|region| region.below.is_empty()));
+                if is_it && is_whole() { Ok(()) } else { Err(elsewhere(path)) }
+            }
+            Reference::WorkTreeFile(path) => {
+                let file = resolved(at, path).filter(|file| file.file_name() == Some(b".git"));
+                let tree = file.and_then(|file| file.parent());
+                let may_write = |tree: AbsPath| self.surface.decide(&tree.child(b"x"), Access::Write).is_allowed();
+                if tree.is_some_and(may_write) { Ok(()) } else { Err(elsewhere(path)) }
+            }
+            Reference::ObjectDirectories(all) => {
+                let is_new = git.is_some_and(|git| git.age == Age::New);
+                // Relative to the directory of objects, in whose `info` the file is.
+                let objects = at.parent().unwrap_or_else(AbsPath::root);
+                let may_read = |path: &Vec<u8>| {
+                    let verdict = resolved(&objects, path).map(|dir| self.surface.decide(&dir, Access::Read).because);
+                    let shown =
+                        [Role::WorkingDir, Role::Write, Role::Sibling, Role::Read, Role::Reference, Role::GitDir];
+                    matches!(verdict, Some(Because::Rule(rule) | Because::OnlyReadable(rule))
+                        if shown.iter().any(|role| rule.effect == Effect::Write(*role) || rule.effect == Effect::Read(*role)))
+                };
+                match all.iter().find(|path| !is_new || !may_read(path)) {
+                    Some(path) => Err(elsewhere(path)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// The git directory that a directory is in, if it can be entered without following a link.
+    pub(crate) fn region_of(&self, path: &AbsPath) -> Option<GitRegion> {
+        match self.region_at(path)? {
+            Region::Git(region) => Some(region),
+            Region::Ordinary => None,
+        }
+    }
+
+    /// Where a directory is that can be entered without following a link.
+    fn region_at(&self, path: &AbsPath) -> Option<Region> {
+        let dir = self.open_without_links(path, OFlags::PATH | OFlags::DIRECTORY)?;
+        self.regions.of(self.surface, dir.as_fd(), path).ok()
+    }
+
+    pub(crate) fn open_without_links(&self, path: &AbsPath, flags: OFlags) -> Option<OwnedFd> {
+        let below = path.as_bytes().strip_prefix(b"/").filter(|rest| !rest.is_empty()).unwrap_or(b".");
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
+        for _ in 0..64 {
+            match rustix::fs::openat2(self.root, below, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+                // Something was renamed meanwhile.
+                Err(Errno::AGAIN) => {}
+                other => return other.ok(),
+            }
+        }
+        None
+    }
+
+    /// Does a `.git` file in this directory name a git directory that is judged like all others, and may be written? Git names it before
+    /// it makes it.
+    fn is_git_directory_of_the_session(&self, at: &AbsPath, named: &[u8]) -> bool {
+        let Some(dir) = resolved(at, named) else { return false };
+        let existing = dir.ancestors().find_map(|above| Some((self.region_at(&above)?, above)));
+        let Some((Region::Git(region), above)) = existing else { return false };
+        let missing = dir.as_bytes()[above.as_bytes().len()..].strip_prefix(b"/").unwrap_or_default();
+        let below = if missing.is_empty() { region.below.clone() } else { region.entry(missing) };
+        let is_part = below.is_empty() || below.starts_with(b"worktrees/") || below.starts_with(b"modules/");
+        is_part && self.surface.decide(&dir.child(b"x"), Access::Write).is_allowed()
+    }
+
+    /// Does a work tree belong to the git directory in `at`: does its `.git` file name it?
+    fn is_work_tree_of(&self, at: &AbsPath, named: &[u8]) -> bool {
+        let Some(tree) = resolved(at, named) else { return false };
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let text =
+            self.open_without_links(&tree.child(b".git"), flags).and_then(|file| read_all(file.as_fd(), 8192).ok()?);
+        let back = text.as_deref().and_then(grammar::git_file).and_then(|path| resolved(&tree, path));
+        let may_write = || self.surface.decide(&tree.child(b"x"), Access::Write).is_allowed();
+        back.as_ref() == Some(at) && !is_own(self.surface, &tree) && may_write()
+    }
+}
+
+/// A path that a file in a directory names.
+fn resolved(at: &AbsPath, named: &[u8]) -> Option<AbsPath> {
+    let whole = if named.first() == Some(&b'/') { named.to_vec() } else { [at.as_bytes(), b"/", named].concat() };
+    AbsPath::lexical(&whole).ok()
+}

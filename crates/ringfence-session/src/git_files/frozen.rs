@@ -1,0 +1,165 @@
+//! A file that nobody can write to while its content is judged and it is moved into place.
+//!
+//! The caller may keep a descriptor, or a mapping, by which it could write after the check (TOCTOU). A read lease is given only where
+//! no process has the file open for writing, and holds off whoever opens it meanwhile. Where there are no leases, or somebody has the
+//! file open, the content is copied, and the copy is what is judged and put in place.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use ringfence_sys::lease;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use super::c_string;
+
+/// A regular file with one name.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub(crate) content: Vec<u8>,
+    pub(crate) mode: Mode,
+    file: OwnedFd,
+    is_leased: bool,
+}
+
+/// Why a file cannot be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotFrozen {
+    /// It is no regular file, or has a second name.
+    NotPlain,
+    /// It is longer than what is judged.
+    Long,
+    Failed(Errno),
+}
+
+impl From<Errno> for NotFrozen {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+impl Frozen {
+    /// Reads a file of at most `most` bytes.
+    pub(crate) fn read(dir: BorrowedFd<'_>, name: &[u8], most: usize) -> Result<Self, NotFrozen> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(dir, c_string(name)?.as_c_str(), flags, Mode::empty()) {
+            Err(Errno::LOOP | Errno::NXIO) => return Err(NotFrozen::NotPlain),
+            other => other?,
+        };
+        Self::of(file, most)
+    }
+
+    /// The same for a file that is open for reading.
+    pub(crate) fn of(file: OwnedFd, most: usize) -> Result<Self, NotFrozen> {
+        let status = rustix::fs::fstat(&file)?;
+        let is_plain = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink <= 1;
+        if !is_plain {
+            return Err(NotFrozen::NotPlain);
+        }
+        let is_leased = lease::take_read_lease(file.as_fd()).is_ok();
+        let content = read_all(file.as_fd(), most)?.ok_or(NotFrozen::Long)?;
+        Ok(Self { content, mode: Mode::from_raw_mode(status.st_mode & 0o777), file, is_leased })
+    }
+
+    /// Can nobody write to it any more?
+    pub(crate) fn is_leased(&self) -> bool {
+        self.is_leased
+    }
+
+    /// Another content takes the place of what was read.
+    pub(crate) fn with(self, content: Vec<u8>) -> Self {
+        Self { content, is_leased: false, ..self }
+    }
+
+    /// Has no process a file open for writing? Where there are no leases nobody knows, and it counts as yes.
+    pub(crate) fn is_unwritten(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<bool> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(dir, c_string(name)?.as_c_str(), flags, Mode::empty())?;
+        Ok(lease::take_read_lease(file.as_fd()) != Err(Errno::AGAIN))
+    }
+
+    /// Moves the file to its place, where the lease shows that it is still what was read.
+    ///
+    /// # Errors
+    /// What rename(2) says.
+    pub(crate) fn rename(self, from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> rustix::io::Result<()> {
+        let (old, new) = (c_string(from.1)?, c_string(to.1)?);
+        if self.is_leased {
+            rustix::fs::renameat(from.0, old.as_c_str(), to.0, new.as_c_str())?;
+            if lease::is_read_leased(self.file.as_fd()).unwrap_or(false) {
+                return Ok(());
+            }
+            // Somebody waits to write to it, and may once the lease is gone: another file takes its place.
+            return put(to.0, to.1, &self.content, self.mode, None);
+        }
+        put(to.0, to.1, &self.content, self.mode, None)?;
+        // The caller's own file is of no more use.
+        match rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// All of a file from its beginning, unless it is longer than `most`.
+pub(crate) fn read_all(file: BorrowedFd<'_>, most: usize) -> rustix::io::Result<Option<Vec<u8>>> {
+    let size = usize::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(usize::MAX);
+    if size > most {
+        return Ok(None);
+    }
+    let mut content = Vec::with_capacity(size + 1);
+    let mut part = [0; 16 << 10];
+    loop {
+        match rustix::io::pread(file, part.as_mut_slice(), content.len() as u64) {
+            Ok(0) => return Ok(Some(content)),
+            Ok(read) => content.extend_from_slice(&part[..read]),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        if content.len() > most {
+            return Ok(None);
+        }
+    }
+}
+
+/// Puts a new file with this content under a name, in the place of whatever file was there. Root gives it to `owner`.
+///
+/// # Errors
+/// EBUSY where something is mounted over the name.
+pub(crate) fn put(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    content: &[u8],
+    mode: Mode,
+    owner: Option<(u32, u32)>,
+) -> rustix::io::Result<()> {
+    let mut random = [0; 8];
+    rustix::rand::getrandom(random.as_mut_slice(), rustix::rand::GetRandomFlags::empty())?;
+    let temporary = format!(".ringfence-{:016x}", u64::from_ne_bytes(random));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(dir, temporary.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+    let give = || match owner.filter(|_| rustix::process::geteuid().is_root()) {
+        Some((uid, gid)) => rustix::fs::fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))),
+        None => Ok(()),
+    };
+    let put = write_all(file.as_fd(), content)
+        .and_then(|()| give())
+        .and_then(|()| rustix::fs::fchmod(&file, mode))
+        .and_then(|()| rustix::fs::renameat(dir, temporary.as_str(), dir, c_string(name)?.as_c_str()));
+    if put.is_err() {
+        // The first failure is the one to report.
+        let _ = rustix::fs::unlinkat(dir, temporary.as_str(), AtFlags::empty());
+    }
+    put
+}
+
+fn write_all(file: BorrowedFd<'_>, content: &[u8]) -> rustix::io::Result<()> {
+    let mut left = content;
+    while !left.is_empty() {
+        match rustix::io::write(file, left) {
+            Ok(written) => left = left.get(written..).ok_or(Errno::IO)?,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}

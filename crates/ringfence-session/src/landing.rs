@@ -1,0 +1,11 @@
+//! Changes to files that are mounted read-only inside: the broker judges them, and the supervisor puts them in place outside.
+//!
+//! A protected file has a mount over it, so that nothing inside can change it, the broker included. Where a change is one that git makes
+//! during ordinary work (a branch in `.git/config`), the broker sends the content to the supervisor, which judges it again: the broker
+//! lives beside the agent, and is believed nothing.
+
+mod lander;
+mod wire;
+
+pub(crate) use self::lander::Lander;
+pub(crate) use self::wire::{Landing, NotLanded, Outcome, SettingsFile};

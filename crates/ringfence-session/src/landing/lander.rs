@@ -1,0 +1,145 @@
+//! The thread of the supervisor that puts changes in place.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+
+use ringfence_git::layout::{FileKind, file_kind};
+use ringfence_git::settings::Age;
+use ringfence_surface::{AbsPath, Access, Because, Effect, Surface};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use super::wire::{LONGEST, Landing, NotLanded, Outcome, SettingsFile};
+use crate::broker::wire::Told;
+use crate::git_files::{ContentJudge, GitPlace, Region, Regions, put, read_all};
+use crate::place::open_root;
+
+/// Puts changes in place, one after the other, as long as this exists.
+#[derive(Debug)]
+pub(crate) struct Lander {
+    requests: Sender<(u64, OwnedFd)>,
+}
+
+impl Lander {
+    /// Begins. Answers go to the broker.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn start(surface: Arc<Surface>, broker: OwnedFd) -> io::Result<Self> {
+        let (requests, received) = mpsc::channel::<(u64, OwnedFd)>();
+        let root = Arc::new(open_root()?);
+        let run = move || {
+            let work = Work { surface: &surface, root: &root };
+            for (id, request) in received {
+                let outcome = work.carry_out(&request).to_number();
+                let told = Told::Landed { id, outcome }.encode();
+                // A broker that does not listen has ended.
+                let _ = rustix::net::send(&broker, &told, SendFlags::NOSIGNAL);
+            }
+        };
+        std::thread::Builder::new().name("lander".to_owned()).stack_size(256 << 10).spawn(run)?;
+        Ok(Self { requests })
+    }
+
+    /// Asks for a change. What it is lies in a file in memory.
+    pub(crate) fn ask(&self, id: u64, request: OwnedFd) {
+        // The thread ends only with this.
+        let _ = self.requests.send((id, request));
+    }
+}
+
+struct Work<'l> {
+    surface: &'l Surface,
+    /// The host's root.
+    root: &'l Arc<OwnedFd>,
+}
+
+impl Work<'_> {
+    fn carry_out(&self, request: &OwnedFd) -> Outcome {
+        let text = match read_all(request.as_fd(), LONGEST) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(errno) => return Outcome::Failed(errno),
+        };
+        let landed = match Landing::decode(&text) {
+            Some(Landing::Settings { path, kind, text }) => self.put_settings(&path, kind, &text),
+            None => Err(NotLanded::Malformed.into()),
+        };
+        match landed {
+            Ok(()) => Outcome::Done,
+            Err(Failure::Not(why)) => Outcome::Not(why),
+            Err(Failure::Failed(errno)) => Outcome::Failed(errno),
+        }
+    }
+
+    fn put_settings(&self, path: &AbsPath, kind: SettingsFile, text: &[u8]) -> Result<(), Failure> {
+        let (parent, name) = path.parent().zip(path.file_name()).ok_or(NotLanded::Path)?;
+        // Regions of a host that others change are looked up anew each time.
+        let regions = Regions::new();
+        let judge = ContentJudge { surface: self.surface, regions: &regions, root: self.root };
+        let dir = judge.open_without_links(&parent, OFlags::PATH | OFlags::DIRECTORY).ok_or(NotLanded::Path)?;
+        let git = match regions.of(self.surface, dir.as_fd(), &parent)? {
+            Region::Git(region) => {
+                Some(GitPlace { relative: region.entry(name), root: region.root, age: Age::Existing })
+            }
+            Region::Ordinary => None,
+        };
+        let is_it = match (&git, kind) {
+            (Some(git), SettingsFile::Repository) => file_kind(&git.relative) == FileKind::Settings,
+            (None, SettingsFile::Modules) => name == b".gitmodules",
+            _ => false,
+        };
+        if !is_it || !self.is_protected_by_default(path, kind) {
+            return Err(NotLanded::Path.into());
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let before = judge.open_without_links(path, flags);
+        let (before, mode, owner) = match before {
+            Some(file) => {
+                let status = rustix::fs::fstat(&file)?;
+                let text = read_all(file.as_fd(), LONGEST)?.ok_or(NotLanded::Content)?;
+                (text, Mode::from_raw_mode(status.st_mode & 0o777), (status.st_uid, status.st_gid))
+            }
+            None => {
+                let status = rustix::fs::fstat(&dir)?;
+                (Vec::new(), Mode::from_raw_mode(0o644), (status.st_uid, status.st_gid))
+            }
+        };
+        let anew = judge
+            .judge(kind.content(), (&parent, git.as_ref()), text, &before)
+            .map_err(|_| Failure::from(NotLanded::Content))?;
+        Ok(put(dir.as_fd(), name, anew.as_deref().unwrap_or(text), mode, Some(owner))?)
+    }
+
+    /// Is it only a built-in rule that protects the file? What a policy protects stays as it is.
+    fn is_protected_by_default(&self, path: &AbsPath, kind: SettingsFile) -> bool {
+        let verdict = self.surface.decide(path, Access::Write);
+        match verdict.because {
+            Because::Rule(rule) if rule.is_of_git_directory() => true,
+            Because::Rule(rule) => {
+                kind == SettingsFile::Modules && rule.effect == Effect::Protect && !rule.source.is_written()
+            }
+            Because::OnlyReadable(_) | Because::View(_) => false,
+        }
+    }
+}
+
+/// Why something is not in place.
+enum Failure {
+    Not(NotLanded),
+    Failed(Errno),
+}
+
+impl From<NotLanded> for Failure {
+    fn from(why: NotLanded) -> Self {
+        Self::Not(why)
+    }
+}
+
+impl From<Errno> for Failure {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}

@@ -1,0 +1,166 @@
+//! What the broker asks for, and what the supervisor answers.
+
+use ringfence_surface::AbsPath;
+use rustix::io::Errno;
+
+use crate::bytes::{Reader, Writer};
+use crate::git_files::Content;
+
+/// The longest request that is read.
+pub(crate) const LONGEST: usize = 64 << 20;
+
+/// A change that the broker cannot make itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Landing {
+    /// A file of settings gets other content.
+    Settings {
+        /// The file.
+        path: AbsPath,
+        /// `.git/config` or `.gitmodules`.
+        kind: SettingsFile,
+        /// What it is to hold.
+        text: Vec<u8>,
+    },
+}
+
+/// Which file of settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SettingsFile {
+    /// `config` or `config.worktree` of a git directory.
+    Repository,
+    /// `.gitmodules` of a work tree.
+    Modules,
+}
+
+impl SettingsFile {
+    /// The file of settings that has this content.
+    pub(crate) fn of(content: Content) -> Option<Self> {
+        match content {
+            Content::Settings => Some(Self::Repository),
+            Content::Modules => Some(Self::Modules),
+            Content::Vetted(_) | Content::Index | Content::GitFile => None,
+        }
+    }
+
+    pub(crate) fn content(self) -> Content {
+        match self {
+            Self::Repository => Content::Settings,
+            Self::Modules => Content::Modules,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is in place.
+    Done,
+    /// It is not.
+    Not(NotLanded),
+    /// A system call failed.
+    Failed(Errno),
+}
+
+/// Why a change is not put in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotLanded {
+    /// The request is not understood.
+    Malformed,
+    /// The file is not one that the supervisor changes for the broker.
+    Path,
+    /// The content is not accepted.
+    Content,
+}
+
+const SETTINGS: u64 = 1;
+
+impl Landing {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        match self {
+            Self::Settings { path, kind, text } => {
+                out.number(SETTINGS);
+                out.bytes(path.as_bytes());
+                out.number(u64::from(*kind == SettingsFile::Modules));
+                out.bytes(text);
+            }
+        }
+        out.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut input = Reader::new(bytes);
+        let request = match input.number()? {
+            SETTINGS => {
+                let path = AbsPath::lexical(input.bytes()?).ok()?;
+                let kind = match input.number()? {
+                    0 => SettingsFile::Repository,
+                    1 => SettingsFile::Modules,
+                    _ => return None,
+                };
+                Self::Settings { path, kind, text: input.bytes()?.to_vec() }
+            }
+            _ => return None,
+        };
+        input.is_done().then_some(request)
+    }
+}
+
+const DONE: u64 = 0;
+const MALFORMED: u64 = 1;
+const PATH: u64 = 2;
+const CONTENT: u64 = 3;
+/// And the number of an error.
+const FAILED: u64 = 1 << 16;
+
+impl Outcome {
+    pub(crate) fn to_number(&self) -> u64 {
+        match self {
+            Self::Done => DONE,
+            Self::Not(NotLanded::Malformed) => MALFORMED,
+            Self::Not(NotLanded::Path) => PATH,
+            Self::Not(NotLanded::Content) => CONTENT,
+            Self::Failed(errno) => FAILED | u64::from(errno.raw_os_error().unsigned_abs()),
+        }
+    }
+
+    pub(crate) fn of_number(number: u64) -> Option<Self> {
+        Some(match number {
+            DONE => Self::Done,
+            MALFORMED => Self::Not(NotLanded::Malformed),
+            PATH => Self::Not(NotLanded::Path),
+            CONTENT => Self::Not(NotLanded::Content),
+            _ if number & FAILED != 0 => {
+                let errno = i32::try_from(number & !FAILED).ok().filter(|errno| (1..4096).contains(errno))?;
+                Self::Failed(Errno::from_raw_os_error(errno))
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_outcomes_arrive() {
+        let path = AbsPath::root().join("p/.git/config");
+        for kind in [SettingsFile::Repository, SettingsFile::Modules] {
+            let request = Landing::Settings { path: path.clone(), kind, text: b"[a]\n\tb = c\n".to_vec() };
+            let bytes = request.encode();
+            assert_eq!(Landing::decode(&bytes), Some(request));
+            (0..bytes.len()).for_each(|length| assert_eq!(Landing::decode(&bytes[..length]), None));
+        }
+        for outcome in [
+            Outcome::Done,
+            Outcome::Not(NotLanded::Malformed),
+            Outcome::Not(NotLanded::Path),
+            Outcome::Not(NotLanded::Content),
+            Outcome::Failed(Errno::ACCESS),
+        ] {
+            assert_eq!(Outcome::of_number(outcome.to_number()), Some(outcome));
+        }
+        assert_eq!((Outcome::of_number(9), Outcome::of_number(FAILED)), (None, None));
+    }
+}
