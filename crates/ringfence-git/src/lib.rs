@@ -8,3 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod entry_mode;
+pub mod entry_path;
+pub mod object_id;
