@@ -10,4 +10,5 @@
 pub mod config;
 pub mod entry_mode;
 pub mod entry_path;
+pub mod index;
 pub mod object_id;
