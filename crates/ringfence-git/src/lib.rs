@@ -10,5 +10,9 @@
 pub mod config;
 pub mod entry_mode;
 pub mod entry_path;
+pub mod history;
 pub mod index;
+mod inflate;
+pub mod object;
 pub mod object_id;
+pub mod pack;
