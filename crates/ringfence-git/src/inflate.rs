@@ -23,8 +23,13 @@ pub(crate) fn inflate_exactly(file: &(impl ReadAt + ?Sized), offset: u64, length
     if length as u64 > available.saturating_mul(MOST_EXPANSION) {
         return None;
     }
+    let part = (length / 2 + 128).min(LARGEST_PART);
+    inflate_in_parts(file, offset, length, part)
+}
+
+fn inflate_in_parts(file: &(impl ReadAt + ?Sized), offset: u64, length: usize, part: usize) -> Option<Inflated> {
     let mut stream = Stream { file, offset, output: vec![0; length], written: 0, state: Box::default() };
-    stream.run().then_some(Inflated { consumed: stream.offset - offset, content: stream.output })
+    stream.run(vec![0; part]).then_some(Inflated { consumed: stream.offset - offset, content: stream.output })
 }
 
 /// Reads the first bytes of a stream: `length` of them, or as many as it holds.
@@ -46,11 +51,10 @@ struct Stream<'f, F: ?Sized> {
 
 impl<F: ReadAt + ?Sized> Stream<'_, F> {
     /// Whether the stream ends where the output does.
-    fn run(&mut self) -> bool {
+    fn run(&mut self, mut part: Vec<u8>) -> bool {
         let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER
             | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
             | inflate_flags::TINFL_FLAG_HAS_MORE_INPUT;
-        let mut part = vec![0; (self.output.len() / 2 + 128).min(LARGEST_PART)];
         loop {
             let length = self.file.read_at(self.offset, &mut part);
             let Some(input) = part.get(..length).filter(|input| !input.is_empty()) else { return false };
@@ -59,7 +63,9 @@ impl<F: ReadAt + ?Sized> Stream<'_, F> {
             self.written += written;
             match status {
                 TINFLStatus::Done => return self.written == self.output.len(),
-                TINFLStatus::NeedsMoreInput if read > 0 => {}
+                // It wants more output too where a part ends before the end of the stream is known. If there is more, the next part
+                // is left where it is.
+                TINFLStatus::NeedsMoreInput | TINFLStatus::HasMoreOutput if read > 0 && read == length => {}
                 _ => return false,
             }
         }
@@ -88,6 +94,28 @@ mod tests {
                 *damaged.last_mut().unwrap() ^= 1;
                 assert!(inflate_exactly(damaged.as_slice(), 0, length).is_none(), "{length}");
                 assert_eq!(inflate_start(&stream, 4).unwrap(), content[..length.min(4)]);
+            }
+        }
+    }
+
+    /// The end of a part falls on every place of a stream: within the last symbol, the checksum, a block that is stored.
+    #[test]
+    fn streams_are_read_in_parts() {
+        let content: Vec<u8> = (0..200u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8 % 50).collect();
+        for length in [0, 1, 2, 50, 199, 200] {
+            let content = &content[..length];
+            for level in [0, 1, 6, 10] {
+                let stream = compress_to_vec_zlib(content, level);
+                let file = [stream.as_slice(), b"the next entry"].concat();
+                for part in 1..=file.len() {
+                    let read = |length| inflate_in_parts(file.as_slice(), 0, length, part);
+                    let inflated = read(length).map(|inflated| (inflated.consumed, inflated.content));
+                    assert_eq!(inflated, Some((stream.len() as u64, content.to_vec())), "{length} {level} {part}");
+                    assert!(read(length + 1).is_none(), "{length} {level} {part}");
+                    assert!(length == 0 || read(length - 1).is_none(), "{length} {level} {part}");
+                    let cut = inflate_in_parts(&stream[..stream.len() - 1], 0, length, part);
+                    assert!(cut.is_none(), "{length} {level} {part}");
+                }
             }
         }
     }
