@@ -4,9 +4,10 @@
 //! `EOIE` and `IEOT` where its threads start to read, so that an index can hold other entries for a machine with more processors. Here
 //! every path is verified, and the two extensions must agree with the entries.
 //!
-//! What an extension caches is not checked against the entries (`TREE`, `UNTR`, `FSMN`): [`Index::write`] leaves them out, and git
-//! computes them again.
+//! [`Index::verify_cache_tree`] compares the trees of `TREE` with the entries. What other extensions cache is not checked (`UNTR`, `FSMN`,
+//! which let git overlook changed files), nor is the state of files: [`Index::write`] leaves extensions out, and git computes them again.
 
+mod cache_tree;
 mod ewah;
 mod extensions;
 mod parse;
@@ -15,6 +16,7 @@ mod write;
 
 use std::ops::Range;
 
+pub use crate::index::cache_tree::{CacheTree, CacheTreeFault};
 pub use crate::index::split::{BaseLink, MergeFault};
 pub use crate::index::write::WriteFault;
 
@@ -35,6 +37,8 @@ pub struct Index {
     pub extensions: Vec<Extension>,
     /// The base of a split index. Before [`Index::merge`] the entries are only a part of what git sees.
     pub base: Option<BaseLink>,
+    /// The trees that git takes the entries for (the extension `TREE`): see [`Index::verify_cache_tree`].
+    pub cache_tree: Option<CacheTree>,
     /// Whether entries may be directories (the extension `sdir`).
     pub is_sparse: bool,
     /// The last bytes of the file; zero where `index.skipHash` is set. A base is found by it.

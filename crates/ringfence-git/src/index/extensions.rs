@@ -1,5 +1,6 @@
 //! The extensions after the entries.
 
+use super::cache_tree::CacheTree;
 use super::ewah::Bitmap;
 use super::parse::{Reader, Start};
 use super::split::BaseLink;
@@ -10,6 +11,7 @@ use crate::object_id::{ObjectFormat, checksum};
 pub(super) struct Extensions {
     pub(super) list: Vec<Extension>,
     pub(super) base: Option<BaseLink>,
+    pub(super) cache_tree: Option<CacheTree>,
     pub(super) is_sparse: bool,
     /// Where the first begins: the end of the entries.
     start: usize,
@@ -18,7 +20,7 @@ pub(super) struct Extensions {
 impl Extensions {
     /// Reads them to the end of the file.
     pub(super) fn read(format: ObjectFormat, reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        let mut found = Self { list: Vec::new(), base: None, is_sparse: false, start: reader.at };
+        let mut found = Self { list: Vec::new(), base: None, cache_tree: None, is_sparse: false, start: reader.at };
         while !reader.rest().is_empty() {
             let offset = reader.at;
             let mut signature = [0; 4];
@@ -31,6 +33,10 @@ impl Extensions {
             }
             match &signature {
                 b"link" => found.base = read_link(format, bytes).ok_or(Fault::Extension { offset })?,
+                b"TREE" => {
+                    let tree = CacheTree::read(format, bytes, reader.content.len());
+                    found.cache_tree = Some(tree.ok_or(Fault::Extension { offset })?);
+                }
                 b"sdir" if bytes.is_empty() => found.is_sparse = true,
                 [b'A'..=b'Z', ..] => {}
                 // Git would refuse the file.

@@ -17,7 +17,7 @@ pub(super) const INTENT_TO_ADD: u16 = 0x2000;
 
 /// The paths of a version 4 index share what they have in common. They may not take more than this many times the file: an attacker
 /// could otherwise fill the memory with a small file.
-const MOST_EXPANSION: usize = 4;
+pub(super) const MOST_EXPANSION: usize = 4;
 
 impl Index {
     /// Reads a file.
@@ -42,8 +42,8 @@ impl Index {
         let Records { entries, starts, .. } = records;
         check_order(&entries, extensions.base.is_some()).map_err(|fault| fault.at(&starts))?;
         check_directories(&entries, extensions.is_sparse).map_err(|fault| fault.at(&starts))?;
-        let Extensions { list, base, is_sparse, .. } = extensions;
-        Ok(Self { version, format, entries, extensions: list, base, is_sparse, checksum })
+        let Extensions { list, base, cache_tree, is_sparse, .. } = extensions;
+        Ok(Self { version, format, entries, extensions: list, base, cache_tree, is_sparse, checksum })
     }
 }
 

@@ -94,6 +94,7 @@ fn index_of(version: u32, entries: Vec<IndexEntry>) -> Index {
         entries,
         extensions: vec![],
         base: None,
+        cache_tree: None,
         is_sparse: false,
         checksum: ObjectId::zero(Sha1),
     }
@@ -335,6 +336,67 @@ fn extensions_that_git_must_understand() {
     let detached = Index::parse(Sha1, &with_extension(file, b"link", &[0; 20])).unwrap();
     assert_eq!(detached.base, None);
     assert!(Index::parse(Sha1, &with_extension(file, b"link", &[1; 20])).unwrap().base.is_some());
+}
+
+#[test]
+fn cached_trees_are_those_of_the_entries() {
+    for fixture in [
+        fixture!("tree"),
+        fixture!("conflict"),
+        fixture!("resolved"),
+        fixture!("sparse"),
+        fixture!("untracked"),
+        fixture!("v2"),
+    ] {
+        let index = parsed(fixture);
+        assert_eq!(index.verify_cache_tree(), Ok(()));
+        let listed = index.cache_tree.as_ref().map_or(0, |cache| cache.directories.len());
+        for number in 0..listed {
+            let with = |change: fn(&mut cache_tree::DirectoryTree)| {
+                let mut index = index.clone();
+                let directory = &mut index.cache_tree.as_mut().unwrap().directories[number];
+                change(&mut directory.tree);
+                (index.verify_cache_tree(), directory_fault(&index, number))
+            };
+            let (found, expected) = with(|tree| tree.id = ObjectId::Sha1([1; 20]));
+            assert_eq!(found, expected);
+            let (found, expected) = with(|tree| tree.count += 1);
+            assert_eq!(found, expected);
+        }
+    }
+    let paths = |fixture| -> Vec<Vec<u8>> {
+        parsed(fixture).cache_tree.unwrap().directories.into_iter().map(|directory| directory.path).collect()
+    };
+    assert_eq!(paths(fixture!("tree")), [b"".to_vec(), b"dir/".to_vec(), b"dir/sub/".to_vec()]);
+    assert_eq!(paths(fixture!("conflict")), [b"dir/sub/"]);
+    assert_eq!(paths(fixture!("sparse")), [b"".to_vec(), b"dir/".to_vec()]);
+}
+
+fn directory_fault(index: &Index, number: usize) -> Result<(), CacheTreeFault> {
+    Err(CacheTreeFault { path: index.cache_tree.as_ref().unwrap().directories[number].path.clone() })
+}
+
+/// The entries are the user's, and the trees are not: `git commit` would commit the trees.
+#[test]
+fn an_entry_that_its_tree_does_not_have() {
+    let (file, _) = fixture!("tree");
+    let index = parsed(fixture!("tree"));
+    let changes: [fn(&mut Index); 6] = [
+        |index| index.entries[1].id = ObjectId::Sha1([1; 20]),
+        |index| index.entries[1].mode = EntryMode::Executable,
+        |index| drop(index.entries.remove(1)),
+        |index| index.entries.push(entry("zz")),
+        |index| index.entries[3].intent_to_add = true,
+        |index| index.entries[3].stage = Stage::Ours,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut changed = index.clone();
+        change(&mut changed);
+        assert!(changed.verify_cache_tree().is_err(), "{number}");
+        assert_eq!(Index::parse(Sha1, &changed.write().unwrap()).unwrap().verify_cache_tree(), Ok(()), "{number}");
+    }
+    let at = find(file, b"TREE");
+    check(&changed(file, at + 8, b"x"), Fault::Extension { offset: at });
 }
 
 /// With these git reads other entries, or other extensions, if it uses several threads.
