@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use crate::entry_mode::EntryMode;
 use crate::object::{Commit, Object, ObjectKind, ReadBudget, ReadFault, Tag, tree_entries};
 use crate::object_id::{ObjectFormat, ObjectId};
-use crate::pack::{Pack, ReadAt};
+use crate::pack::{PackReader, ReadAt};
 
 /// Where the objects of a repository come from, those of its alternates included.
 pub trait ObjectSource {
@@ -45,7 +45,7 @@ pub struct FileVersion<'p> {
 
 /// The answer to a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum HistoryAnswer {
     /// This commit has it, and is reachable.
     InCommit(ObjectId),
     /// No reachable commit has it.
@@ -70,7 +70,7 @@ pub enum Incomplete {
 pub struct History<S: ObjectSource> {
     format: ObjectFormat,
     source: S,
-    packs: Vec<Pack<S::File>>,
+    packs: Vec<PackReader<S::File>>,
     commits: HashMap<ObjectId, Commit>,
 }
 
@@ -81,7 +81,7 @@ impl<S: ObjectSource> History<S> {
     /// Opens the packs. One that is no pack hides its objects, and no more.
     #[must_use]
     pub fn open(format: ObjectFormat, source: S) -> Self {
-        let open = |files: PackFiles<S::File>| Pack::open(format, files.index, files.pack).ok();
+        let open = |files: PackFiles<S::File>| PackReader::open(format, files.index, files.pack).ok();
         let packs = source.packs().into_iter().filter_map(open).collect();
         Self { format, source, packs, commits: HashMap::new() }
     }
@@ -118,7 +118,7 @@ impl<S: ObjectSource> History<S> {
     ///
     /// The tips come first, then their parents: most checkouts write what a branch has. A commit whose tree, or the directory of the
     /// path in it, is the same as in a commit before is not searched again.
-    pub fn find(&mut self, tips: &[ObjectId], wanted: &FileVersion<'_>, budget: &mut ReadBudget) -> Found {
+    pub fn find(&mut self, tips: &[ObjectId], wanted: &FileVersion<'_>, budget: &mut ReadBudget) -> HistoryAnswer {
         let mut search = Search { history: self, wanted, seen: HashSet::new(), incomplete: None };
         search.run(tips, budget)
     }
@@ -216,14 +216,14 @@ struct Search<'h, 'w, S: ObjectSource> {
 }
 
 impl<S: ObjectSource> Search<'_, '_, S> {
-    fn run(&mut self, tips: &[ObjectId], budget: &mut ReadBudget) -> Found {
+    fn run(&mut self, tips: &[ObjectId], budget: &mut ReadBudget) -> HistoryAnswer {
         let mut queue = VecDeque::new();
         let mut queued = HashSet::new();
         for tip in tips {
             match self.history.peel(tip, budget) {
                 Ok(Some(commit)) if queued.insert(commit) => queue.push_back(commit),
                 Ok(_) => {}
-                Err(Incomplete::Budget) => return Found::Unknown(Incomplete::Budget),
+                Err(Incomplete::Budget) => return HistoryAnswer::Unknown(Incomplete::Budget),
                 Err(cause) => self.note(cause),
             }
         }
@@ -233,13 +233,13 @@ impl<S: ObjectSource> Search<'_, '_, S> {
                 self.is_in(commit.tree, budget)
             });
             match outcome {
-                Ok(true) => return Found::InCommit(id),
+                Ok(true) => return HistoryAnswer::InCommit(id),
                 Ok(false) => {}
-                Err(Incomplete::Budget) => return Found::Unknown(Incomplete::Budget),
+                Err(Incomplete::Budget) => return HistoryAnswer::Unknown(Incomplete::Budget),
                 Err(cause) => self.note(cause),
             }
         }
-        self.incomplete.map_or(Found::Absent, Found::Unknown)
+        self.incomplete.map_or(HistoryAnswer::Absent, HistoryAnswer::Unknown)
     }
 
     fn note(&mut self, cause: Incomplete) {

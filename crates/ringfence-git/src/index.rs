@@ -34,7 +34,7 @@ pub struct Index {
     /// In the order of their paths and stages. Of a split index, first those without path that replace entries of the base.
     pub entries: Vec<IndexEntry>,
     /// In the order of the file.
-    pub extensions: Vec<Extension>,
+    pub extensions: Vec<IndexExtension>,
     /// The base of a split index. Before [`Index::merge`] the entries are only a part of what git sees.
     pub base: Option<BaseLink>,
     /// The trees that git takes the entries for (the extension `TREE`): see [`Index::verify_cache_tree`].
@@ -55,7 +55,7 @@ pub struct IndexEntry {
     /// The blob; of a gitlink the commit, of a directory the tree.
     pub id: ObjectId,
     /// Which side of a merge it is.
-    pub stage: Stage,
+    pub stage: MergeStage,
     /// Git does not look whether the file has changed (`update-index --assume-unchanged`).
     pub assume_valid: bool,
     /// Git leaves the file out of the work tree (sparse checkout).
@@ -68,7 +68,7 @@ pub struct IndexEntry {
 
 /// The side of a merge that an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub enum MergeStage {
     /// No merge, or one that is done.
     Merged,
     /// The common ancestor.
@@ -100,7 +100,7 @@ pub struct StatData {
 
 /// A part of the file after the entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extension {
+pub struct IndexExtension {
     /// Git ignores one that it does not know if the first byte is a capital letter.
     pub signature: [u8; 4],
     /// Where its content stands in the file.
@@ -202,18 +202,18 @@ impl Index {
     /// The entry without conflict at this path.
     #[must_use]
     pub fn entry(&self, path: &[u8]) -> Option<&IndexEntry> {
-        let at = self.position(path, Stage::Merged)?;
+        let at = self.position(path, MergeStage::Merged)?;
         self.entries.get(at)
     }
 
-    fn position(&self, path: &[u8], stage: Stage) -> Option<usize> {
+    fn position(&self, path: &[u8], stage: MergeStage) -> Option<usize> {
         self.entries.binary_search_by(|entry| entry.key().cmp(&(path, stage))).ok()
     }
 }
 
 impl IndexEntry {
     /// What entries are ordered by.
-    fn key(&self) -> (&[u8], Stage) {
+    fn key(&self) -> (&[u8], MergeStage) {
         (&self.path, self.stage)
     }
 

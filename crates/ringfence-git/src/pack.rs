@@ -145,7 +145,7 @@ impl<F: ReadAt> PackIndex<F> {
 
 /// A pack and its index.
 #[derive(Debug)]
-pub struct Pack<F> {
+pub struct PackReader<F> {
     index: PackIndex<F>,
     file: F,
     /// By offset: objects that others are deltas of.
@@ -172,7 +172,7 @@ enum EntryKind {
     Delta(u64),
 }
 
-impl<F: ReadAt> Pack<F> {
+impl<F: ReadAt> PackReader<F> {
     /// Checks that two files are an index and a pack.
     ///
     /// # Errors

@@ -97,7 +97,7 @@ fn sources() -> [TestSource; 4] {
 }
 
 #[track_caller]
-fn check(tips: &[&str], wanted: &FileVersion<'_>, expected: Found) {
+fn check(tips: &[&str], wanted: &FileVersion<'_>, expected: HistoryAnswer) {
     let tips: Vec<ObjectId> = tips.iter().map(|tip| id(tip)).collect();
     for source in sources() {
         let mut history = History::open(Sha1, source);
@@ -110,7 +110,7 @@ fn check(tips: &[&str], wanted: &FileVersion<'_>, expected: Found) {
 #[test]
 fn versions_are_found_where_they_are() {
     use EntryMode::{Directory, Executable, Regular, SymbolicLink};
-    let found = |commit| Found::InCommit(id(commit));
+    let found = |commit| HistoryAnswer::InCommit(id(commit));
     check(&[LAST], &version("dir/sub/long", Regular, NEWEST_LONG), found(LAST));
     check(&[FIRST, LAST], &version("dir/sub/long", Regular, NEWEST_LONG), found(LAST));
     check(&[LAST], &version("dir/sub/long", Regular, OLDEST_LONG), found(FIRST));
@@ -140,9 +140,9 @@ fn what_is_not_reachable_or_not_the_same_is_absent() {
         (NEWEST_LONG, "dir/sub/long", Regular, NEWEST_LONG),
         ("ab29ec65a6704cd1f6ad2dcba561b02f9a8b33e6", "dir/sub/long", Regular, NEWEST_LONG),
     ] {
-        check(&[tip], &version(path, mode, blob), Found::Absent);
+        check(&[tip], &version(path, mode, blob), HistoryAnswer::Absent);
     }
-    check(&[], &version("short", Regular, SHORT), Found::Absent);
+    check(&[], &version("short", Regular, SHORT), HistoryAnswer::Absent);
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn sha256() {
     let tip = id("764b17de2a6365a8e80512d36aa91ae02f8606e817e9c9381f1df63ae425ad65");
     let long =
         version("dir/sub/long", EntryMode::Regular, "8295f37ddae23abd55575f619d85e4ff312ded0b34fc6522a5a6578429e9cc94");
-    assert_eq!(history.find(&[tag, tip], &long, &mut budget()), Found::InCommit(tip));
-    assert_eq!(history.find(&[tag], &long, &mut budget()), Found::Absent);
+    assert_eq!(history.find(&[tag, tip], &long, &mut budget()), HistoryAnswer::InCommit(tip));
+    assert_eq!(history.find(&[tag], &long, &mut budget()), HistoryAnswer::Absent);
     assert_eq!(history.entry_at(&tip, b"dir/sub/long", &mut budget()), Ok(Some((long.mode, long.id))));
 }
 
@@ -195,7 +195,7 @@ fn the_usual_case_reads_little() {
     let asked = source.asked.clone();
     let mut history = History::open(Sha1, source);
     let wanted = version("d/a", EntryMode::Regular, SHORT);
-    assert_eq!(history.find(&[parent.unwrap()], &wanted, &mut budget()), Found::Absent);
+    assert_eq!(history.find(&[parent.unwrap()], &wanted, &mut budget()), HistoryAnswer::Absent);
     assert_eq!(asked.borrow().iter().filter(|asked| **asked == sub).count(), 1);
 }
 
@@ -209,23 +209,26 @@ fn a_search_that_sees_only_a_part_says_so() {
         source.loose.extend(changed.map(|file| (id(without), file.to_vec())));
         History::open(Sha1, source).find(&[id(LAST)], &wanted, &mut budget())
     };
-    assert_eq!(search("0000000000000000000000000000000000000000", None), Found::Absent);
+    assert_eq!(search("0000000000000000000000000000000000000000", None), HistoryAnswer::Absent);
     for missing in [LAST, FIRST, SIDE, "48e6ea99a19c02478ac8e9ef721f879da320f422"] {
-        assert_eq!(search(missing, None), Found::Unknown(Incomplete::Missing(id(missing))));
+        assert_eq!(search(missing, None), HistoryAnswer::Unknown(Incomplete::Missing(id(missing))));
         let other = &whole.loose[&id(SHORT)];
         for file in [b"".as_slice(), b"x", other] {
-            assert_eq!(search(missing, Some(file)), Found::Unknown(Incomplete::Damaged(id(missing))));
+            assert_eq!(search(missing, Some(file)), HistoryAnswer::Unknown(Incomplete::Damaged(id(missing))));
         }
     }
     for objects in 0..15 {
         let mut budget = ReadBudget { objects, ..budget() };
         let found = History::open(Sha1, whole.clone()).find(&[id(LAST)], &wanted, &mut budget);
-        assert_eq!(found, Found::Unknown(Incomplete::Budget), "{objects}");
+        assert_eq!(found, HistoryAnswer::Unknown(Incomplete::Budget), "{objects}");
     }
     let newest = version("dir/sub/long", EntryMode::Regular, NEWEST_LONG);
     let mut source = whole.clone();
     source.loose.remove(&id(FIRST));
-    assert_eq!(History::open(Sha1, source).find(&[id(LAST)], &newest, &mut budget()), Found::InCommit(id(LAST)));
+    assert_eq!(
+        History::open(Sha1, source).find(&[id(LAST)], &newest, &mut budget()),
+        HistoryAnswer::InCommit(id(LAST))
+    );
 }
 
 /// An attacker writes a commit with the agent's files under the id of the user's commit.
@@ -236,14 +239,14 @@ fn a_forged_object_is_not_believed() {
     let forged = source.add(ObjectKind::Commit, format!("tree {tree}\nauthor x\n").as_bytes());
     let evil = FileVersion { path: b"short", mode: EntryMode::Executable, id: ObjectId::Sha1([9; 20]) };
     let find = |source: &TestSource, tip| History::open(Sha1, source.clone()).find(&[tip], &evil, &mut budget());
-    assert_eq!(find(&source, forged), Found::InCommit(forged));
-    assert_eq!(find(&source, id(LAST)), Found::Absent);
+    assert_eq!(find(&source, forged), HistoryAnswer::InCommit(forged));
+    assert_eq!(find(&source, id(LAST)), HistoryAnswer::Absent);
     let file = source.loose[&forged].clone();
     source.loose.insert(id(LAST), file);
-    assert_eq!(find(&source, id(LAST)), Found::Unknown(Incomplete::Damaged(id(LAST))));
+    assert_eq!(find(&source, id(LAST)), HistoryAnswer::Unknown(Incomplete::Damaged(id(LAST))));
     // The undamaged object in a pack is used.
     source.packs = TestSource::packed(&[OFS]).packs;
-    assert_eq!(find(&source, id(LAST)), Found::Absent);
+    assert_eq!(find(&source, id(LAST)), HistoryAnswer::Absent);
 }
 
 /// A damaged pack hides what it has, and the loose objects and other packs are used.
@@ -257,9 +260,9 @@ fn a_damaged_pack_is_passed_over() {
     let wanted = version("dir/sub/long", EntryMode::Regular, OLDEST_LONG);
     let find = |source| History::open(Sha1, source).find(&[id(LAST)], &wanted, &mut budget());
     let only = TestSource { packs: damaged.clone(), ..TestSource::default() };
-    assert_eq!(find(only), Found::Unknown(Incomplete::Damaged(id(LAST))));
+    assert_eq!(find(only), HistoryAnswer::Unknown(Incomplete::Damaged(id(LAST))));
     let loose = TestSource { packs: damaged.clone(), ..TestSource::unpacked() };
-    assert_eq!(find(loose), Found::InCommit(id(FIRST)));
+    assert_eq!(find(loose), HistoryAnswer::InCommit(id(FIRST)));
     damaged.extend(TestSource::packed(&[REF]).packs);
-    assert_eq!(find(TestSource { packs: damaged, ..TestSource::default() }), Found::InCommit(id(FIRST)));
+    assert_eq!(find(TestSource { packs: damaged, ..TestSource::default() }), HistoryAnswer::InCommit(id(FIRST)));
 }

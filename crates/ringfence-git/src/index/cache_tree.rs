@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::parse::{MOST_EXPANSION, Reader};
-use super::{Index, IndexEntry, Stage};
+use super::{Index, IndexEntry, MergeStage};
 use crate::entry_mode::EntryMode;
 use crate::entry_path;
 use crate::object::{ObjectKind, id_of};
@@ -161,7 +161,7 @@ fn trees_of(format: ObjectFormat, entries: &[IndexEntry]) -> HashMap<Vec<u8>, Di
         open.extend(slashes.map(|(at, _)| OpenDirectory::new(at + 1)));
         if let Some(directory) = open.last_mut() {
             directory.count += 1;
-            directory.is_partial |= entry.stage != Stage::Merged || entry.intent_to_add;
+            directory.is_partial |= entry.stage != MergeStage::Merged || entry.intent_to_add;
             directory.add(entry.mode, &path[directory.path_length..name_end], &entry.id);
         }
         if entry.mode == EntryMode::Directory {

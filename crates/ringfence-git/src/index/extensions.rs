@@ -4,12 +4,12 @@ use super::cache_tree::CacheTree;
 use super::ewah::Bitmap;
 use super::parse::{Reader, Start};
 use super::split::BaseLink;
-use super::{Extension, Fault};
+use super::{Fault, IndexExtension};
 use crate::object_id::{ObjectFormat, checksum};
 
 /// What the extensions of an index say.
 pub(super) struct Extensions {
-    pub(super) list: Vec<Extension>,
+    pub(super) list: Vec<IndexExtension>,
     pub(super) base: Option<BaseLink>,
     pub(super) cache_tree: Option<CacheTree>,
     pub(super) is_sparse: bool,
@@ -42,7 +42,7 @@ impl Extensions {
                 // Git would refuse the file.
                 _ => return Err(Fault::Extension { offset }),
             }
-            found.list.push(Extension { signature, content });
+            found.list.push(IndexExtension { signature, content });
         }
         Ok(found)
     }

@@ -1,7 +1,7 @@
 //! From the bytes of a file to entries.
 
 use super::extensions::Extensions;
-use super::{Fault, Index, IndexEntry, Stage, StatData};
+use super::{Fault, Index, IndexEntry, MergeStage, StatData};
 use crate::entry_mode::EntryMode;
 use crate::entry_path;
 use crate::object_id::{ObjectFormat, ObjectId, checksum};
@@ -167,10 +167,10 @@ impl Records {
             return Err(Fault::Flags { offset });
         }
         let stage = match flags >> 12 & 3 {
-            0 => Stage::Merged,
-            1 => Stage::Ancestor,
-            2 => Stage::Ours,
-            _ => Stage::Theirs,
+            0 => MergeStage::Merged,
+            1 => MergeStage::Ancestor,
+            2 => MergeStage::Ours,
+            _ => MergeStage::Theirs,
         };
         let (path, shares) =
             if self.version == 4 { self.shared_path(reader, offset)? } else { padded_path(reader, offset)? };
@@ -266,7 +266,7 @@ pub(super) fn check_order(entries: &[IndexEntry], is_split: bool) -> Result<(), 
         return Err(EntryFault::Order { entry: unnamed });
     }
     let is_after = |pair: &[IndexEntry]| match pair {
-        [first, second] if first.path == second.path => first.stage != Stage::Merged && first.stage < second.stage,
+        [first, second] if first.path == second.path => first.stage != MergeStage::Merged && first.stage < second.stage,
         [first, second] => first.path < second.path,
         _ => true,
     };
@@ -281,10 +281,12 @@ pub(super) fn check_order(entries: &[IndexEntry], is_split: bool) -> Result<(), 
 pub(super) fn check_directories(entries: &[IndexEntry], is_sparse: bool) -> Result<(), EntryFault> {
     let mut before: &[u8] = &[];
     for (number, entry) in entries.iter().enumerate() {
-        if entry.mode == EntryMode::Directory && !(is_sparse && entry.skip_worktree && entry.stage == Stage::Merged) {
+        if entry.mode == EntryMode::Directory
+            && !(is_sparse && entry.skip_worktree && entry.stage == MergeStage::Merged)
+        {
             return Err(EntryFault::Directory { entry: number });
         }
-        if entry.stage != Stage::Merged {
+        if entry.stage != MergeStage::Merged {
             continue;
         }
         let path = entry.path.as_slice();
@@ -296,7 +298,7 @@ pub(super) fn check_directories(entries: &[IndexEntry], is_sparse: bool) -> Resu
         // The directories that the path before was not in have not been looked for yet.
         let new = path.iter().enumerate().skip(common).filter(|(_, byte)| **byte == b'/');
         for (slash, _) in new {
-            let file = (&path[..slash], Stage::Merged);
+            let file = (&path[..slash], MergeStage::Merged);
             if entries[..number].binary_search_by(|other| other.key().cmp(&file)).is_ok() {
                 return Err(EntryFault::FileAndDirectory { entry: number, path: file.0.to_vec() });
             }

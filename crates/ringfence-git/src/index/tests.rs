@@ -79,7 +79,7 @@ fn entry(path: &str) -> IndexEntry {
         path: path.into(),
         mode: EntryMode::Regular,
         id: ObjectId::Sha1([7; 20]),
-        stage: Stage::Merged,
+        stage: MergeStage::Merged,
         assume_valid: false,
         skip_worktree: false,
         intent_to_add: false,
@@ -133,8 +133,8 @@ fn what_entries_say() {
     assert_eq!(index.entry(b"dir"), None);
     let conflict = parsed(fixture!("conflict"));
     assert_eq!(conflict.entry(b"dir/two"), None);
-    let stages: Vec<Stage> = conflict.entries.iter().filter(|e| e.path == b"dir/two").map(|e| e.stage).collect();
-    assert_eq!(stages, [Stage::Ancestor, Stage::Ours, Stage::Theirs]);
+    let stages: Vec<MergeStage> = conflict.entries.iter().filter(|e| e.path == b"dir/two").map(|e| e.stage).collect();
+    assert_eq!(stages, [MergeStage::Ancestor, MergeStage::Ours, MergeStage::Theirs]);
     assert!(parsed(fixture!("sparse")).entry(b"dir/").unwrap().skip_worktree);
     assert!(parsed(fixture!("skiphash")).checksum.is_zero());
 }
@@ -281,10 +281,10 @@ fn entries_come_in_order() {
     assert!(order(vec![entry("a"), entry("a-b"), entry("a0"), entry("b")]).is_ok());
     assert_eq!(order(vec![entry("b"), entry("a")]), second);
     assert_eq!(order(vec![entry("a"), entry("a")]), second);
-    assert_eq!(order(vec![at(Stage::Ours, "a"), at(Stage::Ours, "a")]), second);
-    assert_eq!(order(vec![at(Stage::Theirs, "a"), at(Stage::Ours, "a")]), second);
-    assert_eq!(order(vec![entry("a"), at(Stage::Ours, "a")]), second);
-    assert!(order(vec![at(Stage::Ours, "a"), at(Stage::Theirs, "a")]).is_ok());
+    assert_eq!(order(vec![at(MergeStage::Ours, "a"), at(MergeStage::Ours, "a")]), second);
+    assert_eq!(order(vec![at(MergeStage::Theirs, "a"), at(MergeStage::Ours, "a")]), second);
+    assert_eq!(order(vec![entry("a"), at(MergeStage::Ours, "a")]), second);
+    assert!(order(vec![at(MergeStage::Ours, "a"), at(MergeStage::Theirs, "a")]).is_ok());
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_path_is_a_file_or_a_directory() {
     conflicts(&["a/b", "a/b-c", "a/b/c"], "a/b");
     conflicts(&["a/b/c", "a/b/c/d/e"], "a/b/c");
     assert!(reread(4, ["a-b", "a/b", "a/c/d", "a0", "b"].map(entry).to_vec()).is_ok());
-    let staged = IndexEntry { stage: Stage::Ours, ..entry("a") };
+    let staged = IndexEntry { stage: MergeStage::Ours, ..entry("a") };
     assert!(reread(4, vec![staged, entry("a/b")]).is_ok(), "a conflict may be about just that");
 }
 
@@ -387,7 +387,7 @@ fn an_entry_that_its_tree_does_not_have() {
         |index| drop(index.entries.remove(1)),
         |index| index.entries.push(entry("zz")),
         |index| index.entries[3].intent_to_add = true,
-        |index| index.entries[3].stage = Stage::Ours,
+        |index| index.entries[3].stage = MergeStage::Ours,
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let mut changed = index.clone();
@@ -486,7 +486,13 @@ fn a_large_index() {
 fn any_entry() -> impl Strategy<Value = IndexEntry> {
     use EntryMode::{Executable, Gitlink, Regular, SymbolicLink};
     let mode = prop::sample::select(vec![Regular, Executable, SymbolicLink, Gitlink]);
-    let stage = prop::sample::select(vec![Stage::Merged, Stage::Merged, Stage::Ancestor, Stage::Ours, Stage::Theirs]);
+    let stage = prop::sample::select(vec![
+        MergeStage::Merged,
+        MergeStage::Merged,
+        MergeStage::Ancestor,
+        MergeStage::Ours,
+        MergeStage::Theirs,
+    ]);
     let flags = any::<(bool, bool, bool)>();
     ("[a-c]{1,3}(/[a-c]{1,3}){0,3}", mode, stage, flags, any::<[u32; 9]>(), any::<[u8; 20]>()).prop_map(
         |(
@@ -509,8 +515,8 @@ proptest! {
     #[test]
     fn what_is_written_reads_the_same(mut entries in prop::collection::vec(any_entry(), 0..12), version in 2u32..=4) {
         entries.sort_by(|a, b| a.key().cmp(&b.key()));
-        entries.dedup_by(|a, b| a.path == b.path && (a.stage == b.stage || b.stage == Stage::Merged));
-        let merged: Vec<&[u8]> = entries.iter().filter(|e| e.stage == Stage::Merged).map(|e| e.path.as_slice()).collect();
+        entries.dedup_by(|a, b| a.path == b.path && (a.stage == b.stage || b.stage == MergeStage::Merged));
+        let merged: Vec<&[u8]> = entries.iter().filter(|e| e.stage == MergeStage::Merged).map(|e| e.path.as_slice()).collect();
         let is_below = |a: &[u8], b: &[u8]| a.starts_with(b) && a.get(b.len()) == Some(&b'/');
         let has_conflict = merged.iter().any(|a| merged.iter().any(|b| is_below(a, b)));
         match reread(version, entries.clone()) {

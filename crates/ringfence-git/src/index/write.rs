@@ -1,7 +1,7 @@
 //! Changing an index, and writing it.
 
 use super::parse::{ASSUME_VALID, EXTENDED, INTENT_TO_ADD, NAME_MASK, SKIP_WORKTREE};
-use super::{Index, IndexEntry, Stage};
+use super::{Index, IndexEntry, MergeStage};
 use crate::entry_mode::EntryMode;
 use crate::object_id::checksum;
 
@@ -25,7 +25,7 @@ impl Index {
     }
 
     fn file_mut(&mut self, path: &[u8]) -> Option<&mut IndexEntry> {
-        let at = self.position(path, Stage::Merged)?;
+        let at = self.position(path, MergeStage::Merged)?;
         self.entries.get_mut(at).filter(|entry| entry.mode != EntryMode::Directory)
     }
 
@@ -111,12 +111,12 @@ fn write_fixed(entry: &IndexEntry, file: &mut Vec<u8>) {
     }
 }
 
-const fn stage_bits(stage: Stage) -> u16 {
+const fn stage_bits(stage: MergeStage) -> u16 {
     match stage {
-        Stage::Merged => 0,
-        Stage::Ancestor => 1 << 12,
-        Stage::Ours => 2 << 12,
-        Stage::Theirs => 3 << 12,
+        MergeStage::Merged => 0,
+        MergeStage::Ancestor => 1 << 12,
+        MergeStage::Ours => 2 << 12,
+        MergeStage::Theirs => 3 << 12,
     }
 }
 

@@ -26,12 +26,12 @@ fn budget() -> ReadBudget {
     ReadBudget { objects: 10_000, bytes: 10 << 20 }
 }
 
-fn open(format: ObjectFormat, (index, pack): (&[u8], &[u8])) -> Result<Pack<Vec<u8>>, ReadFault> {
-    Pack::open(format, index.to_vec(), pack.to_vec())
+fn open(format: ObjectFormat, (index, pack): (&[u8], &[u8])) -> Result<PackReader<Vec<u8>>, ReadFault> {
+    PackReader::open(format, index.to_vec(), pack.to_vec())
 }
 
 /// Every id of an index.
-fn ids<F: ReadAt>(pack: &Pack<F>) -> Vec<ObjectId> {
+fn ids<F: ReadAt>(pack: &PackReader<F>) -> Vec<ObjectId> {
     (0..pack.index.count).map(|number| pack.index.id_at(number).unwrap()).collect()
 }
 
@@ -183,7 +183,7 @@ fn a_changed_pack_never_yields_other_content() {
         let mut whole = open(format, (index, pack)).unwrap();
         let objects: Vec<_> = ids(&whole).into_iter().map(|id| (id, whole.read(&id, &mut budget()).unwrap())).collect();
         let check = |index: Vec<u8>, pack: Vec<u8>| {
-            let Ok(mut changed) = Pack::open(format, index, pack) else { return };
+            let Ok(mut changed) = PackReader::open(format, index, pack) else { return };
             for (id, object) in &objects {
                 if let Ok(Some(read)) = changed.read(id, &mut budget()) {
                     assert_eq!(Some(&read), object.as_ref());
