@@ -9,7 +9,15 @@
 
 pub mod address;
 pub mod config;
+pub mod entry_mode;
+pub mod entry_path;
 pub mod grammar;
+pub mod history;
+pub mod index;
+mod inflate;
 pub mod layout;
+pub mod object;
+pub mod object_id;
+pub mod pack;
 pub mod ref_name;
 pub mod settings;
