@@ -2,13 +2,13 @@
 //!
 //! Everything is read once. Whoever uses it asks afterwards whether the caller still waits: then what was read was its own.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt::Display;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::str::FromStr;
 
 use ringfence_sys::notify;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
@@ -25,6 +25,14 @@ pub(super) struct Caller<'b> {
     pub(super) thread: Pid,
     /// `/proc`, as the view has it.
     pub(super) proc: BorrowedFd<'b>,
+}
+
+/// What was known of a caller.
+#[derive(Debug, Clone)]
+pub(super) struct CallerNames {
+    pub(super) pid: u32,
+    pub(super) program: Vec<u8>,
+    pub(super) command: Vec<u8>,
 }
 
 impl Caller<'_> {
@@ -144,6 +152,29 @@ impl Caller<'_> {
             program.pop();
         }
         (program, self.read("cmdline", 1024).unwrap_or_default())
+    }
+
+    /// Who it is, for a report that is made after it has ended.
+    pub(super) fn known(&self) -> CallerNames {
+        let (program, command) = self.names();
+        CallerNames { pid: self.process().unwrap_or_default(), program, command }
+    }
+
+    /// How many other descriptors of its process are the same file.
+    pub(super) fn others_of(&self, number: i32, inode: (u64, u64)) -> rustix::io::Result<usize> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(self.proc, format!("{}/fd", self.number()), flags, Mode::empty())?;
+        let own = number.to_string();
+        let is_same = |name: &CStr| {
+            let status = rustix::fs::statat(&dir, name, AtFlags::empty());
+            status.is_ok_and(|status| (status.st_dev, status.st_ino) == inode)
+        };
+        let entries = Dir::read_from(&dir)?.filter_map(Result::ok);
+        let others = entries.filter(|entry| {
+            let name = entry.file_name();
+            name.to_bytes() != own.as_bytes() && !matches!(name.to_bytes(), b"." | b"..") && is_same(name)
+        });
+        Ok(others.count())
     }
 
     fn read(&self, name: &str, most: usize) -> rustix::io::Result<Vec<u8>> {

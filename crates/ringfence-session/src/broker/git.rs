@@ -170,14 +170,14 @@ impl Work<'_, '_> {
         if self.is_answered(&path) {
             return Ok(());
         }
-        let is_about_content = matches!(refusal, Refusal::Grammar(_) | Refusal::Setting(_) | Refusal::Elsewhere(_));
+        let is_about_content = !matches!(refusal, Refusal::Closed | Refusal::Link | Refusal::Object | Refusal::Open);
         let is_refused_by_rule = matches!(self.judge(&path, Access::Write), Ruling::Refused(_));
         if is_refused_by_rule && (self.asks() || !is_about_content) {
             return self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write);
         }
         let remedy = "make this change yourself, outside the fence".to_owned();
         let (judge, call) = self.teller();
-        judge.stopped(&self.caller, call, path, (format!("git: {refusal}"), remedy));
+        judge.stopped(self.caller.known(), call, path, (format!("git: {refusal}"), remedy));
         Err(Errno::ACCESS.into())
     }
 

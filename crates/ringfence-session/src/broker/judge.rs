@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::Telling;
-use super::caller::Caller;
+use super::caller::{Caller, CallerNames};
 use super::wire::{Report, Said, Told};
 use crate::landing::{Landing, NotLanded, Outcome};
 use crate::ways;
@@ -183,17 +183,17 @@ impl<'s> Judge<'s> {
     pub(super) fn unreached(&self, caller: &Caller<'_>, call: &str, path: Option<&AbsPath>) {
         let path = path.cloned().unwrap_or_else(AbsPath::root);
         let remedy = format!("name it in the policy: [network] sockets = [\"{path}\"]");
-        self.stopped(caller, call, path, ("a unix socket that was not made inside".to_owned(), remedy));
+        self.stopped(caller.known(), call, path, ("a unix socket that was not made inside".to_owned(), remedy));
     }
 
     /// Tells of something that no rule forbids by itself: why it was not done, and what can be done instead.
-    pub(super) fn stopped(&self, caller: &Caller<'_>, call: &str, path: AbsPath, (rule, remedy): (String, String)) {
+    pub(super) fn stopped(&self, caller: CallerNames, call: &str, path: AbsPath, (rule, remedy): (String, String)) {
         if self.supervisor.is_none() {
             return;
         }
-        let (program, command) = caller.names();
+        let CallerNames { pid, program, command } = caller;
         self.say(&Said::Refused(Report {
-            pid: caller.process().unwrap_or_default(),
+            pid,
             started: 0,
             program,
             command,

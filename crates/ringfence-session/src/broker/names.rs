@@ -206,7 +206,7 @@ impl Work<'_, '_> {
         let why = "it has something in it that is guarded since the start, and stays where it is".to_owned();
         let remedy = "make this change yourself, outside the fence".to_owned();
         let (judge, call) = self.teller();
-        judge.stopped(&self.caller, call, path.clone(), (why, remedy));
+        judge.stopped(self.caller.known(), call, path.clone(), (why, remedy));
         errno.into()
     }
 
@@ -403,7 +403,7 @@ impl Work<'_, '_> {
                     format!("rules speak of what is below it, and it has more than {MOST_NAMES} names to look at");
                 let remedy = "move it in parts, or yourself, outside the fence".to_owned();
                 let (judge, call) = self.teller();
-                judge.stopped(&self.caller, call, to.clone(), (why, remedy));
+                judge.stopped(self.caller.known(), call, to.clone(), (why, remedy));
                 return Err(Errno::ACCESS.into());
             }
             let is_directory = is_directory(dir, name, kind);

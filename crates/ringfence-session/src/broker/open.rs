@@ -410,7 +410,7 @@ impl Work<'_, '_> {
             let why = "it is a program that runs with rights of its own, and would keep them".to_owned();
             let remedy = "make it anew under its name, or take its rights away outside the fence".to_owned();
             let (judge, call) = self.teller();
-            judge.stopped(&self.caller, call, path.clone(), (why, remedy));
+            judge.stopped(self.caller.known(), call, path.clone(), (why, remedy));
         }
         Err(Errno::ACCESS.into())
     }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use ringfence_git::config;
 use ringfence_git::grammar::{self, Fault, Reference};
+use ringfence_git::index::{self, CacheTreeFault, Index};
 use ringfence_git::layout::Grammar;
+use ringfence_git::object_id::ObjectFormat;
 use ringfence_git::settings::{self, Age};
 use ringfence_surface::{AbsPath, Access, Because, Effect, HostTarget, Role, Shown, Surface};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -16,7 +18,7 @@ use rustix::io::Errno;
 
 use super::frozen::read_all;
 use super::regions::{GitRegion, Region, Regions};
-use super::{GitPlace, LONGEST_SETTINGS, is_own};
+use super::{GitPlace, LONGEST, LONGEST_SETTINGS, is_own};
 
 /// How the content of a file is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,12 @@ pub(crate) enum Refusal {
     Unreadable,
     #[error("{} is not in a directory that the session may write", Shown(.0))]
     Elsewhere(Vec<u8>),
+    #[error("git reads the index otherwise than it says: {0}")]
+    Index(index::Fault),
+    #[error("git would commit another tree than the index shows: {0}")]
+    CacheTree(CacheTreeFault),
+    #[error("the part of the index that several share is not there, or does not suit it")]
+    SharedIndex,
     #[error("it would become a git directory with a file that git does not write during ordinary work: {0}")]
     Becomes(AbsPath),
 }
@@ -56,6 +64,18 @@ pub(crate) enum Refusal {
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         Self::Grammar(fault)
+    }
+}
+
+impl From<index::Fault> for Refusal {
+    fn from(fault: index::Fault) -> Self {
+        Self::Index(fault)
+    }
+}
+
+impl From<CacheTreeFault> for Refusal {
+    fn from(fault: CacheTreeFault) -> Self {
+        Self::CacheTree(fault)
     }
 }
 
@@ -90,7 +110,7 @@ impl ContentJudge<'_> {
                 let is_known = text == before && !text.is_empty() || self.is_git_directory_of_the_session(at, named);
                 if is_known { Ok(None) } else { Err(Refusal::Elsewhere(named.to_vec())) }
             }
-            Content::Index => Ok(None),
+            Content::Index => self.judge_index(at, git, text),
         }
     }
 
@@ -116,6 +136,51 @@ impl ContentJudge<'_> {
             // What git and we might read differently is written anew.
             None => Ok((!config::is_plain(text)).then(|| config::write_as_git(&after))),
         }
+    }
+
+    /// An index that git and everybody else read alike: every path is one that git checks out where it says, and `git commit` makes of it
+    /// just the tree that `git status` shows.
+    fn judge_index(&self, at: &AbsPath, git: Option<&GitPlace>, text: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+        let format = git.map_or(ObjectFormat::Sha1, |git| self.object_format(&git.root));
+        let index = Index::parse(format, text)?;
+        let is_split = index.base.is_some();
+        let mut whole = match &index.base {
+            None => index,
+            Some(base) => {
+                let shared = at.child(format!("sharedindex.{}", base.checksum).as_bytes());
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+                let file = self.open_without_links(&shared, flags).ok_or(Refusal::SharedIndex)?;
+                let shared = read_all(file.as_fd(), LONGEST).ok().flatten().ok_or(Refusal::SharedIndex)?;
+                index.merge(&Index::parse(format, &shared)?).map_err(|_| Refusal::SharedIndex)?
+            }
+        };
+        match whole.verify_cache_tree() {
+            Ok(()) => Ok(None),
+            Err(fault) if is_split => Err(fault.into()),
+            Err(_) => {
+                // Old trees have modes that no index has. Without what it remembers of trees, git makes them of the entries; and without
+                // what it remembers of files, it looks at them.
+                whole.distrust_files_since((0, 0));
+                whole.write().map(Some).map_err(|_| Refusal::SharedIndex)
+            }
+        }
+    }
+
+    /// How objects of a repository are named.
+    fn object_format(&self, root: &AbsPath) -> ObjectFormat {
+        // A linked work tree's is that of the repository in whose `worktrees` its directory lies.
+        let above = root.parent().filter(|above| above.file_name() == Some(b"worktrees"));
+        let repository = above.and_then(|above| above.parent());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let places = [Some(root), repository.as_ref()];
+        let mut settings = places.into_iter().flatten().filter_map(|place| {
+            let file = self.open_without_links(&place.child(b"config"), flags)?;
+            read_all(file.as_fd(), LONGEST_SETTINGS).ok()?
+        });
+        let text = settings.next().unwrap_or_default();
+        let is_sha256 =
+            |entry: &config::Entry| entry.is("extensions", "objectformat") && entry.value.as_deref() == Some(b"sha256");
+        if config::parse(&text).iter().any(is_sha256) { ObjectFormat::Sha256 } else { ObjectFormat::Sha1 }
     }
 
     fn judge_modules(&self, text: &[u8], before: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {

@@ -17,4 +17,5 @@ mod names;
 mod same;
 mod sent;
 mod sockets;
+mod traps;
 mod without;

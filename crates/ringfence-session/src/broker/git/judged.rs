@@ -16,9 +16,8 @@ use ringfence_sys::lease;
 use ringfence_sys::notify::{self, OnExec};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::Pid;
 
-use super::super::caller::{Caller, c_string};
+use super::super::caller::{Caller, CallerNames, c_string};
 use super::super::domain::Domain;
 use super::super::open::Opening;
 use super::super::resolve::{Place, directory_of};
@@ -56,7 +55,7 @@ struct JudgedFile {
     mode: Mode,
     /// There was no such file before.
     is_made: bool,
-    thread: Pid,
+    caller: CallerNames,
     call: &'static str,
     domain: Option<Domain>,
     /// What was judged last, and what came of it.
@@ -153,7 +152,7 @@ impl Work<'_, '_> {
             content,
             mode,
             is_made,
-            thread: self.caller.thread,
+            caller: self.caller.known(),
             call: self.call(),
             domain: self.domain(),
             last: Mutex::new(None),
@@ -175,6 +174,10 @@ impl Work<'_, '_> {
         drop(held);
         let inode = (status.st_dev, status.st_ino);
         let Some(file) = self.judged().find(inode) else { return Ok(Reply::Continue) };
+        // A shell that redirects has another one, by which the file is still to be written.
+        if self.caller.others_of(number, inode)? > 0 {
+            return Ok(Reply::Continue);
+        }
         self.broker().put_in_place(&file)?;
         Ok(Reply::Continue)
     }
@@ -218,9 +221,8 @@ impl Broker<'_> {
         let done = self.put_text(file, &text).map_err(|cause| match cause {
             NotPut::Refused(refusal) => {
                 file.withdraw();
-                let caller = Caller { thread: file.thread, proc: self.proc.as_fd() };
                 let remedy = "make this change yourself, outside the fence".to_owned();
-                self.judge.stopped(&caller, file.call, path, (format!("git: {refusal}"), remedy));
+                self.judge.stopped(file.caller.clone(), file.call, path, (format!("git: {refusal}"), remedy));
                 Errno::ACCESS
             }
             NotPut::Failed(errno) => errno,

