@@ -7,7 +7,6 @@ mod calls;
 mod dependencies;
 mod grants;
 mod house;
-mod length;
 mod requirements;
 mod rust_text;
 mod tree;
@@ -53,7 +52,6 @@ const RULES: &[Rule] = &[
     dependencies::check,
     grants::check,
     house::check,
-    length::check,
     requirements::check,
     unsafety::check,
     words::check,

@@ -44,12 +44,6 @@ impl RustText {
         production.push_str(&self.code[production.len()..]);
         production
     }
-
-    /// How many lines there are, comments and all, beside the items under `#[cfg(test)]`.
-    pub(super) fn production_lines(&self) -> usize {
-        let in_tests: usize = self.test_items().into_iter().map(|item| self.code[item].lines().count()).sum();
-        self.code.lines().count().saturating_sub(in_tests)
-    }
 }
 
 /// The byte length of the item (with its other attributes) that starts here: up to its `;` or the end of its braces.
