@@ -51,8 +51,9 @@ impl Receipt {
 pub struct Standing<'a> {
     /// What the fence is built of.
     pub rung: Rung,
-    /// The domain, where the kernel has Landlock and the rung uses it.
-    pub landlock: Option<&'a LandlockPlan>,
+    /// The domain, or why there is none. A domain counts only if the kernel handles every right that a claim needs: see
+    /// [`LandlockPlan`].
+    pub landlock: Result<&'a LandlockPlan, &'a str>,
     /// Whether that domain keeps signals among its own.
     pub keeps_signals: bool,
     /// Whether anything that exists is masked or frozen.
@@ -91,7 +92,7 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
         Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
         Rung::LandlockOnly | Rung::Chroot => Ground::Host,
     };
-    let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
+    let domain = standing.landlock.ok().filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
     let mut judge = |claim: Claim| {
         let found = standing.found.iter().find(|short| short.claim == claim);
@@ -205,12 +206,12 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             short(LayerName::Processes, "without a namespace it can be found out which processes there are")
         }
         Claim::SecondWall if standing.rung == Rung::Chroot => match standing.landlock {
-            Some(_) => Kept::By(vec![LayerName::Landlock]),
-            None => short(LayerName::Landlock, "Landlock is not to be had here: the root stands alone"),
+            Ok(_) => Kept::By(vec![LayerName::Landlock]),
+            Err(why) => short(LayerName::Landlock, &format!("{why}: the root directory stands alone")),
         },
         Claim::SecondWall => match (is_view, standing.landlock) {
-            (true, Some(_)) => Kept::By(vec![LayerName::Landlock]),
-            (true, None) => short(LayerName::Landlock, "Landlock is not to be had here: the mounts stand alone"),
+            (true, Ok(_)) => Kept::By(vec![LayerName::Landlock]),
+            (true, Err(why)) => short(LayerName::Landlock, &format!("{why}: the mounts stand alone")),
             (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         },
         Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),

@@ -22,17 +22,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ringfence_surface::{GlobListError, Literal, RelativeGlob, Shown, WritableGlobs};
-use ringfence_sys::landlock::{self, AccessFs, AccessNet, RestrictFlags, Ruleset, Scope, Supported};
+use ringfence_sys::landlock::{AccessFs, AccessNet, RestrictFlags, Ruleset, Scope};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::place;
+pub use crate::sufficient::LandlockUnavailable;
+use crate::sufficient::SufficientLandlock;
 
 /// The subcommand that [`wrap`] starts this program with.
 pub const SUBCOMMAND: &str = "jail-exec";
-
-/// The first ABI with which a file can neither be cut short (3) nor moved out of its directory (2) unseen.
-const LEAST_ABI: u32 = 3;
 
 /// Devices that can be written without reaching anything, beside the terminals that the command has already.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
@@ -48,49 +47,12 @@ impl Abi {
     }
 }
 
-/// Why there can be no jail here.
-#[derive(Debug, thiserror::Error)]
-pub enum LandlockUnavailable {
-    /// The kernel has none, or it is switched off.
-    #[error("landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION)")]
-    Missing {
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// It is older than what a jail needs.
-    #[error("this kernel has version {found} of Landlock, {LEAST_ABI} is needed (Linux 6.2)")]
-    TooOld {
-        /// What it reports.
-        found: u32,
-    },
-    /// It reports enough and takes less.
-    #[error("this kernel reports version {found} of Landlock and does not take all of its rights")]
-    Incomplete {
-        /// What it reports.
-        found: u32,
-    },
-}
-
 /// Can commands be jailed here? Asking changes nothing.
 ///
 /// # Errors
 /// When this kernel cannot hold what a jail promises. There is no lesser jail.
 pub fn probe() -> Result<Abi, LandlockUnavailable> {
-    supported().map(|(abi, _)| abi)
-}
-
-fn supported() -> Result<(Abi, AccessFs), LandlockUnavailable> {
-    judge(landlock::supported().map_err(|source| LandlockUnavailable::Missing { source })?)
-}
-
-fn judge(found: Supported) -> Result<(Abi, AccessFs), LandlockUnavailable> {
-    if found.abi < LEAST_ABI {
-        return Err(LandlockUnavailable::TooOld { found: found.abi });
-    }
-    if !found.fs.contains(AccessFs::ABI_3) {
-        return Err(LandlockUnavailable::Incomplete { found: found.abi });
-    }
-    Ok((Abi(found.abi), found.fs))
+    SufficientLandlock::find().map(|landlock| Abi(landlock.abi()))
 }
 
 /// Why a command did not become jailed. Nothing was started.
@@ -227,7 +189,7 @@ impl Jail {
     /// # Errors
     /// When the kernel cannot hold it; then nothing is restricted.
     pub fn restrict(&self) -> Result<(), JailError> {
-        let (_, handled) = supported()?;
+        let handled = SufficientLandlock::find()?.file_rights();
         let step = |call: &'static str| move |source: io::Error| JailError::Restrict { call, source };
         let ruleset =
             Ruleset::create(handled, AccessNet::NONE, Scope::NONE).map_err(step("landlock_create_ruleset()"))?;
@@ -318,21 +280,4 @@ pub fn wrap_with(
         };
     }
     Ok(jailed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The number alone is no promise: some kernels report one and take less.
-    #[test]
-    fn t6_the_floor_is_abi_3() {
-        let kernel = |abi, fs| judge(Supported { abi, fs, net: AccessNet::NONE, scoped: Scope::NONE });
-        assert!(matches!(kernel(0, AccessFs::NONE), Err(LandlockUnavailable::TooOld { found: 0 })));
-        assert!(matches!(kernel(2, AccessFs::ABI_2), Err(LandlockUnavailable::TooOld { found: 2 })));
-        assert_eq!(kernel(3, AccessFs::ABI_3).unwrap(), (Abi(3), AccessFs::ABI_3));
-        assert_eq!(kernel(7, AccessFs::ABI_5).unwrap(), (Abi(7), AccessFs::ABI_5));
-        assert_eq!(kernel(6, AccessFs::ABI_3).unwrap(), (Abi(6), AccessFs::ABI_3));
-        assert!(matches!(kernel(6, AccessFs::ABI_2), Err(LandlockUnavailable::Incomplete { found: 6 })));
-    }
 }

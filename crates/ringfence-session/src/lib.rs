@@ -92,6 +92,7 @@ mod standard;
 pub mod start;
 mod steps;
 pub mod store;
+mod sufficient;
 pub mod terminal;
 pub mod text;
 pub mod verdicts;

@@ -54,6 +54,7 @@ use crate::secrets::Secrets;
 use crate::seed::seed;
 use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
+use crate::sufficient::SufficientLandlock;
 use crate::view::View;
 use crate::walk::{self, Walked, os_path};
 use crate::wall::Wall;
@@ -260,10 +261,11 @@ pub fn prepare_with(
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
     landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     change(Last::Landlock(&mut landlock));
-    let wall = Wall::new(&landlock);
-    if wall.is_none() && !rung.has_view() {
-        return Err(PrepareError::NoLandlock);
-    }
+    let (wall, no_landlock) = match SufficientLandlock::find() {
+        Ok(found) => (Some(Wall::new(&landlock, &found)), None),
+        Err(source) if rung.has_view() => (None, Some(source.reason())),
+        Err(source) => return Err(PrepareError::NoLandlock { source }),
+    };
     let group = group(order);
     let pids = pids(order, identity, group.as_ref());
     if let (Err(why), BrokerChoice::Learn) = (listens, order.broker) {
@@ -299,7 +301,7 @@ pub fn prepare_with(
     let wall = payload.landlock.as_ref();
     let standing = Standing {
         rung,
-        landlock: wall.is_some().then_some(&landlock),
+        landlock: no_landlock.as_deref().map_or(Ok(&landlock), Err),
         keeps_signals: wall.is_some_and(Wall::keeps_signals),
         guards: loose::has_guards(&walked.findings, &mounts, landing),
         watched: rung == Rung::Native && order.occasion == Occasion::Session,

@@ -171,13 +171,13 @@ fn verdict(host: &Host, groups: &[Group]) -> Verdict {
         rung: first.map(|group| group.rung),
         because,
         lost: lost.unwrap_or_default(),
-        is_full: host.native.is_ok() && host.landlock.is_ok_and(|landlock| landlock.is_whole()),
+        is_full: host.native.is_ok() && host.landlock.is_ok_and(|landlock| landlock.is_sufficient()),
     }
 }
 
 /// Without a view these two are the whole fence, so both must be whole.
 fn landlock_stands(host: &Host) -> bool {
-    host.landlock.is_ok_and(|landlock| landlock.is_whole()) && host.seccomp.filter.is_ok()
+    host.landlock.is_ok_and(|landlock| landlock.is_sufficient()) && host.seccomp.filter.is_ok()
 }
 
 /// An error in words.
@@ -220,7 +220,7 @@ fn native(host: &Host) -> Vec<Feature> {
     let blocked = host.native.as_ref().err();
     let mut features: Vec<Feature> = PARTS.iter().map(|part| part_of(part, blocked)).collect();
     let wall = match host.landlock {
-        Ok(landlock) if landlock.is_whole() => works(format!("ABI {}", landlock.supported.abi)),
+        Ok(landlock) if landlock.is_sufficient() => works(format!("ABI {}", landlock.supported.abi)),
         Ok(landlock) => State::Missing { why: format!("ABI {} is too little", landlock.supported.abi) },
         Err(errno) => State::Missing { why: said(errno) },
     };
@@ -331,8 +331,8 @@ fn landlock(host: &Host) -> Vec<Feature> {
         Err(errno) => State::Missing { why: said(errno) },
     };
     let files = match landlock {
-        Ok(found) if found.is_whole() => works(format!("ABI {}{}", found.supported.abi, errata(found))),
-        _ => right(&|found| found.is_whole(), "Linux 6.2"),
+        Ok(found) if found.is_sufficient() => works(format!("ABI {}{}", found.supported.abi, errata(found))),
+        _ => right(&|found| found.is_sufficient(), "Linux 6.2"),
     };
     let feature = |name, carries, state, costs| Feature { name, carries, state, costs, remedy: None };
     let mut features = vec![

@@ -157,7 +157,7 @@ fn in_a_container(cause: Cause) -> String {
 }
 
 fn landlock(host: &Host) -> Option<Remedy> {
-    if host.landlock.is_ok_and(|landlock| landlock.is_whole()) {
+    if host.landlock.is_ok_and(|landlock| landlock.is_sufficient()) {
         return None;
     }
     let title = "let the kernel hold a second wall (Landlock)".to_owned();

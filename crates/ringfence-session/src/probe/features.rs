@@ -19,6 +19,7 @@ use rustix::pty::OpenptFlags;
 use super::attempt::{Stop, attempt, errno};
 use super::program;
 use crate::idmap;
+use crate::sufficient::SufficientLandlock;
 
 /// What the kernel said to an attempt that did not come to its end.
 fn said((_, stop): (u8, Stop)) -> Errno {
@@ -40,9 +41,9 @@ pub struct Landlock {
 }
 
 impl Landlock {
-    /// Does it do all that a wall needs: reading, writing, and cutting files short?
-    pub fn is_whole(&self) -> bool {
-        self.supported.fs.contains(AccessFs::ABI_3)
+    /// Does `run` build domains with it? See [`SufficientLandlock`].
+    pub fn is_sufficient(&self) -> bool {
+        SufficientLandlock::new(self.supported).is_ok()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::bwrap::NoBubble;
 use crate::container::NoContainer;
 use crate::record::RecordError;
 use crate::script::ScriptError;
+use crate::sufficient::LandlockUnavailable;
 use crate::walk::WalkError;
 
 /// Why a session did not start.
@@ -104,8 +105,11 @@ pub enum PrepareError {
     #[error("cannot use bubblewrap")]
     Bwrap(#[from] NoBubble),
     /// Without namespaces everything rests on Landlock.
-    #[error("this kernel has no Landlock")]
-    NoLandlock,
+    #[error("this kernel has no Landlock that holds everything the receipt claims")]
+    NoLandlock {
+        /// Why.
+        source: LandlockUnavailable,
+    },
     /// A fence that is built of a root needs one, and others have none.
     #[error("there is no root to run in")]
     NoRoot,
@@ -129,6 +133,6 @@ pub enum PrepareError {
 impl PrepareError {
     /// May another way to build the fence succeed where this one failed?
     pub fn is_the_hosts(&self) -> bool {
-        matches!(self, Self::Bwrap(_) | Self::NoLandlock)
+        matches!(self, Self::Bwrap(_) | Self::NoLandlock { .. })
     }
 }
