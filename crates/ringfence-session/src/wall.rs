@@ -78,7 +78,7 @@ mod tests {
         LandlockPlan { files, rules: Vec::new(), scopes: Vec::new(), withheld: Vec::new() }
     }
 
-    /// On ABI 2 a domain that restricts files lets `truncate(2)` empty any of them, and claims that nothing else is writable.
+    /// T6, I6: on ABI 2 a domain that restricts files lets `truncate(2)` empty any of them, and claims that nothing else is writable.
     #[test]
     fn i6_every_domain_that_restricts_files_handles_truncate() {
         for abi in 1..=8 {
