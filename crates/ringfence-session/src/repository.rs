@@ -36,6 +36,11 @@ fn is_tied(at: &AbsPath, has: &impl Fn(&[u8]) -> bool) -> bool {
     !is_work_tree && has(b"HEAD") && has(b"commondir")
 }
 
+/// Would a file of this name send jj to another repository, with its settings and hooks? As a directory it is the repository itself.
+pub(crate) fn is_redirect_of_jj(parent: &AbsPath, name: &[u8]) -> bool {
+    name == b"repo" && parent.file_name() == Some(b".jj")
+}
+
 /// Is this the session's own directory, where tools keep repositories as they like?
 pub(crate) fn is_own(surface: &Surface, dir: &AbsPath) -> bool {
     guard_of(surface, dir) == Guard::Own

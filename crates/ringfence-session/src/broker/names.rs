@@ -18,6 +18,7 @@ use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
 use super::resolve::{Last, Place, mount_of};
 use super::work::{Reply, Stop, Work};
 use crate::git_files;
+use crate::repository::{is_own, is_redirect_of_jj};
 
 /// More names than these are not looked at: such a directory is not moved there.
 const MOST_NAMES: usize = 50_000;
@@ -45,6 +46,9 @@ impl Work<'_, '_> {
             return Ok(());
         }
         if self.is_permitted(&path, self.judged_by(place)?) {
+            if making != Making::Directory {
+                self.may_redirect_jj(&place.at, &place.name)?;
+            }
             return self.may_make_in_git(place, making);
         }
         match place.look() {
@@ -260,6 +264,19 @@ impl Work<'_, '_> {
         if is_link(from) { self.refuse_link(&to.path(), rule) } else { Ok(()) }
     }
 
+    /// May a file, a link or a node be made here? `.jj/repo` as a file names the repository whose settings jj takes, and the commands in
+    /// them. What is there already is for the kernel to answer.
+    pub(super) fn may_redirect_jj(&self, parent: &AbsPath, name: &[u8]) -> Result<(), Stop> {
+        if !is_redirect_of_jj(parent, name) || is_own(self.surface(), parent) {
+            return Ok(());
+        }
+        let why = "as a file it sends jj to another repository, whose settings name programs".to_owned();
+        let remedy = "make this change yourself, outside the fence".to_owned();
+        let (judge, call) = self.teller();
+        judge.stopped(self.caller.known(), call, parent.child(name), (why, remedy));
+        Err(Errno::ACCESS.into())
+    }
+
     fn refuse_link(&self, path: &AbsPath, rule: &Rule) -> Result<(), Stop> {
         let verdict = Verdict { outcome: Outcome::Deny, because: Because::Rule(rule), ask: None };
         self.tell_refused(path, (Access::Write, &verdict), Errno::ACCESS);
@@ -268,6 +285,12 @@ impl Work<'_, '_> {
 
     /// May everything in a directory be where it would be afterwards?
     fn may_bring(&mut self, place: &Place, from: &AbsPath, to: &AbsPath) -> Result<(), Stop> {
+        if is_redirect_of_jj(&to.parent().unwrap_or_else(AbsPath::root), to.file_name().unwrap_or_default()) {
+            self.alone()?;
+            if place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) != FileType::Directory) {
+                self.may_redirect_jj(&to.parent().unwrap_or_else(AbsPath::root), b"repo")?;
+            }
+        }
         let moves_directory =
             || place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
         let surface = self.surface();
@@ -305,6 +328,9 @@ impl Work<'_, '_> {
                 let is_open = cursor.standing(name) == Standing::Open || self.is_permitted(&below, judged);
                 if !is_open {
                     self.refuse_or_ask(place.dir.as_fd(), &below, Access::Write)?;
+                }
+                if !is_directory {
+                    self.may_redirect_jj(&path, name)?;
                 }
                 if let (FileType::Symlink | FileType::Unknown, false, Some(rule)) =
                     (kind, is_directory, cursor.begins(name))

@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
-use ringfence_git::layout::{FileKind, file_kind};
+use ringfence_git::layout::{FileKind, Grammar, file_kind};
 use ringfence_git::settings::Age;
 use ringfence_surface::{AbsPath, Access};
 use ringfence_sys::notify::OnExec;
@@ -14,10 +14,11 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::c_string;
-use super::git::{JudgedBy, Refusal, is_telling};
+use super::git::{Content, JudgedBy, Refusal, is_telling};
 use super::request::Named;
 use super::resolve::{From, Last, Place, Target, mount_of};
 use super::work::{Reply, Stop, Work};
+use crate::repository::is_redirect_of_jj;
 
 /// The longest pause between two looks at a pipe.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
@@ -180,6 +181,9 @@ impl Work<'_, '_> {
         if !ruling.is_allowed() {
             return self.open_refused(place, &path, opening);
         }
+        if opening.has(OFlags::CREATE) && is_redirect_of_jj(&place.at, &place.name) && place.look().is_err() {
+            self.may_redirect_jj(&place.at, &place.name)?;
+        }
         if opening.has(OFlags::DIRECTORY) {
             // With this flag a link is no directory, whatever it leads to, unless it is followed.
             return match place.look().map(|status| FileType::from_raw_mode(status.st_mode)) {
@@ -202,6 +206,15 @@ impl Work<'_, '_> {
         }
         let git = self.git_place(place)?;
         let content = self.content_of(place, git.as_ref());
+        // What is guarded by a mount is replaced, never written in place: a shell that redirects does not look at what `close` answers.
+        if content.is_some() && opening.writes() && is_mounted_on(place) {
+            return Ok(None);
+        }
+        // Git writes this file once, when it makes the work tree.
+        if content == Some(Content::Vetted(Grammar::CommonDir)) && opening.writes() && place.look().is_ok() {
+            self.refuse_in_git(place, &Refusal::Closed)?;
+            return Err(Errno::ACCESS.into());
+        }
         if let Some(content) = content {
             return self.open_judged(place, opening, (content, git)).map(|reply| Some(Entry::Done(reply)));
         }

@@ -82,6 +82,10 @@ struct Taken<'c, 'a> {
     rules: Vec<Rule>,
 }
 
+/// What `use flake`, `use nix` and the like evaluate whenever the user enters the directory.
+const DIRENV_EVALUATES: &[&str] = &["default.nix", "flake.lock", "flake.nix", "shell.nix"];
+const DIRENV: &str = "direnv: evaluated by an approved .envrc when the directory is entered";
+
 impl Taken<'_, '_> {
     /// Ways out of any fence, and ringfence's own state: an agent that could write it would hold its own keys.
     fn escapes(&mut self, grants: &[Grant]) {
@@ -193,6 +197,12 @@ impl Taken<'_, '_> {
                 // to write the hook.
                 for path in self.cx.look.git_runs(&git_dir, path) {
                     self.place(Effect::Protect, &path, protected("git runs it"), OWN);
+                }
+                // direnv approves the content of `.envrc` alone: what it goes on to evaluate decides as much. Whether it does is not looked up.
+                if self.cx.look.path(&path.child(b".envrc")) != PathFact::Missing {
+                    for name in DIRENV_EVALUATES {
+                        self.place(Effect::Protect, &path.child(name.as_bytes()), protected(DIRENV), OWN);
+                    }
                 }
                 // A file or link of that name chooses the git directory. (Where there is none yet, `git init` makes a directory.)
                 if matches!(self.cx.look.path(&dot_git), PathFact::File | PathFact::Link(_)) {

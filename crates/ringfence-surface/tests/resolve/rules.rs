@@ -535,3 +535,14 @@ fn a_hostile_policy_is_answered_in_time() {
     assert!(answers.0.surface.decide(&path, Access::Read).is_allowed());
     assert!(start.elapsed() < std::time::Duration::from_secs(30), "{:?}", start.elapsed());
 }
+
+#[test]
+fn a11_what_direnv_evaluates_is_protected_where_there_is_an_envrc() {
+    let names = ["flake.nix", "flake.lock", "shell.nix", "default.nix"];
+    for (host, expected) in [(Host::new(), "rw"), (Host::new().file("/home/u/proj/.envrc"), "r-")] {
+        let answers = host.project("[files]\nwrite = [\".\"]\n").resolve();
+        for name in names {
+            answers.check(&[(&format!("/home/u/proj/{name}"), expected)]);
+        }
+    }
+}
