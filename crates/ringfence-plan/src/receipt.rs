@@ -245,9 +245,10 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             short(LayerName::Mounts, "a guard falls off when an editor outside saves the file anew")
         }
         Claim::HeldWhenReplaced => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Landlock }]),
-        Claim::OneName { .. } => {
-            short(LayerName::Mounts, "it has another name (a hard link), by which it is not guarded")
-        }
+        Claim::OneName { .. } => short(
+            LayerName::Mounts,
+            "it has another name (a hard link) outside what was searched, by which it is not guarded",
+        ),
         Claim::OnlyTheseHosts { .. } if is_view => Kept::By(vec![LayerName::Egress]),
         Claim::OnlyTheseHosts { .. } => Kept::By(vec![LayerName::Seccomp]),
         Claim::NoHostSockets => Kept::By(vec![if is_view { LayerName::Mounts } else { LayerName::Seccomp }]),

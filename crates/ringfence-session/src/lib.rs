@@ -59,6 +59,7 @@ pub mod give;
 pub mod given;
 mod globs;
 pub mod governed;
+mod hard_links;
 mod hold;
 mod home;
 mod identity;

@@ -1,15 +1,15 @@
 //! Names that lead past a guard: links, where whoever mounts follows them, and second names of files inside a guarded directory.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 
 use ringfence_plan::{Claim, Findings, Found, LayerName, Shortfall};
 use ringfence_surface::{AbsPath, Access, Cursor, Effect, Standing, Surface, follow};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
+use crate::hard_links::LinkedFiles;
 use crate::look::Live;
 use crate::visible::{Ground, Visible};
-use crate::walk::os_path;
+use crate::walk::{Guard, os_path};
 
 /// How many names inside guarded directories are looked at.
 const MOST_NAMES: usize = 10_000;
@@ -64,35 +64,36 @@ pub(crate) fn leads_past(
     Some(Shortfall { claim: Claim::OneName { path: dir.child(name).to_string() }, layer: LayerName::Mounts, reason })
 }
 
-/// Files in guarded directories that have another name somewhere, by which they are not guarded. A directory with more names than
-/// anybody waits for is named itself.
-pub(crate) fn second_names(findings: &Findings) -> Vec<AbsPath> {
+/// Notes the files in guarded directories that have several names. A directory with more names than anybody waits for is noted
+/// itself.
+pub(crate) fn second_names(findings: &Findings, linked: &mut LinkedFiles) {
     let denied = findings.denied.iter().filter(|(_, kind)| *kind == Found::Directory).map(|(path, _)| path);
     // What is inside is another /proc, and no file there has a second name.
     let proc = AbsPath::root().join("proc");
-    let guarded = denied.chain(&findings.protected).filter(|path| !path.is_within(&proc));
-    let mut ahead: Vec<AbsPath> = guarded.cloned().collect();
-    let (mut found, mut looked_at) = (Vec::new(), 0);
-    while let Some(dir) = ahead.pop() {
-        let is_directory = fs::symlink_metadata(os_path(&dir)).is_ok_and(|status| status.is_dir());
-        if !is_directory {
-            continue;
-        }
-        for entry in fs::read_dir(os_path(&dir)).into_iter().flatten().flatten() {
+    let denied = denied.map(|path| (path, Guard::Deny));
+    let guarded = denied.chain(findings.protected.iter().map(|path| (path, Guard::Protect)));
+    let guarded = guarded.filter(|(path, _)| !path.is_within(&proc));
+    let mut ahead: Vec<(AbsPath, Guard)> = guarded.map(|(path, guard)| (path.clone(), guard)).collect();
+    let mut looked_at = 0;
+    while let Some((dir, guard)) = ahead.pop() {
+        let hold = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(open) = rustix::fs::open(os_path(&dir), hold, Mode::empty()) else { continue };
+        for entry in Dir::read_from(&open).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
             looked_at += 1;
             if looked_at > MOST_NAMES {
-                found.push(dir);
-                return found;
+                linked.note_unsearched(dir);
+                return;
             }
-            let Ok(status) = entry.metadata() else { continue };
-            let path = dir.child(entry.file_name().as_bytes());
-            match status.is_dir() {
-                true => ahead.push(path),
-                false if status.is_file() && status.nlink() > 1 => found.push(path),
-                false => {}
+            let Ok(status) = rustix::fs::statat(&open, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let path = dir.child(name.to_bytes());
+            match FileType::from_raw_mode(status.st_mode) {
+                FileType::Directory => ahead.push((path, guard)),
+                _ => linked.note(&path, &status, guard),
             }
         }
     }
-    found.sort();
-    found
 }

@@ -42,7 +42,6 @@ use crate::identity::{identity, idmap_for, owner, unmapped};
 use crate::keeper::Guarded;
 use crate::launch::{self, Brokered, Identity, Network, Prepared, Shape};
 use crate::layer::Landing;
-use crate::links;
 use crate::payload::Payload;
 use crate::place::{open_place, open_root, relative};
 use crate::record::{Record, RecordError};
@@ -230,7 +229,6 @@ pub fn prepare_with(
     let worker = shown::worker(surface, identity, idmap.as_ref());
     let Unguarded { mounts, homes, globs } = Unguarded::find(order, root, worker, &doors, listens, look)?;
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
-    walked.linked.extend(links::second_names(&walked.findings));
     freeze(&mut walked, client.as_ref(), rung);
     if let Some(root) = root {
         let more = rooted::shortfalls(surface, root, &walked.findings, identity);

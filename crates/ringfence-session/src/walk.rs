@@ -21,6 +21,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use crate::aliases::Aliases;
+use crate::hard_links::LinkedFiles;
 use crate::links;
 use crate::place::{Id, open_beneath, open_place, open_root, relative};
 use crate::visible::{Ground, Visible};
@@ -61,7 +62,7 @@ pub enum WalkError {
 pub struct Walked {
     /// What mounts guard.
     pub findings: Findings,
-    /// Guarded files that have another name somewhere, by which they are not guarded.
+    /// Guarded files that have another name (a hard link) outside what was searched, by which they are not guarded.
     pub linked: Vec<AbsPath>,
     /// What is hidden although no rule denies it.
     pub hidden: Vec<Hidden>,
@@ -95,6 +96,8 @@ pub enum WhyHidden {
     TooMany,
     /// Something in it has a name that a container engine cannot be told.
     Unsayable,
+    /// Its file has another name, which is denied.
+    OtherName,
 }
 
 impl WhyHidden {
@@ -104,6 +107,7 @@ impl WhyHidden {
             Self::Unlisted => "it cannot be listed, so nothing in it can be guarded by itself",
             Self::TooLong => "something in it has a path longer than the kernel takes, and could not be guarded",
             Self::Unsayable => "something denied or protected in it has a name that a container engine cannot be told",
+            Self::OtherName => "it is another name (a hard link) of something denied",
             Self::TooMany => "it holds too many names to search for what is denied in it",
         }
     }
@@ -144,6 +148,8 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
         directories: Vec::new(),
         entered: HashMap::new(),
         hasher: RandomState::new(),
+        linked_files: LinkedFiles::default(),
+        purpose: Purpose::Rules,
         walked: Walked {
             findings: Findings { denied: Vec::new(), protected: Vec::new() },
             linked: Vec::new(),
@@ -171,6 +177,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
     }
     walk.named(&roots, facts);
     walk.whole_host(&roots, homes)?;
+    walk.other_names(&roots)?;
     Ok(walk.walked.in_order(mounts))
 }
 
@@ -232,7 +239,18 @@ pub(crate) struct Walk<'s> {
     /// mount, unless somebody moved it on the way.
     entered: HashMap<(u64, Id), u64>,
     hasher: RandomState,
+    linked_files: LinkedFiles,
+    purpose: Purpose,
     pub(crate) walked: Walked,
+}
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// What rules take away.
+    Rules,
+    /// Further names of guarded files: every file is looked at.
+    HardLinks,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -278,6 +296,24 @@ enum Opened {
 }
 
 impl<'s> Walk<'s> {
+    /// Guards every other name of what is guarded. Most trees have no such file, and then nothing is walked twice.
+    fn other_names(&mut self, roots: &[AbsPath]) -> Result<(), WalkError> {
+        links::second_names(&self.walked.findings, &mut self.linked_files);
+        if !self.linked_files.is_empty() {
+            let names = self.walked.names;
+            self.entered.clear();
+            self.purpose = Purpose::HardLinks;
+            for root in roots {
+                if self.below(root, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
+                    return Err(WalkError::TooMany { root: root.clone() });
+                }
+            }
+            self.walked.names = names;
+        }
+        self.walked.linked.extend(std::mem::take(&mut self.linked_files).with_names_elsewhere(&self.top));
+        Ok(())
+    }
+
     /// What is shown inside something denied: the walk did not go in there.
     fn inside_something_denied(&self, mounts: &[MountOp]) -> Vec<AbsPath> {
         let denied: HashSet<&AbsPath> = self.walked.findings.denied.iter().map(|(path, _)| path).collect();
@@ -443,7 +479,7 @@ impl<'s> Walk<'s> {
             },
             kind => kind,
         };
-        let standing = match here.cursor.standing(bytes) {
+        let by_rules = match here.cursor.standing(bytes) {
             // A socket carries the authority of whoever listens: those that a policy names are relayed, and ours
             // stands in their place.
             _ if kind == FileType::Socket => Guard::Deny,
@@ -454,7 +490,13 @@ impl<'s> Walk<'s> {
             Standing::Open if is_git_pointer(here.path, bytes, kind) => Guard::Protect,
             Standing::Open => Guard::None,
         };
-        if kind == FileType::Symlink {
+        let is_first_look = self.purpose == Purpose::Rules;
+        let standing = if is_first_look || kind != FileType::RegularFile {
+            by_rules
+        } else {
+            by_rules.max(self.guard_of_other_names(here, name))
+        };
+        if kind == FileType::Symlink && is_first_look {
             let past = links::leads_past(self.surface, &self.visible, here.cursor, here.path, bytes);
             self.walked.shortfalls.extend(past);
         }
@@ -469,13 +511,26 @@ impl<'s> Walk<'s> {
         if standing != Guard::None {
             self.found(here, name, &path, standing);
         }
+        if standing == Guard::Deny && by_rules != Guard::Deny && self.visible.ground(&path) != Some(Ground::Own) {
+            self.walked.hidden.push(Hidden { path: path.clone(), why: WhyHidden::OtherName });
+        }
         if is_entered {
             let inner = here.cursor.enter(bytes);
-            if !inner.is_exhausted() {
+            if !inner.is_exhausted() || !is_first_look {
                 ahead.push_back(Ahead { path, cursor: inner, above: Some(here.number), listed: 0 });
             }
         }
         true
+    }
+
+    /// The guard that a file needs because of its other names.
+    fn guard_of_other_names(&mut self, here: &Here<'_, 's>, name: &CStr) -> Guard {
+        match rustix::fs::statat(here.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) if status.st_nlink > 1 => {
+                self.linked_files.guard_of(|| here.path.child(name.to_bytes()), &status)
+            }
+            _ => Guard::None,
+        }
     }
 
     fn is_writable(&self, path: &AbsPath) -> bool {
@@ -519,9 +574,7 @@ impl<'s> Walk<'s> {
             // The session's processes are not the host's: what stands there inside is not what stands there now.
             self.walked.seen.insert(path.clone(), Id::of(status));
         }
-        if kind == FileType::RegularFile && status.st_nlink > 1 {
-            self.walked.linked.push(path.clone());
-        }
+        self.linked_files.note(path, status, guard);
         Noted::Yes
     }
 
@@ -548,8 +601,8 @@ struct Here<'h, 's> {
     dir: &'h OwnedFd,
 }
 
-/// What a place needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a place needs, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Guard {
     None,
     Protect,

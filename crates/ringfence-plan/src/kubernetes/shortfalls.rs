@@ -60,7 +60,7 @@ fn why_not(claim: &Claim, order: &PodOrder<'_>) -> Option<&'static str> {
             Some("a guard falls off when somebody outside replaces the file")
         }
         Claim::HeldWhenReplaced => None,
-        Claim::OneName { .. } => Some("it has another name (a hard link), by which it is not guarded"),
+        Claim::OneName { .. } => Some("it has another name (a hard link) outside what was searched, by which it is not guarded"),
         // Sockets that exist are hidden like what is denied.
         Claim::NoHostSockets => None,
         Claim::NoLaterSockets if is_node => {

@@ -5,7 +5,7 @@
 //! its own. What the kernel refuses for reasons of its own, such as a rename from one mount to another, is left open.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Access, Because, Effect, PathFact, Role, Rule, Sense, Surface, Verdict};
@@ -50,8 +50,8 @@ pub struct Oracle<'a> {
     /// What is mounted by itself, and what of it is private.
     mounts: Vec<&'a AbsPath>,
     private: Vec<&'a AbsPath>,
-    /// Files that have another name.
-    linked: HashSet<AbsPath>,
+    /// Files that have another name (a hard link), with all names of each.
+    linked: HashMap<AbsPath, Vec<AbsPath>>,
     /// Exceptions that are patterns.
     exceptions: Vec<String>,
     known: RefCell<HashMap<(AbsPath, Access), Verdict<'a>>>,
@@ -69,10 +69,6 @@ impl<'a> Oracle<'a> {
         let sockets = surface.reach().sockets.iter().map(|entry| &entry.value);
         let is_private =
             |rule: &&Rule| matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private));
-        let names = |path: &AbsPath, node: &Node| match node {
-            Node::Name(of) => Some([path.clone(), of.clone()]),
-            _ => None,
-        };
         let is_pattern = |rule: &Rule| rule.pattern.as_path().is_none();
         Self {
             surface,
@@ -84,7 +80,7 @@ impl<'a> Oracle<'a> {
             mounts: reads.iter().copied().chain(exceptions).chain(sockets).collect(),
             reads,
             exceptions: patterns,
-            linked: shape.nodes().filter_map(|(path, node)| names(path, node)).flatten().collect(),
+            linked: linked(shape),
             known: RefCell::new(HashMap::new()),
         }
     }
@@ -98,6 +94,17 @@ impl<'a> Oracle<'a> {
     pub fn expected(&self, deed: &Deed) -> Expected {
         expected(self, deed)
     }
+}
+
+/// Every file with several names, by each of its names.
+fn linked(shape: &Shape) -> HashMap<AbsPath, Vec<AbsPath>> {
+    let mut groups: HashMap<&AbsPath, Vec<AbsPath>> = HashMap::new();
+    for (path, node) in shape.nodes() {
+        if let Node::Name(of) = node {
+            groups.entry(of).or_insert_with(|| vec![of.clone()]).push(path.clone());
+        }
+    }
+    groups.into_values().flat_map(|names| names.clone().into_iter().map(move |name| (name, names.clone()))).collect()
 }
 
 fn expected(oracle: &Oracle<'_>, deed: &Deed) -> Expected {
@@ -329,9 +336,15 @@ impl Asked<'_, '_> {
                 self.by.extend(self.oracle.exceptions.iter().cloned());
             }
             self.at.push(path.clone());
+            // A guard of one name of a file is on its other names too.
+            self.is_open |= self
+                .oracle
+                .linked
+                .get(path)
+                .is_some_and(|names| names.iter().any(|name| !self.oracle.decide(name, access).is_allowed()));
             return;
         }
-        if self.oracle.linked.contains(path) {
+        if self.oracle.linked.contains_key(path) {
             self.unless.push(Claim::OneName { path: path.to_string() });
         }
         let claims = match (what, verdict.because) {
@@ -347,7 +360,7 @@ impl Asked<'_, '_> {
         };
         // Whether a file is reached under a name that nothing gives depends on its other names.
         let is_elsewhere = |claim: &Claim| matches!(claim, Claim::NothingElseIsReadable | Claim::NothingElseIsWritable);
-        self.is_open |= self.oracle.linked.contains(path) && claims.iter().any(is_elsewhere);
+        self.is_open |= self.oracle.linked.contains_key(path) && claims.iter().any(is_elsewhere);
         self.claims.extend(claims.into_iter().filter(|claim| !self.claims.contains(claim)).collect::<Vec<_>>());
     }
 

@@ -283,7 +283,26 @@ impl Work<'_, '_> {
             // A pipe that nobody reads, or this process has no terminal, as it should, and the caller may have one.
             Err(Errno::NXIO) => self.open_found(place, opening),
             Err(Errno::AGAIN) if waits => self.open_found(place, opening),
-            Err(errno) => Err(errno.into()),
+            Err(errno) => {
+                self.report_other_name(place, errno);
+                Err(errno.into())
+            }
+        }
+    }
+
+    /// No rule speaks of this name, and the kernel says that it is read-only: where it is a hard link, the guard of another of its
+    /// names is on it.
+    fn report_other_name(&self, place: &Place, errno: Errno) {
+        let is_linked = || {
+            place.look().is_ok_and(|status| {
+                FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink > 1
+            })
+        };
+        if errno == Errno::ROFS && is_linked() && is_mounted_on(place) {
+            let why = "it is another name (a hard link) of a file that is guarded".to_owned();
+            let remedy = "outside the fence, put a copy in its place: cp FILE NEW && mv NEW FILE".to_owned();
+            let (judge, call) = self.teller();
+            judge.stopped(self.caller.known(), call, place.path(), (why, remedy));
         }
     }
 

@@ -227,3 +227,45 @@ fn a7_patterns_outside_the_roots_are_followed() {
         }
     });
 }
+
+/// A13: a session that may write a file gives it a second name, and the next session has a rule about the first one. Whatever is
+/// denied or protected is so under each of its names.
+#[test]
+fn a13_a_hard_link_of_a_guarded_file_is_guarded_too() {
+    each(|fence| {
+        fence.write(&[
+            ("project/.env", "SECRET\n"),
+            ("project/keys/one", "SECRET\n"),
+            ("project/infra/main.tf", "old\n"),
+            ("project/plain", "plain\n"),
+            ("project/a/b/x", ""),
+        ]);
+        fence.works("ln .env a/b/notes && ln keys/one two && ln infra/main.tf a/free && ln plain a/plain");
+        fence.policy("[files]\ndeny = [\"**/.env\", \"keys\"]\nprotect = [\"infra\"]\n");
+        for script in ["cat a/b/notes", "cat two", "mv two three", "mv a c", "rm two", "ln two three"] {
+            fence.fails(script);
+        }
+        for script in
+            ["echo x > a/free", "echo x >> a/free", ": > a/free", "chmod 600 a/free", "rm a/free", "mv a/free x"]
+        {
+            fence.fails(script);
+        }
+        // What is linked and not guarded, and what is beside it, is worked on.
+        fence.works("cat a/free && echo x >> a/plain && rm plain && echo x > a/b/new && rm a/b/new a/plain && echo plain > plain");
+        for (path, content) in [("keys/one", "SECRET\n"), (".env", "SECRET\n"), ("infra/main.tf", "old\n")] {
+            assert_eq!(fs::read(fence.path("project").join(path)).unwrap(), content.as_bytes(), "{path}");
+        }
+        let output = fence.sh("echo x > a/free");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("a/b/notes") && said.contains("another name (a hard link) of something denied"),
+            "{said}"
+        );
+        assert!(said.contains("another name (a hard link) of a file that is guarded"), "{said}");
+        assert!(!said.contains("[one-name]"), "every name was found: {said}");
+        // A name where nothing is searched.
+        fs::hard_link(fence.path("project/infra/main.tf"), fence.path("other")).unwrap();
+        let said = text(&fence.sh("true").stderr);
+        assert!(said.contains("[one-name]") && said.contains("infra/main.tf"), "{said}");
+    });
+}
