@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod command_line;
 pub mod config;
 pub mod entry_mode;
 pub mod entry_path;
@@ -16,6 +17,7 @@ pub mod history;
 pub mod index;
 mod inflate;
 pub mod layout;
+pub mod mentions;
 pub mod object;
 pub mod object_id;
 pub mod pack;

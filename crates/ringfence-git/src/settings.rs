@@ -205,6 +205,11 @@ static SETTINGS: &[Row] = rows! {
     "user.useconfigonly" Always Simple;
 };
 
+/// Does a setting name no program, no other file of settings and no directory that git would write to, whatever its value?
+pub fn is_harmless(entry: &Entry) -> bool {
+    Judge::row(entry).is_some()
+}
+
 /// The key of an entry, as git prints it.
 pub fn key_of(entry: &Entry) -> Vec<u8> {
     match &entry.subsection {

@@ -179,7 +179,7 @@ impl Look for Seen {
         None
     }
 
-    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<ringfence_surface::GitRun> {
         Vec::new()
     }
 }

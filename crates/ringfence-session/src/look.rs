@@ -42,7 +42,7 @@ impl Look for Live {
         None
     }
 
-    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<ringfence_surface::GitRun> {
         Vec::new()
     }
 }

@@ -4,6 +4,7 @@ mod denied;
 mod error;
 mod limits;
 mod loose;
+mod nested;
 mod own;
 mod refused;
 mod shown;
@@ -127,6 +128,8 @@ pub enum Occasion {
 pub struct Ready {
     /// The payload, laid out.
     pub prepared: Prepared,
+    /// What it was laid out from, where more is protected than in the order's Surface: the session is to be decided by this one.
+    pub surface: Option<Surface>,
     /// What was found and guarded.
     pub walked: Walked,
     /// What holds.
@@ -229,6 +232,15 @@ pub fn prepare_with(
     let worker = shown::worker(surface, identity, idmap.as_ref());
     let Unguarded { mounts, homes, globs } = Unguarded::find(order, root, worker, &doors, listens, look)?;
     let mut walked = walk::walk(surface, facts, &mounts, &homes)?;
+    let runs = nested::git_runs(&walked, surface, look);
+    let extended = runs.iter().any(nested::needs_rule).then(|| surface.with_git_runs(&runs));
+    let surface = extended.as_ref().unwrap_or(surface);
+    let order = &Order { surface, ..*order };
+    if extended.is_some() {
+        // Rare, and the guards of what was found need their ancestors.
+        walked = walk::walk(surface, facts, &mounts, &homes)?;
+    }
+    walked.shortfalls.extend(nested::shortfalls(facts.git_runs.values().flatten().chain(&runs)));
     freeze(&mut walked, client.as_ref(), rung);
     if let Some(root) = root {
         let more = rooted::shortfalls(surface, root, &walked.findings, identity);
@@ -359,7 +371,20 @@ pub fn prepare_with(
         Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered, beside };
     let commits = commits(surface, signing);
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
-    Ok(Ready { prepared, walked, receipt, unwritable, commits, copied, grants, identity, forgetful, guarded, moved_in })
+    Ok(Ready {
+        prepared,
+        surface: extended,
+        walked,
+        receipt,
+        unwritable,
+        commits,
+        copied,
+        grants,
+        identity,
+        forgetful,
+        guarded,
+        moved_in,
+    })
 }
 
 fn commits(surface: &Surface, signing: Signing) -> Commits {

@@ -68,6 +68,8 @@ pub struct Walked {
     pub hidden: Vec<Hidden>,
     /// What was not searched.
     pub shortfalls: Vec<Shortfall>,
+    /// Directories that have a `.git`: the tops of work trees.
+    pub work_trees: Vec<AbsPath>,
     /// How many names were looked at.
     pub names: usize,
     /// What stood at the places that matter.
@@ -155,6 +157,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
             linked: Vec::new(),
             hidden: Vec::new(),
             shortfalls: Vec::new(),
+            work_trees: Vec::new(),
             names: 0,
             seen: HashMap::new(),
             sockets: HashSet::new(),
@@ -184,7 +187,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
 impl Walked {
     /// Everything once, sorted.
     fn in_order(mut self, mounts: &[MountOp]) -> Self {
-        for paths in [&mut self.findings.protected, &mut self.linked] {
+        for paths in [&mut self.findings.protected, &mut self.linked, &mut self.work_trees] {
             paths.sort();
             paths.dedup();
         }
@@ -496,6 +499,9 @@ impl<'s> Walk<'s> {
         } else {
             by_rules.max(self.guard_of_other_names(here, name))
         };
+        if bytes == b".git" && standing != Guard::Deny {
+            self.walked.work_trees.push(here.path.clone());
+        }
         if kind == FileType::Symlink && is_first_look {
             let past = links::leads_past(self.surface, &self.visible, here.cursor, here.path, bytes);
             self.walked.shortfalls.extend(past);

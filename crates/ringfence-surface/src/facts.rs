@@ -37,6 +37,26 @@ pub struct GitFact {
     pub vouched: bool,
 }
 
+/// Something that the user's git executes, or reads settings from, because of a setting.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GitRun {
+    /// What the setting names.
+    pub named: GitNamed,
+    /// The setting and where it is: `core.hooksPath in /home/u/.gitconfig`.
+    pub setting: String,
+}
+
+/// What a setting of git names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GitNamed {
+    /// This path.
+    At(AbsPath),
+    /// A path below the top of every work tree, also of one that is made later: the setting is the user's own.
+    InEachWorkTree(Vec<u8>),
+    /// It is unknown what it names, for this reason.
+    Unknown(String),
+}
+
 /// One mount of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountFact {
@@ -60,8 +80,8 @@ pub struct HostFacts {
     pub paths: BTreeMap<AbsPath, PathFact>,
     /// Where each `.git` that matters leads.
     pub git: BTreeMap<AbsPath, GitFact>,
-    /// What git runs or reads settings from, outside each git directory that matters.
-    pub git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
+    /// What git executes or reads because of settings, outside each git directory that matters.
+    pub git_runs: BTreeMap<AbsPath, Vec<GitRun>>,
     /// The mounts.
     pub mounts: Vec<MountFact>,
     /// The kernel's release, as `uname -r` says it.
@@ -90,8 +110,8 @@ pub trait Look {
     fn path(&mut self, path: &AbsPath) -> PathFact;
     /// Where the `.git` at a path leads, if it is a file or link that leads somewhere.
     fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact>;
-    /// What git runs or reads settings from for a work tree, outside its git directory.
-    fn git_runs(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> Vec<AbsPath>;
+    /// What git executes or reads in a work tree because of settings, outside its git directory.
+    fn git_runs(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> Vec<GitRun>;
 }
 
 /// Recorded answers; what was not recorded counts as missing.
@@ -107,7 +127,7 @@ impl Look for &HostFacts {
         self.git.get(dot_git).cloned()
     }
 
-    fn git_runs(&mut self, git_dir: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+    fn git_runs(&mut self, git_dir: &AbsPath, _: &AbsPath) -> Vec<GitRun> {
         self.git_runs.get(git_dir).cloned().unwrap_or_default()
     }
 }
@@ -314,7 +334,7 @@ mod tests {
             None
         }
 
-        fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+        fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<GitRun> {
             Vec::new()
         }
     }

@@ -91,7 +91,7 @@ mod tighten;
 pub use agent::{AgentChoice, Client, ContainerChoice, ContainerMountChoice, Provider};
 pub use cursor::{Cursor, Standing};
 pub use decide::{Access, Because, Outcome, Verdict};
-pub use facts::{Followed, GitFact, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
+pub use facts::{Followed, GitFact, GitNamed, GitRun, HostFacts, Look, MountFact, OwnDirectories, PathFact, follow};
 pub use given::{NotGiven, Way};
 pub use glob::{Glob, GlobError, GlobToken};
 pub use host::{HostError, HostPattern, HostShape, HostTarget};

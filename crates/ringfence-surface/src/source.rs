@@ -40,6 +40,11 @@ pub enum Source {
     },
     /// By whoever narrowed the Surface for one call.
     Call,
+    /// Git executes or reads it because of a setting.
+    Git {
+        /// The setting, and the file that it is in.
+        setting: String,
+    },
 }
 
 impl Source {
@@ -67,6 +72,7 @@ impl fmt::Display for Source {
             Self::Default { reason } => write!(f, "default ({reason})"),
             Self::Host { reason } => write!(f, "this host ({reason})"),
             Self::Call => f.write_str("this call's own policy"),
+            Self::Git { setting } => write!(f, "run by git: {setting}"),
         }
     }
 }

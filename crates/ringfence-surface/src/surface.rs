@@ -7,10 +7,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::facts::{GitNamed, GitRun};
 use crate::host::HostPattern;
 use crate::matcher::Matcher;
 use crate::path::AbsPath;
-use crate::pattern::Pattern;
+use crate::pattern::{Anchor, Pattern, Segment};
 use crate::policy::{EnvName, Tier, View};
 use crate::source::Source;
 
@@ -111,6 +112,21 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The rule that protects what git executes or reads because of a setting; none where it is unknown what that is.
+    pub fn of_git_run(run: &GitRun) -> Option<Self> {
+        let (pattern, list) = match &run.named {
+            GitNamed::At(path) => (Pattern::path(path.clone()), RUN_BY_GIT),
+            // Packages that are unpacked into caches have directories of hooks, too, and nobody works in them.
+            GitNamed::InEachWorkTree(path) => {
+                let names = path.split(|byte| *byte == b'/').map(|name| Segment::Name(name.to_vec()));
+                (Pattern { anchor: Anchor::Floating, rest: names.collect() }, PROTECTED_ANYWHERE)
+            }
+            GitNamed::Unknown(_) => return None,
+        };
+        let (text, source) = (pattern.to_string().into(), Source::Git { setting: run.setting.clone() });
+        Some(Self { effect: Effect::Protect, sense: Sense::Rule, pattern, text, source, list })
+    }
+
     /// Does this protect a file of a git directory, whose content the broker judges instead?
     pub fn is_of_git_directory(&self) -> bool {
         self.effect == Effect::Protect && self.list == GIT_DIRECTORY && !self.source.is_written()
@@ -255,6 +271,14 @@ impl Surface {
         Self::new(parts)
     }
 
+    /// The same, and what git executes or reads because of settings of repositories that were found later is protected.
+    #[must_use]
+    pub fn with_git_runs(&self, runs: &[GitRun]) -> Self {
+        let mut parts = self.parts.clone();
+        parts.rules.extend(runs.iter().filter_map(Rule::of_git_run));
+        Self::new(parts)
+    }
+
     /// What it is made of.
     pub fn parts(&self) -> &Parts {
         &self.parts
@@ -337,6 +361,8 @@ impl Surface {
 
 /// The list of the names that are protected anywhere.
 pub(crate) const PROTECTED_ANYWHERE: u32 = 0;
+/// The list of what git executes or reads because of a setting.
+const RUN_BY_GIT: u32 = 1;
 /// The list of what is protected in a git directory.
 pub(crate) const GIT_DIRECTORY: u32 = 5;
 

@@ -1,13 +1,17 @@
-//! What a repository says of itself on this host: where its git directory is, and what git will run for it.
+//! What a repository says of itself on this host: where its git directory is.
 //!
 //! A `.git` file and everything it leads to may have been written by an agent, so a git directory counts only where its place
 //! and its own words agree: a linked work tree's lies in `worktrees/` of the repository and names the work tree back.
 
 use std::path::Path;
 
+use ringfence_git::config;
 use ringfence_surface::{AbsPath, GitFact, Look, PathFact, follow};
 
 use crate::host::{os_path, read_bounded};
+
+/// The longest file of settings that is read.
+pub(crate) const LONGEST_SETTINGS: u64 = 1 << 20;
 
 /// Where a `.git` that is no directory leads.
 pub(crate) fn fact(dot_git: &AbsPath, look: &mut dyn Look) -> Option<GitFact> {
@@ -44,70 +48,11 @@ fn is_git_directory(dir: &AbsPath, look: &mut dyn Look) -> bool {
 
 /// A submodule's git directory names its work tree in `core.worktree`.
 fn names_tree(git_dir: &AbsPath, tree: &AbsPath, look: &mut dyn Look) -> bool {
-    let values: Vec<Vec<u8>> =
-        settings(git_dir).into_iter().filter(|(key, _)| key == b"worktree").map(|(_, v)| v).collect();
-    values.iter().any(|value| real(git_dir, value, look).as_ref() == Some(tree))
-}
-
-/// Keys of a repository's configuration whose value is a program, or a place that git takes programs from.
-const RUNS: &[&[u8]] = &[
-    b"askpass",
-    b"clean",
-    b"cmd",
-    b"command",
-    b"driver",
-    b"editor",
-    b"fsmonitor",
-    b"helper",
-    b"hookspath",
-    b"pager",
-    b"path",
-    b"process",
-    b"program",
-    b"smudge",
-    b"sshcommand",
-    b"textconv",
-];
-
-/// What git runs, or reads its settings from, outside the git directory: a hook that is a link into the work tree,
-/// `core.hooksPath`, included files, programs of drivers.
-pub(crate) fn runs(git_dir: &AbsPath, tree: &AbsPath, look: &mut dyn Look) -> Vec<AbsPath> {
-    let mut found = Vec::new();
-    for (key, value) in settings(git_dir).into_iter().filter(|(key, _)| RUNS.contains(&key.as_slice())) {
-        let program = value.strip_prefix(b"!").unwrap_or(&value);
-        let word = program.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        // A bare word is found on the user's PATH; an included file lies beside the configuration, all else in the work tree.
-        let base = if key == b"path" { git_dir } else { tree };
-        if word.contains(&b'/') || matches!(key.as_slice(), b"path" | b"hookspath") {
-            found.extend(real(base, word, look));
-        }
-    }
-    let hooks = git_dir.child(b"hooks");
-    for entry in std::fs::read_dir(os_path(&hooks)).into_iter().flatten().flatten().take(1000) {
-        let name = entry.file_name();
-        let hook = hooks.child(name.as_encoded_bytes());
-        if matches!(look.path(&hook), PathFact::Link(_)) {
-            found.extend(real(&hooks, name.as_encoded_bytes(), look));
-        }
-    }
-    found.retain(|path| !path.is_within(&hooks));
-    found.sort();
-    found.dedup();
-    found
-}
-
-/// The keys, in lower case, and values of a repository's configuration. Sections do not matter here.
-fn settings(git_dir: &AbsPath) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let Ok(text) = read_bounded(os_path(&git_dir.child(b"config")), 1 << 20) else { return Vec::new() };
-    let setting = |line: &[u8]| {
-        let (key, value) = line.split_at(line.iter().position(|b| *b == b'=')?);
-        // `[core] hooksPath = x` may stand in one line.
-        let key = key.rsplit(|b| *b == b']').next().unwrap_or(key);
-        let value = value.get(1..)?.trim_ascii();
-        let value = value.strip_prefix(b"\"").and_then(|v| v.strip_suffix(b"\"")).unwrap_or(value);
-        Some((key.trim_ascii().to_ascii_lowercase(), value.to_vec()))
-    };
-    text.split(|b| *b == b'\n').filter_map(setting).collect()
+    let Ok(text) = read_bounded(os_path(&git_dir.child(b"config")), LONGEST_SETTINGS) else { return false };
+    let entries = config::parse(&text);
+    let mut values =
+        entries.iter().filter(|entry| entry.is("core", "worktree")).filter_map(|entry| entry.value.as_ref());
+    values.any(|value| real(git_dir, value, look).as_ref() == Some(tree))
 }
 
 /// The one line of a small file.

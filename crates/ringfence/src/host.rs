@@ -11,11 +11,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use ringfence_surface::{
-    AbsPath, Client, GitFact, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES,
+    AbsPath, Client, GitFact, GitRun, HostFacts, Look, MountFact, PATH_VARIABLES, PathFact, SOCKET_VARIABLES,
 };
 use rustix::fs::{FileType, OFlags};
 
 use crate::error::Failure;
+
+use crate::git_settings::runs;
 
 use names::{Names, Worth};
 
@@ -29,7 +31,7 @@ pub(crate) struct Recorder {
     /// Hundreds of rules speak of what may be in a home, and few of a home's names are in rules elsewhere.
     homes: Vec<AbsPath>,
     git: BTreeMap<AbsPath, Option<GitFact>>,
-    git_runs: BTreeMap<AbsPath, Vec<AbsPath>>,
+    git_runs: BTreeMap<AbsPath, Vec<GitRun>>,
 }
 
 /// What is known of a directory.
@@ -285,8 +287,12 @@ impl Look for Recorder {
         fact
     }
 
-    fn git_runs(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> Vec<AbsPath> {
-        let runs = crate::git::runs(git_dir, tree, self);
+    fn git_runs(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> Vec<GitRun> {
+        if let Some(runs) = self.git_runs.get(git_dir) {
+            return runs.clone();
+        }
+        let homes = self.homes.clone();
+        let runs = runs(git_dir, tree, &homes, self);
         self.git_runs.insert(git_dir.clone(), runs.clone());
         runs
     }

@@ -9,6 +9,7 @@ mod commands;
 mod diff;
 mod error;
 mod git;
+mod git_settings;
 mod host;
 mod load;
 mod out;

@@ -84,7 +84,7 @@ impl Look for World {
         None
     }
 
-    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<ringfence_surface::GitRun> {
         Vec::new()
     }
 }
@@ -470,7 +470,7 @@ impl Look for Nothing {
         None
     }
 
-    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<ringfence_surface::GitRun> {
         Vec::new()
     }
 }

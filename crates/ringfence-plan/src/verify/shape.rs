@@ -126,7 +126,7 @@ impl Look for &Shape {
         None
     }
 
-    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+    fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<ringfence_surface::GitRun> {
         Vec::new()
     }
 }

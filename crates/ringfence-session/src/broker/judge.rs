@@ -409,6 +409,8 @@ fn in_memory(bytes: &[u8]) -> rustix::io::Result<OwnedFd> {
 fn can_be_asked(verdict: &Verdict<'_>) -> bool {
     match verdict.because {
         Because::View(_) | Because::OnlyReadable(_) => true,
-        Because::Rule(rule) => rule.effect == Effect::Protect && matches!(rule.source, Source::Table { .. }),
+        Because::Rule(rule) => {
+            rule.effect == Effect::Protect && matches!(rule.source, Source::Table { .. } | Source::Git { .. })
+        }
     }
 }

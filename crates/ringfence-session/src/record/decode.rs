@@ -258,6 +258,7 @@ impl Decoder<'_> {
             4 => Source::Default { reason: self.word()? },
             5 => Source::Host { reason: self.word()? },
             6 => Source::File(self.place()?),
+            7 => Source::Git { setting: String::from_utf8(self.input.bytes()?.to_vec()).ok()? },
             _ => return None,
         })
     }

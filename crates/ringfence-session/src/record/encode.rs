@@ -313,6 +313,10 @@ impl Encoder {
     fn source(&mut self, source: &Source) {
         match source {
             Source::Call => self.out.number(0),
+            Source::Git { setting } => {
+                self.out.number(7);
+                self.out.bytes(setting.as_bytes());
+            }
             Source::Table { name, reason } => {
                 self.out.number(1);
                 self.word(name);

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::grants::Grant;
 use super::{Cx, Layer, Level, TaskChoice, Worktree, covering, reach, source_of};
 use crate::curated::{self, Row};
-use crate::facts::{HostFacts, PathFact};
+use crate::facts::{GitNamed, GitRun, HostFacts, PathFact};
 use crate::path::AbsPath;
 use crate::pattern::{Anchor, PathRule, Pattern};
 use crate::policy::{DenyRule, Rules};
@@ -152,7 +152,7 @@ impl Taken<'_, '_> {
         }
         for grant in grants {
             if let Some(path) = grant.pattern.as_path() {
-                self.protected_in(grant, path);
+                self.protected_in(grant, path, grants);
             }
         }
         let inputs = self.cx.inputs;
@@ -181,7 +181,7 @@ impl Taken<'_, '_> {
     }
 
     /// What a grant brings with it that must not change.
-    fn protected_in(&mut self, grant: &Grant, path: &AbsPath) {
+    fn protected_in(&mut self, grant: &Grant, path: &AbsPath, grants: &[Grant]) {
         match grant.effect {
             Effect::Write(Role::GitDir) => {
                 for row in curated::protected::GIT_DIR {
@@ -194,9 +194,11 @@ impl Taken<'_, '_> {
                 let git_dir =
                     self.cx.look.git(&dot_git).filter(|git| git.vouched).map_or(dot_git.clone(), |git| git.common_dir);
                 // A hook may be a link into the work tree, `core.hooksPath` and drivers name places there: to write those is
-                // to write the hook.
-                for path in self.cx.look.git_runs(&git_dir, path) {
-                    self.place(Effect::Protect, &path, protected("git runs it"), OWN);
+                // to write the hook. The repository may be the one around the project.
+                let around = self.repository_around(path);
+                let (git_dir, tree) = around.unwrap_or_else(|| (git_dir, path.clone()));
+                for run in self.cx.look.git_runs(&git_dir, &tree) {
+                    self.run_by_git(run, grants);
                 }
                 // direnv approves the content of `.envrc` alone: what it goes on to evaluate decides as much. Whether it does is not looked up.
                 if self.cx.look.path(&path.child(b".envrc")) != PathFact::Missing {
@@ -217,6 +219,33 @@ impl Taken<'_, '_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The repository that a directory without `.git` belongs to: its git directory, and the top of its work tree.
+    fn repository_around(&mut self, path: &AbsPath) -> Option<(AbsPath, AbsPath)> {
+        let mut is_missing = |path: &AbsPath| self.cx.look.path(path) == PathFact::Missing;
+        let tree = path.ancestors().find(|above| !is_missing(&above.child(b".git")))?;
+        let dot_git = tree.child(b".git");
+        let git_dir = self.cx.look.git(&dot_git).filter(|git| git.vouched).map_or(dot_git, |git| git.common_dir);
+        Some((git_dir, tree))
+    }
+
+    /// What git executes or reads because of a setting. Only what a grant gives to write needs a rule.
+    fn run_by_git(&mut self, run: GitRun, grants: &[Grant]) {
+        let is_written = |path: &AbsPath| {
+            let roots = grants.iter().filter(|grant| matches!(grant.effect, Effect::Write(role) if !role.is_ground()));
+            roots.filter_map(|grant| grant.pattern.as_path()).any(|root| path.is_within(root) && path != root)
+        };
+        let leads_to = match &run.named {
+            GitNamed::At(path) => self.cx.follow(&AbsPath::root(), path.as_bytes()).ok().map(|followed| followed.path),
+            GitNamed::InEachWorkTree(_) | GitNamed::Unknown(_) => None,
+        };
+        let also = leads_to.map(|path| GitRun { named: GitNamed::At(path), setting: run.setting.clone() });
+        for run in [Some(&run), also.as_ref()].into_iter().flatten() {
+            if !matches!(&run.named, GitNamed::At(path) if !is_written(path)) {
+                self.rules.extend(Rule::of_git_run(run));
+            }
         }
     }
 

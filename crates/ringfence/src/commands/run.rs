@@ -233,7 +233,13 @@ impl Ladder<'_> {
         Ok(ended.code)
     }
 
-    fn start(&self, here: Here, session: &Session, state: &AbsPath, rung: Rung) -> Result<(Ended, Summary), Failure> {
+    fn start(
+        &self,
+        mut here: Here,
+        session: &Session,
+        state: &AbsPath,
+        rung: Rung,
+    ) -> Result<(Ended, Summary), Failure> {
         if self.args.calls && !rung.has_view() {
             say(
                 "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there",
@@ -251,7 +257,8 @@ impl Ladder<'_> {
         let choice = here.resolved.agent.as_ref().map(|choice| &choice.container);
         let container = engine.as_ref().map(|here| InContainer { here, choice, program: None });
         let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
-        let ready = prepare(&order, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Prepare { source })?;
+        let look = &mut Recorder::new(here.facts.homes.clone());
+        let ready = prepare(&order, look).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
         if self.trial.is_none() {
             self.tell(&ready);
@@ -270,6 +277,9 @@ impl Ladder<'_> {
         let receipt = receipt::event(&ready.receipt);
         let (prepared, found, guarded) = (ready.prepared, (ready.walked, ready.receipt), ready.guarded);
         let record = start::record(&order);
+        if let Some(surface) = ready.surface {
+            here.resolved.surface = surface;
+        }
         let ground = (here, plan, found);
         let (ended, desk) = prepared.run_attended(
             ground,

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use ringfence_surface::policy::PolicyFile;
 use ringfence_surface::text::PolicyText;
-use ringfence_surface::{AbsPath, GitFact, HostFacts, Inputs, Layer, Level, MountFact, PathFact, Trust, Via};
+use ringfence_surface::{
+    AbsPath, GitFact, GitNamed, GitRun, HostFacts, Inputs, Layer, Level, MountFact, PathFact, Trust, Via,
+};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,7 @@ pub(crate) struct WireHost {
     homes: Vec<Bytes>,
     paths: Vec<(Bytes, WirePath)>,
     git: Vec<(Bytes, WireGit)>,
-    git_runs: Vec<(Bytes, Vec<Bytes>)>,
+    git_runs: Vec<(Bytes, Vec<WireRun>)>,
     mounts: Vec<(Bytes, String)>,
     kernel: String,
     policies: Vec<WirePolicy>,
@@ -43,6 +45,22 @@ struct WireGit {
     git_dir: Bytes,
     common_dir: Bytes,
     vouched: bool,
+}
+
+/// What git executes or reads because of a setting.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireRun {
+    setting: String,
+    named: WireNamed,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WireNamed {
+    At(Bytes),
+    InEachWorkTree(Bytes),
+    Unknown(String),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,7 +101,11 @@ impl WireHost {
                     )
                 })
                 .collect(),
-            git_runs: facts.git_runs.iter().map(|(dir, runs)| (path(dir), runs.iter().map(path).collect())).collect(),
+            git_runs: facts
+                .git_runs
+                .iter()
+                .map(|(dir, runs)| (path(dir), runs.iter().map(wire_run).collect()))
+                .collect(),
             mounts: facts.mounts.iter().map(|m| (path(&m.target), m.kind.clone())).collect(),
             kernel: facts.kernel.clone(),
             policies: inputs.layers.iter().map(wire_policy).collect(),
@@ -111,7 +133,7 @@ impl WireHost {
                 Ok((path_of(path)?, GitFact { git_dir, common_dir, vouched: git.vouched }))
             })?,
             git_runs: pairs(wire.git_runs, |dir, runs| {
-                Ok((path_of(dir)?, runs.into_iter().map(path_of).collect::<Result<_, _>>()?))
+                Ok((path_of(dir)?, runs.into_iter().map(git_run).collect::<Result<_, _>>()?))
             })?,
             mounts: wire
                 .mounts
@@ -159,6 +181,24 @@ fn bytes_of(bytes: Bytes) -> Result<Vec<u8>, serde_json::Error> {
 
 fn path_of(bytes: Bytes) -> Result<AbsPath, serde_json::Error> {
     AbsPath::lexical(&bytes_of(bytes)?).map_err(serde_json::Error::custom)
+}
+
+fn wire_run(run: &GitRun) -> WireRun {
+    let named = match &run.named {
+        GitNamed::At(path) => WireNamed::At(Bytes::new(path.as_bytes())),
+        GitNamed::InEachWorkTree(path) => WireNamed::InEachWorkTree(Bytes::new(path)),
+        GitNamed::Unknown(why) => WireNamed::Unknown(why.clone()),
+    };
+    WireRun { setting: run.setting.clone(), named }
+}
+
+fn git_run(wire: WireRun) -> Result<GitRun, serde_json::Error> {
+    let named = match wire.named {
+        WireNamed::At(path) => GitNamed::At(path_of(path)?),
+        WireNamed::InEachWorkTree(path) => GitNamed::InEachWorkTree(bytes_of(path)?),
+        WireNamed::Unknown(why) => GitNamed::Unknown(why),
+    };
+    Ok(GitRun { named, setting: wire.setting })
 }
 
 fn wire_path(fact: &PathFact) -> WirePath {

@@ -61,6 +61,7 @@ pub(crate) enum WireSource {
     Default { reason: &'static str },
     Host { reason: &'static str },
     Call,
+    Git { setting: String },
 }
 
 impl WireSource {
@@ -76,6 +77,7 @@ impl WireSource {
             Source::Default { reason } => Self::Default { reason },
             Source::Host { reason } => Self::Host { reason },
             Source::Call => Self::Call,
+            Source::Git { setting } => Self::Git { setting: setting.clone() },
         }
     }
 }

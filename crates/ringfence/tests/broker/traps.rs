@@ -192,6 +192,51 @@ const TRAPS: &[Trap] = &[
         user: "git status",
     },
     Trap {
+        sentence: "a4: hooks in a directory whose name has a blank",
+        before: "git config core.hooksPath 'my hooks'",
+        attack: "mkdir -p 'my hooks'; printf '#!/bin/sh\\ntouch CANARY\\n' > 'my hooks/pre-commit'; chmod +x 'my hooks/pre-commit'",
+        user: "git commit --allow-empty -m words",
+    },
+    Trap {
+        sentence: "a4: hooks by a line that is continued, in an included file",
+        before: "printf '[core]\\n\\thooksPath = tools/\\\\\\nhooks\\n' > .git/more; git config include.path more; mkdir tools",
+        attack: "mkdir -p tools/hooks; printf '#!/bin/sh\\ntouch CANARY\\n' > tools/hooks/pre-commit; chmod +x tools/hooks/pre-commit",
+        user: "git commit --allow-empty -m words",
+    },
+    Trap {
+        sentence: "a4: hooks by a path from the home, in config.worktree",
+        before: "git config extensions.worktreeConfig true
+            git config --worktree core.hooksPath \"~/$(realpath --relative-to=$HOME $PWD)/tools\"",
+        attack: "mkdir -p tools; printf '#!/bin/sh\\ntouch CANARY\\n' > tools/pre-commit; chmod +x tools/pre-commit",
+        user: "git commit --allow-empty -m words",
+    },
+    Trap {
+        sentence: "a4: the argument of a shell is the filter",
+        before: "mkdir tools; echo cat > tools/x.sh; git config filter.x.clean 'sh tools/x.sh'; echo '* filter=x' > .git/info/attributes",
+        attack: "echo 'touch CANARY; cat' > tools/x.sh; mv tools t; mkdir -p tools; echo 'touch CANARY; cat' > tools/x.sh",
+        user: "touch file; git add -A",
+    },
+    Trap {
+        sentence: "a4: the argument of a shell converts to text",
+        before: "echo 'cat $1' > x.sh; git config diff.x.textconv 'sh x.sh'; echo '* diff=x' > .git/info/attributes",
+        attack: "echo 'touch CANARY; cat $1' > x.sh; echo 'touch CANARY; cat $1' > y; mv y x.sh; echo three > file",
+        user: "git diff",
+    },
+    Trap {
+        sentence: "a4: the argument of a shell is the monitor of a linked work tree",
+        before: "git worktree add -q linked -b linked; git config core.fsmonitor 'sh tools/x.sh'",
+        attack: "mkdir -p linked/tools; echo 'touch CANARY; false' > linked/tools/x.sh",
+        user: "cd linked && git status",
+    },
+    Trap {
+        sentence: "a4: the program of a submodule",
+        before: "git init -q other; git -C other commit -q --allow-empty -m x
+            git -c protocol.file.allow=always submodule --quiet add ./other module; git commit -qm module
+            git -C module config core.fsmonitor ./monitor",
+        attack: "printf '#!/bin/sh\\ntouch CANARY\\n' > module/monitor; chmod +x module/monitor",
+        user: "git -C module status",
+    },
+    Trap {
         sentence: "another directory of objects, and its address",
         before: "",
         attack: "mkdir -p o/info o/pack; echo CANARY.d > .git/objects/info/alternates; git config core.alternateRefsCommand 'touch CANARY; false'",

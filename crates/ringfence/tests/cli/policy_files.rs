@@ -280,6 +280,67 @@ fn k8_what_git_runs_is_protected() {
     world.ringfence(&["explain", "--write", "scripts/other"]).expect_code(0);
 }
 
+/// Every file of settings and every spelling that git accepts: what they name is protected, and `explain` says by which setting.
+#[test]
+fn a4_what_settings_of_git_name_is_protected_in_every_form() {
+    const HOOKS: &str = "tools/hooks/pre-commit";
+    for (file, text, path) in [
+        ("project/.git/config", "[core]\n\thooksPath = my hooks # comment\n", "my hooks/pre-commit"),
+        ("project/.git/config", "[core]\n\thooksPath = \"tools/hooks\"\n", HOOKS),
+        ("project/.git/config", "[core] hooksPath = tools/\\\nhooks\n", HOOKS),
+        ("project/.git/config", "[core]\n\thooksPath = ~/../project/tools/hooks\n", HOOKS),
+        ("project/.git/config.worktree", "[core]\n\thooksPath = tools/hooks\n", HOOKS),
+        ("project/.git/worktrees/x/config.worktree", "[core]\n\thooksPath = tools/hooks\n", HOOKS),
+        ("home/.gitconfig", "[core]\n\thooksPath = tools/hooks\n", HOOKS),
+        ("home/.gitconfig", "[core]\n\thooksPath = .githooks\n", "deep/er/.githooks/pre-commit"),
+        ("home/.gitconfig", "[core]\n\thooksPath = hooks\n", "hooks/pre-commit"),
+        ("home/.config/git/config", "[core]\n\thooksPath = tools/hooks\n", HOOKS),
+        ("home/.gitconfig", "[includeIf \"onbranch:x\"]\n\tpath = ../project/shared\n", "shared"),
+        ("home/.gitconfig", "[core]\n\tattributesFile = ~/../project/attributes\n", "attributes"),
+        ("project/.git/config", "[filter \"x\"]\n\tclean = sh tools/x.sh\n", "tools/x.sh"),
+        ("project/.git/config", "[filter \"x\"]\n\tprocess = \"bash -c 'cd tools && exec ./x.sh'\"\n", "tools/x.sh"),
+        ("project/.git/config", "[diff \"x\"]\n\ttextconv = python3 exif.py\n", "exif.py"),
+        ("project/.git/config", "[merge \"x\"]\n\tdriver = tools/x.sh %O %A %B\n", "tools/x.sh"),
+        ("project/.git/config", "[core]\n\tfsmonitor = sh ./tools/x.sh\n", "tools/x.sh"),
+        ("project/.git/config", "[alias]\n\tx = !sh tools/x.sh\n", "tools/x.sh"),
+        ("project/.git/config", "[trailer \"x\"]\n\tcmd = tools/x.sh\n", "tools/x.sh"),
+        (
+            "project/.git/config",
+            "[a-key \"of\"]\n\tlater = $(git rev-parse --show-toplevel)/tools/x.sh\n",
+            "tools/x.sh",
+        ),
+    ] {
+        let world = world();
+        world.write("project/.git/HEAD", "ref: refs/heads/main\n");
+        world.write("project/exif.py", "");
+        world.mkdir("project/deep");
+        world.write(file, text);
+        let said = world.ringfence(&["explain", "--write", path]);
+        assert!(said.stdout.contains("run by git"), "{file}: {text}: {}{}", said.stdout, said.stderr);
+        said.expect_code(1);
+        // A session that starts below the top of the work tree has the same repository.
+        let top = world.path("project").join(path);
+        if let Some(below) = path.strip_prefix("tools/") {
+            world.mkdir("project/tools");
+            let said = world.in_dir("project/tools").ringfence(&["explain", "--write", below]);
+            assert!(said.stdout.contains("run by git"), "{}: {file}: {text}: {}", top.display(), said.stdout);
+        }
+        world.ringfence(&["explain", "--write", "tools/other"]).expect_code(0);
+    }
+}
+
+/// Settings that a file includes count as if they were in it.
+#[test]
+fn a4_included_settings_are_read() {
+    let world = world();
+    world.write("project/.git/HEAD", "ref: refs/heads/main\n");
+    world.write("home/.gitconfig", "[include]\n\tpath = more/one\n");
+    world.write("home/more/one", "[includeIf \"gitdir:~/nowhere/\"]\n\tpath = two\n");
+    world.write("home/more/two", "[core]\n\thooksPath = tools/hooks\n");
+    let said = world.ringfence(&["explain", "--write", "tools/hooks/pre-commit"]).expect_code(1);
+    assert!(said.stdout.contains("core.hookspath in"), "{}", said.stdout);
+}
+
 /// A link that a rule closes by its own name is closed, wherever it leads.
 #[test]
 fn a_denied_name_that_is_a_link() {

@@ -415,7 +415,7 @@ mod tests {
             None
         }
 
-        fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<AbsPath> {
+        fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<ringfence_surface::GitRun> {
             Vec::new()
         }
     }
