@@ -41,7 +41,9 @@ pub(super) fn rules(cx: &mut Cx<'_>, grants: &[Grant], asked: &reach::Asked) -> 
     let inputs = taken.cx.inputs;
     for (list, layer) in (FILES..).zip(&inputs.layers) {
         if let Some(files) = &layer.file.files {
+            let from = taken.rules.len();
             taken.file_list(&files.deny, Effect::Deny, layer, list);
+            taken.except_own(grants, from, list);
             taken.file_list(&files.protect, Effect::Protect, layer, list);
         }
     }
@@ -86,6 +88,11 @@ struct Taken<'c, 'a> {
 const DIRENV_EVALUATES: &[&str] = &["default.nix", "flake.lock", "flake.nix", "shell.nix"];
 const DIRENV: &str = "direnv: evaluated by an approved .envrc when the directory is entered";
 
+/// Is this a directory that ringfence made for the session: its home, its temporary directory, its caches?
+fn is_private(effect: Effect) -> bool {
+    matches!(effect, Effect::Write(Role::Scratch | Role::Cache) | Effect::Read(Role::Scratch))
+}
+
 impl Taken<'_, '_> {
     /// Ways out of any fence, and ringfence's own state: an agent that could write it would hold its own keys.
     fn escapes(&mut self, grants: &[Grant]) {
@@ -101,14 +108,23 @@ impl Taken<'_, '_> {
                 self.place(Effect::Escape, &home.join(below), source, OWN);
             }
         }
-        let is_ours =
-            |effect| matches!(effect, Effect::Write(Role::Scratch | Role::Cache) | Effect::Read(Role::Scratch));
-        for grant in grants.iter().filter(|grant| is_ours(grant.effect)) {
+        for grant in grants.iter().filter(|grant| is_private(grant.effect)) {
             self.exception(Effect::Escape, grant.pattern.clone(), &grant.text, grant.source.clone(), OWN);
         }
         if let Some(worktree) = &self.cx.inputs.request.worktree {
             let (tree, source) = (worktree.tree.clone(), Source::Flag { name: "--worktree" });
             self.exception(Effect::Escape, Pattern::path(tree), "the session's work tree", source, OWN);
+        }
+    }
+
+    /// A policy that denies a directory means what the user keeps there. The session's private home and caches often lie below it
+    /// (`deny = ["~"]`), were made by ringfence, and stay usable.
+    fn except_own(&mut self, grants: &[Grant], from: usize, list: u32) {
+        let denied = covering(self.rules[from..].iter().map(|rule| &rule.pattern));
+        for grant in grants.iter().filter(|grant| is_private(grant.effect)) {
+            if grant.pattern.base().is_some_and(|base| !denied.hits(base).is_empty()) {
+                self.exception(Effect::Deny, grant.pattern.clone(), "the session's own", grant.source.clone(), list);
+            }
         }
     }
 

@@ -546,3 +546,18 @@ fn a11_what_direnv_evaluates_is_protected_where_there_is_an_envrc() {
         }
     }
 }
+
+#[test]
+fn c_a_denied_home_leaves_the_private_home_of_the_session() {
+    let mut host = Host::new().user("[files]\ndeny = [\"~\"]\n");
+    host.facts.session = Some(abs("/home/u/.local/state/ringfence/sessions/s1"));
+    let answers = host.resolve();
+    answers.check(&[
+        ("/home/u/.local/state/ringfence/sessions/s1/home/.cargo", "rw"),
+        ("/home/u/.local/state/ringfence/sessions/s1/given/x", "r-"),
+        ("/home/u/.local/state/ringfence/sessions/s2/home/x", "--"),
+        ("/home/u/.local/state", "--"),
+        ("/home/u/.bashrc", "--"),
+        ("/home/u/proj/x", "--"),
+    ]);
+}
