@@ -343,6 +343,8 @@ impl Layout<'_> {
         };
         let attributes = match access {
             MountAccess::ReadOnly => MountAttr::READ_ONLY,
+            // A device that the policy names is of no use unless it can be opened.
+            MountAccess::ReadWrite if is_named_device(path, kind) => MountAttr::DEVICE,
             MountAccess::ReadWrite => MountAttr::TAME,
         };
         let is_own = matches!(role, Role::Cache | Role::Scratch);
@@ -514,4 +516,18 @@ impl Layout<'_> {
 /// Paths of a Surface hold no NUL.
 fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).unwrap_or_default()
+}
+
+/// Directories that hold only character devices.
+const DEVICE_DIRECTORIES: &[&[u8]] =
+    &[b"/dev/accel", b"/dev/bus/usb", b"/dev/dri", b"/dev/infiniband", b"/dev/input", b"/dev/nvidia-caps", b"/dev/snd"];
+
+/// Does a policy name a character device, or a directory of nothing else? Block devices stay closed: a program that opens one is past the
+/// file system on it.
+fn is_named_device(path: &AbsPath, kind: FileType) -> bool {
+    match kind {
+        FileType::CharacterDevice => true,
+        FileType::Directory => DEVICE_DIRECTORIES.contains(&path.as_bytes()),
+        _ => false,
+    }
 }

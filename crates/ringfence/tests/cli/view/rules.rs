@@ -1,6 +1,8 @@
 //! What rules say and what the view shows are the same, in the odd cases too.
 
-use super::each;
+use ringfence_testkit::report_skip;
+
+use super::{each, is_root, text};
 
 /// What an exception opens inside something denied or protected is there, and nothing around it.
 #[test]
@@ -155,5 +157,26 @@ fn pipes_in_what_is_only_readable_are_closed() {
         }
         let output = run("cat $W/other/docs/readme; echo x > pipe & cat pipe");
         assert_eq!(super::text(&output.stdout), "hello\nx\n", "{}", super::text(&output.stderr));
+    });
+}
+
+/// C: a device that `write` names can be opened, as the nodes of a GPU must be; one that only lies in a writable directory cannot.
+#[test]
+fn c_a_device_that_is_named_can_be_opened() {
+    if !is_root() {
+        return report_skip("device nodes: the tests do not run as root");
+    }
+    each(|fence| {
+        fence.write(&[("other/x", "")]);
+        for node in ["project/node", "other/node"] {
+            let mut made = std::process::Command::new("mknod");
+            made.arg("-m").arg("666").arg(fence.world.path(node));
+            assert!(made.args(["c", "1", "3"]).status().unwrap().success());
+        }
+        fence.policy("[files]\nwrite = [\".\", \"../other/node\"]\n");
+        let trusted = fence.ringfence().args(["trust", "--force"]).output().unwrap();
+        assert!(trusted.status.success(), "{}", text(&trusted.stderr));
+        fence.works("exec 3<> $W/other/node");
+        fence.fails("exec 3<> node");
     });
 }
