@@ -88,14 +88,27 @@ pub(crate) enum Telling {
     AlsoMissed,
 }
 
+/// May a directory that is shown take different spellings for one name?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// None of those that were there at the start.
+    Exact,
+    /// One may. Which do is looked at for each name that another spelling of a rule takes away.
+    Folded,
+}
+
 /// What the filter of a fence gets besides, where calls are brokered in it.
-pub(crate) fn rules(choice: BrokerChoice, listens: Result<(), &'static str>) -> (Brokered, Vec<SyscallRule>) {
-    let told = |rules| (Brokered::Yes(Telling::Refusals), rules);
+pub(crate) fn rules(
+    choice: BrokerChoice,
+    listens: Result<(), &'static str>,
+    spelling: Spelling,
+) -> (Brokered, Vec<SyscallRule>) {
+    let told = |rules| (Brokered::Yes(Telling::Refusals, spelling), rules);
     match (listens, choice) {
         (Err(_), _) | (_, BrokerChoice::Off) => (Brokered::No, Vec::new()),
         (Ok(()), BrokerChoice::On) => told(BROKERED.to_vec()),
         (Ok(()), BrokerChoice::OnWithReads) => told(brokered_with_reads()),
-        (Ok(()), BrokerChoice::Learn) => (Brokered::Yes(Telling::AlsoMissed), [LOOKED_AT, BROKERED].concat()),
+        (Ok(()), BrokerChoice::Learn) => (Brokered::Yes(Telling::AlsoMissed, spelling), [LOOKED_AT, BROKERED].concat()),
     }
 }
 
@@ -165,7 +178,7 @@ impl<'s> Broker<'s> {
     /// further threads.
     pub(crate) fn new(
         listener: OwnedFd,
-        (surface, telling): (&'s Surface, Telling),
+        (surface, telling, spelling): (&'s Surface, Telling, Spelling),
         beside: Option<&'s Beside>,
         supervisor: Option<OwnedFd>,
     ) -> rustix::io::Result<Self> {
@@ -174,7 +187,7 @@ impl<'s> Broker<'s> {
         let _ = notify::wake(listener.as_fd(), Wakes::Here);
         Ok(Self {
             listener,
-            judge: Judge::new(surface, supervisor, telling),
+            judge: Judge::new(surface, supervisor, telling, spelling),
             calls: Calls::new(),
             domains: Domains::new(),
             mounts: Mounts::new(),

@@ -20,7 +20,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
 use crate::beside::Beside;
-use crate::broker::{Broker, Telling};
+use crate::broker::{Broker, Spelling, Telling};
 use crate::descendants;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
@@ -78,7 +78,7 @@ pub(crate) struct First<'p> {
     /// The session's lock: it is held as long as anything of the session runs.
     pub(crate) lock: OwnedFd,
     /// By what calls are judged, where they are brokered. Then this process was copied from one without further threads.
-    pub(crate) brokered: Option<(&'p Surface, Telling)>,
+    pub(crate) brokered: Option<(&'p Surface, Telling, Spelling)>,
     /// Its place among those who work at the same time.
     pub(crate) beside: Option<Beside>,
 }
@@ -153,7 +153,7 @@ impl First<'_> {
         let main = || report(&errors, program());
         // In our own memory where that is possible: copying it takes longer than all that is left to do.
         // Whoever is told what is run cannot wait until it runs.
-        let is_told = matches!(self.brokered, Some((_, Telling::AlsoMissed)));
+        let is_told = matches!(self.brokered, Some((_, Telling::AlsoMissed, _)));
         let is_shared = matches!(self.shape, Shape::Native(_)) && !needs_proc && !is_told;
         let payload = if is_shared { process::spawn_in_copy(main) } else { process::fork_in_copy(main) };
         let payload = match payload {
@@ -421,7 +421,7 @@ struct Brokerage<'scope, 'env, 's> {
     broker: &'scope OnceLock<Broker<'s>>,
     scope: &'scope Scope<'scope, 'env>,
     /// By what, and what of it is told.
-    judged: (&'s Surface, Telling),
+    judged: (&'s Surface, Telling, Spelling),
     beside: Option<&'s Beside>,
     supervisor: Option<OwnedFd>,
 }

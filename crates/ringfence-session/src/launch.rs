@@ -28,7 +28,7 @@ use rustix::process::WaitOptions;
 use crate::alive::Watched;
 use crate::arguments::Arguments;
 use crate::beside::Beside;
-use crate::broker::Telling;
+use crate::broker::{Spelling, Telling};
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
 use crate::container::{Contained, finding};
@@ -101,7 +101,7 @@ pub struct Prepared {
 /// Whether calls that change files are carried out by the first process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Brokered {
-    Yes(Telling),
+    Yes(Telling, Spelling),
     No,
 }
 
@@ -255,7 +255,7 @@ impl Prepared {
             None => (None, None, None),
         };
         let brokered = match self.brokered {
-            Brokered::Yes(telling) => Some((surface, telling)),
+            Brokered::Yes(telling, spelling) => Some((surface, telling, spelling)),
             Brokered::No => None,
         };
         if brokered.is_some() && process::has_threads().map_err(before("stat(/proc/self/task)"))? {

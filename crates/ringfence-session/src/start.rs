@@ -32,6 +32,7 @@ use crate::agent::{Furnished, Furnishing};
 use crate::beside::Beside;
 use crate::broker;
 pub use crate::broker::BrokerChoice;
+use crate::broker::Spelling;
 use crate::bwrap::Bubble;
 use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
@@ -255,7 +256,7 @@ pub fn prepare_with(
     withheld.extend(globs.withheld.iter().cloned());
     walked.shortfalls.extend(globs.shortfall());
     walked.shortfalls.extend(loose::in_layers(surface, &walked.findings, &mounts, landing));
-    walked.shortfalls.extend(folded::shortfall(surface).filter(|_| listens.is_ok()));
+    walked.shortfalls.extend(walked.folds.as_ref().filter(|_| listens.is_ok()).map(folded::shortfall));
     let beside = listens.is_ok().then(|| Beside::join(session.state())).transpose().unwrap_or_else(|cause| {
         walked.shortfalls.push(unshared(&cause));
         None
@@ -281,7 +282,8 @@ pub fn prepare_with(
     if let (Err(why), BrokerChoice::Learn) = (listens, order.broker) {
         return Err(PrepareError::NothingLearned { why });
     }
-    let (brokered, notified) = broker::rules(order.broker, listens);
+    let spelling = if walked.folds.is_some() { Spelling::Folded } else { Spelling::Exact };
+    let (brokered, notified) = broker::rules(order.broker, listens, spelling);
     let refused: &[SyscallRule] = match (&idmap, identity, &brokered) {
         // What is made here belongs to somebody else than whoever makes it.
         (Some(_), ..) => SET_IDS,

@@ -6,6 +6,7 @@
 //!
 //! A directory that is mounted in two places is walked in both: a guard holds at one place only.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{CStr, CString, OsStr};
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,11 +17,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use ringfence_plan::{Findings, Found, MountOp, Shortfall};
-use ringfence_surface::{AbsPath, Cursor, HostFacts, PATH_MAX, Standing, Surface};
+use ringfence_surface::{AbsPath, Access, Cursor, Effect, FoldedSurface, HostFacts, PATH_MAX, Standing, Surface};
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use crate::aliases::Aliases;
+use crate::folded;
 use crate::hard_links::LinkedFiles;
 use crate::links;
 use crate::place::{Id, open_beneath, open_place, open_root, relative};
@@ -72,6 +74,8 @@ pub struct Walked {
     pub work_trees: Vec<AbsPath>,
     /// How many names were looked at.
     pub names: usize,
+    /// A directory that may take different spellings for one name, if there is one.
+    pub(crate) folds: Option<AbsPath>,
     /// What stood at the places that matter.
     pub(crate) seen: HashMap<AbsPath, Id>,
     /// Sockets: they come and go with who listens, so they are closed under their names, if they are still there.
@@ -150,6 +154,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
         directories: Vec::new(),
         entered: HashMap::new(),
         hasher: RandomState::new(),
+        folded: OnceCell::new(),
         linked_files: LinkedFiles::default(),
         purpose: Purpose::Rules,
         walked: Walked {
@@ -159,6 +164,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
             shortfalls: Vec::new(),
             work_trees: Vec::new(),
             names: 0,
+            folds: None,
             seen: HashMap::new(),
             sockets: HashSet::new(),
         },
@@ -242,6 +248,8 @@ pub(crate) struct Walk<'s> {
     /// mount, unless somebody moved it on the way.
     entered: HashMap<(u64, Id), u64>,
     hasher: RandomState,
+    /// The rules as they hold where names are folded, made where the first such directory is met.
+    folded: OnceCell<FoldedSurface<'s>>,
     linked_files: LinkedFiles,
     purpose: Purpose,
     pub(crate) walked: Walked,
@@ -418,7 +426,11 @@ impl<'s> Walk<'s> {
     ) -> Result<(), WalkError> {
         let Ahead { path, cursor, above, .. } = next;
         self.directories.push(Entered { above, id, is_noted: false });
-        let here = Here { path: &path, cursor: &cursor, number: self.directories.len() - 1, dir: &dir };
+        let folds = folded::folds(&dir);
+        if folds && self.walked.folds.is_none() {
+            self.walked.folds = Some(path.clone());
+        }
+        let here = Here { path: &path, cursor: &cursor, number: self.directories.len() - 1, dir: &dir, folds };
         let waiting = ahead.len();
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut listing = RawDir::new(&dir, &mut buffer);
@@ -491,6 +503,7 @@ impl<'s> Walk<'s> {
             Standing::Denied(_) => Guard::Deny,
             Standing::Protected(_) => Guard::Protect,
             Standing::Open if is_git_pointer(here.path, bytes, kind) => Guard::Protect,
+            Standing::Open if here.folds => self.guard_of_other_spellings(here, bytes),
             Standing::Open => Guard::None,
         };
         let is_first_look = self.purpose == Purpose::Rules;
@@ -527,6 +540,18 @@ impl<'s> Walk<'s> {
             }
         }
         true
+    }
+
+    /// The guard that a name needs because of its other spellings.
+    fn guard_of_other_spellings(&self, here: &Here<'_, 's>, name: &[u8]) -> Guard {
+        let rules = self.folded.get_or_init(|| FoldedSurface::new(self.surface));
+        let path = here.path.child(name);
+        let taken_away = [Access::Read, Access::Write].into_iter().find_map(|access| rules.taken_away(&path, access));
+        match taken_away.map(|rule| rule.effect) {
+            None => Guard::None,
+            Some(Effect::Protect) => Guard::Protect,
+            Some(_) => Guard::Deny,
+        }
     }
 
     /// The guard that a file needs because of its other names.
@@ -605,6 +630,8 @@ struct Here<'h, 's> {
     cursor: &'h Cursor<'s>,
     number: usize,
     dir: &'h OwnedFd,
+    /// Does it take different spellings for one name?
+    folds: bool,
 }
 
 /// What a place needs, the weakest first.

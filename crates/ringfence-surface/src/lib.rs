@@ -83,6 +83,7 @@ mod relative;
 mod report;
 mod resolve;
 mod source;
+mod spelling;
 mod surface;
 mod template;
 pub mod text;
@@ -101,6 +102,7 @@ pub use relative::{GlobFault, GlobListError, Literal, Progress, RelativeGlob, Wr
 pub use report::{Dropped, Omission};
 pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, Worktree, pool_of, resolve};
 pub use source::Source;
+pub use spelling::{FoldedSurface, folded_name};
 pub use surface::{Caps, Effect, Governance, Injection, Parts, Reach, Role, RootName, Rule, Sense, Sourced, Surface};
 pub use template::{PATH_VARIABLES, SOCKET_VARIABLES, TemplateError, TemplateKind};
 pub use tighten::{SubPolicy, Widens};

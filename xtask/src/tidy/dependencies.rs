@@ -29,7 +29,7 @@ const EMPTY_NAMES: &[&str] = &["-common", "-core", "-helpers", "-shared", "-util
 
 /// All that the pure crates may depend on beside each other. Each of these computes and touches nothing.
 const PURE_MAY_USE: &[&str] =
-    &["idna", "jsonc-parser", "miniz_oxide", "psl", "sha1-checked", "sha2", "thiserror", "toml"];
+    &["icu_normalizer", "idna", "jsonc-parser", "miniz_oxide", "psl", "sha1-checked", "sha2", "thiserror", "toml"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

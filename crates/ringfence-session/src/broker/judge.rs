@@ -5,18 +5,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use ringfence_surface::{AbsPath, Access, Because, Effect, Role, Rule, Source, Surface, Verdict};
+use ringfence_surface::{
+    AbsPath, Access, Because, Effect, FoldedSurface, Outcome as Decision, Role, Rule, Source, Surface, Verdict,
+};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::Telling;
 use super::caller::{Caller, CallerNames};
 use super::wire::{Report, Said, Told};
+use super::{Spelling, Telling};
 use crate::landing::{Landing, NotLanded, Outcome};
 use crate::ways;
 use rustix::fs::MemfdFlags;
@@ -33,6 +35,10 @@ const LONGEST_LANDING: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Judge<'s> {
     surface: &'s Surface,
+    /// May a directory take different spellings for one name? See [`crate::folded`].
+    folds: AtomicBool,
+    /// The rules as they hold there.
+    folded: OnceLock<Box<FoldedSurface<'s>>>,
     /// The supervisor, where there is one that listens.
     supervisor: Option<OwnedFd>,
     /// How many refusals could not be told.
@@ -74,11 +80,13 @@ impl Ruling<'_> {
 }
 
 impl<'s> Judge<'s> {
-    pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>, telling: Telling) -> Self {
+    pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>, telling: Telling, spelling: Spelling) -> Self {
         let state =
             State { given: Vec::new(), patience: None, next: 0, questions: HashMap::new(), landings: HashMap::new() };
         Self {
             surface,
+            folds: AtomicBool::new(spelling == Spelling::Folded),
+            folded: OnceLock::new(),
             supervisor,
             lost: AtomicU64::new(0),
             state: Mutex::new(state),
@@ -101,7 +109,12 @@ impl<'s> Judge<'s> {
     /// May this be changed?
     pub(super) fn rule(&self, path: &AbsPath, access: Access) -> Ruling<'s> {
         let verdict = self.surface.decide(path, access);
-        if verdict.is_allowed() || self.is_given(path, access, &verdict) {
+        let is_allowed = verdict.is_allowed() || self.is_given(path, access, &verdict);
+        let rules = is_allowed.then(|| self.folded()).flatten();
+        if let Some(rule) = rules.and_then(|rules| crate::folded::taken_away(rules, path, access)) {
+            return Ruling::Refused(Verdict { outcome: Decision::Deny, because: Because::Rule(rule), ask: None });
+        }
+        if is_allowed {
             if let (Because::Rule(rule), Access::Write) = (verdict.because, access) {
                 self.wrote(rule);
             }
@@ -109,6 +122,12 @@ impl<'s> Judge<'s> {
         } else {
             Ruling::Refused(verdict)
         }
+    }
+
+    /// The rules for directories that fold names, where there may be one.
+    pub(super) fn folded(&self) -> Option<&FoldedSurface<'s>> {
+        let is_needed = self.folds.load(Ordering::Relaxed);
+        is_needed.then(|| &**self.folded.get_or_init(|| Box::new(FoldedSurface::new(self.surface))))
     }
 
     /// Tells once that something is written by a rule that somebody may take back.
@@ -125,8 +144,13 @@ impl<'s> Judge<'s> {
 
     /// What nothing takes away may be given later. What floats below every root holds below what is given too.
     fn is_given(&self, path: &AbsPath, access: Access, verdict: &Verdict<'_>) -> bool {
-        let is_allowed =
-            |(given, with): &(AbsPath, Surface)| path.is_within(given) && with.decide(path, access).is_allowed();
+        let is_hidden = |with: &Surface| {
+            let folds = self.folds.load(Ordering::Relaxed);
+            folds && crate::folded::taken_away(&FoldedSurface::new(with), path, access).is_some()
+        };
+        let is_allowed = |(given, with): &(AbsPath, Surface)| {
+            path.is_within(given) && with.decide(path, access).is_allowed() && !is_hidden(with)
+        };
         if !matches!(verdict.because, Because::OnlyReadable(_) | Because::View(_)) {
             return false;
         }
@@ -385,6 +409,8 @@ impl<'s> Judge<'s> {
                 state.given.retain(|(given, _)| *given != path);
                 // What the rules do not let be given stays as it was.
                 if let Ok(with) = self.surface.with_write(&path) {
+                    // Nobody has looked at it.
+                    self.folds.store(true, Ordering::Relaxed);
                     state.given.push((path, with));
                 }
             }

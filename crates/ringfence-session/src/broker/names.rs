@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use ringfence_surface::{AbsPath, Access, Because, Outcome, Rule, Standing, Verdict};
+use ringfence_surface::{AbsPath, Access, Because, Outcome, Rule, Standing, Verdict, folded_name};
 use ringfence_sys::notify;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -17,6 +17,7 @@ use super::open::{is_link, mode_of};
 use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
 use super::resolve::{Last, Place, mount_of};
 use super::work::{Reply, Stop, Work};
+use crate::folded::folds_at;
 use crate::git_files;
 use crate::repository::{is_own, is_redirect_of_jj};
 
@@ -250,18 +251,28 @@ impl Work<'_, '_> {
 
     /// May a link be called this? What it leads to would be below a name that rules begin with, and they know it by another.
     fn may_lead(&self, dir: &AbsPath, name: &[u8]) -> Result<(), Stop> {
-        match self.surface().cursor(dir).begins(name) {
-            Some(rule) => self.refuse_link(&dir.child(name), rule),
+        match self.rule_that_begins(dir, name) {
+            Some(rule) => self.refuse_link(&dir.child(name), &rule),
             None => Ok(()),
         }
     }
 
+    /// A rule that begins with a name, or with another spelling of it where the directory folds names.
+    fn rule_that_begins(&self, dir: &AbsPath, name: &[u8]) -> Option<Rule> {
+        let exact = self.surface().cursor(dir).begins(name).cloned();
+        exact.or_else(|| {
+            let rules = self.teller().0.folded()?;
+            let rule = rules.cursor(dir).begins(&folded_name(name))?;
+            folds_at(dir).then(|| rule.clone())
+        })
+    }
+
     /// The same, for what is moved there.
     fn may_lead_if_link(&self, from: &Place, to: &Place) -> Result<(), Stop> {
-        let Some(rule) = self.surface().cursor(&to.at).begins(&to.name) else { return Ok(()) };
+        let Some(rule) = self.rule_that_begins(&to.at, &to.name) else { return Ok(()) };
         // Nobody puts a link in its place after it was looked at.
         self.alone()?;
-        if is_link(from) { self.refuse_link(&to.path(), rule) } else { Ok(()) }
+        if is_link(from) { self.refuse_link(&to.path(), &rule) } else { Ok(()) }
     }
 
     /// May a file, a link or a node be made here? `.jj/repo` as a file names the repository whose settings jj takes, and the commands in
@@ -293,6 +304,7 @@ impl Work<'_, '_> {
         }
         let moves_directory =
             || place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
+        self.may_bring_folded(place, from, to)?;
         let surface = self.surface();
         let there = surface.cursor(to);
         let here = surface.cursor(from);
@@ -341,6 +353,39 @@ impl Work<'_, '_> {
                     let inner = rustix::fs::openat(&dir, c_name, LISTED, Mode::empty())?;
                     let judged = if is_git_directory(&inner, &below) { JudgedBy::Place } else { judged };
                     left.push((inner, below, cursor.enter(name), judged));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, where a directory that the new name is in may fold names: `x/settings.json` is moved to `.VSCODE`.
+    fn may_bring_folded(&mut self, place: &Place, from: &AbsPath, to: &AbsPath) -> Result<(), Stop> {
+        let Some(rules) = self.teller().0.folded() else { return Ok(()) };
+        let there = rules.cursor(to);
+        if there.adds_nothing_to(&rules.cursor(from)) || !to.ancestors().skip(1).any(|dir| folds_at(&dir)) {
+            return Ok(());
+        }
+        // Nothing is put in there after it was looked at.
+        self.alone()?;
+        if !place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory) {
+            return Ok(());
+        }
+        let (mut left, mut seen) = (vec![(listed(place)?, to.clone(), there)], 0);
+        while let Some((dir, path, cursor)) = left.pop() {
+            for Inner { name, kind, is_directory } in self.names_in(&dir, &mut seen, to)? {
+                let c_name = name.as_c_str();
+                let (below, folded) = (path.child(c_name.to_bytes()), folded_name(c_name.to_bytes()));
+                if !self.is_permitted(&below, JudgedBy::Rules) {
+                    self.refuse_or_ask(place.dir.as_fd(), &below, Access::Write)?;
+                }
+                if let (FileType::Symlink | FileType::Unknown, false, Some(rule)) =
+                    (kind, is_directory, cursor.begins(&folded))
+                {
+                    self.refuse_link(&below, rule)?;
+                }
+                if is_directory {
+                    left.push((rustix::fs::openat(&dir, c_name, LISTED, Mode::empty())?, below, cursor.enter(&folded)));
                 }
             }
         }

@@ -269,3 +269,55 @@ fn a13_a_hard_link_of_a_guarded_file_is_guarded_too() {
         assert!(said.contains("[one-name]") && said.contains("infra/main.tf"), "{said}");
     });
 }
+
+/// I5: a directory in which `.VSCODE` is `.vscode`, somewhere below the root: what rules say of one spelling holds for all. Which
+/// spellings a ramfs takes nobody can ask it, so an empty one is treated like one that folds.
+#[test]
+fn i5_another_spelling_of_a_guarded_name_is_guarded_where_names_may_fold() {
+    each(|fence| {
+        fence.policy("[files]\ndeny = [\"**/secret\"]\n");
+        fence.write(&[("project/fat/x", ""), ("project/exact/x", ""), ("project/plain/x", "")]);
+        let mount = "mount --make-rprivate /; mount -t ramfs none $W/project/fat; chmod 777 $W/project/fat; \
+                     mount -t ramfs none $W/project/exact; chmod 777 $W/project/exact; \
+                     echo PUBLIC > $W/project/exact/SECRET; chmod 666 $W/project/exact/*";
+        let run = |script: &str| {
+            let output =
+                fence.after_mounting(mount, &[fence.binary(), "run", "--receipt", "--", "/bin/sh", "-c", script]);
+            (output.status.success(), text(&output.stdout) + &text(&output.stderr))
+        };
+        for script in [
+            "mkdir -p fat/.Github/workflows",
+            "mkdir fat/.IDEA",
+            "mkdir fat/.idea.",
+            "echo x > fat/.Envrc",
+            "echo x > fat/.MCP.JSON",
+            "ln -s x fat/Secret",
+            "mknod fat/SECRET p",
+            "echo x > fat/1; ln fat/1 fat/.ENVRC",
+            "mkdir fat/.v\u{17f}code && echo x > fat/.v\u{17f}code/tasks.json",
+            "mkdir fat/.VSCODE && echo x > fat/.VSCODE/settings.json",
+            "mkdir fat/.vs\u{200c}code && echo x > fat/.vs\u{200c}code/settings.json",
+            "mkdir fat/1 && echo x > fat/1/settings.json && mv fat/1 fat/.VSCode",
+            "mkdir fat/1 && echo x > fat/1/2 && mv fat/1/2 fat/1/Secret",
+            "mkdir -p fat/.Git/hooks && echo x > fat/.Git/hooks/pre-commit",
+            "ln -s 1 fat/.VSCode",
+        ] {
+            let (works, shown) = run(script);
+            assert!(!works, "as {:?}: {script} worked\n{shown}", fence.who);
+            assert!(shown.contains("Permission denied"), "as {:?}: {script}\n{shown}", fence.who);
+            assert!(!shown.contains("error: cannot"), "as {:?}: {script}\n{shown}", fence.who);
+        }
+        // What no spelling of a rule means, and a directory that is known to take names as they are.
+        let (works, shown) = run(
+            "mkdir fat/Src fat/Src/LIB && echo x > fat/Src/LIB/A && mv fat/Src fat/B && mkdir plain/.IDEA \
+             && echo x > plain/.Envrc && mkdir plain/.VSCODE && echo x > plain/.VSCODE/settings.json && rm -r plain/.[A-Z]*",
+        );
+        assert!(works, "as {:?}: {shown}", fence.who);
+        assert!(shown.contains("[denied-later]") && shown.contains("different spellings"), "I8: {shown}");
+        let (_, shown) = run("cat exact/SECRET");
+        assert!(
+            shown.contains("PUBLIC\n"),
+            "a directory in which another case is not found takes names as they are: {shown}"
+        );
+    });
+}
