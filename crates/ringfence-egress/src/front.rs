@@ -146,7 +146,10 @@ mod tests {
             "a port that is not a number from 1 to 65535",
         );
         malformed("CONNECT a.example\0.b.example:443 HTTP/1.1\r\n\r\n", "a control character in the head");
-        malformed("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "http/2 without TLS");
+        malformed(
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "HTTP/2 without TLS, which names a host in each of many requests; use TLS, or list the host's address",
+        );
         malformed("SSH-2.0-x\r\n", "not an HTTP request");
         assert_eq!(http_proxy(b"CONNECT a.example:443 HTTP/1.1\r\n"), Ask::NeedMore);
         assert_eq!(http_proxy(b""), Ask::NeedMore);

@@ -2,6 +2,10 @@
 //!
 //! Nothing is decrypted. The message is put together from however many records it was cut into, and read strictly: a message
 //! that two servers could read differently is refused, because the one behind the relay would not be asked which it is.
+//!
+//! What any server may take for the beginning of TLS counts as TLS here, and then has to be perfect. A server of Go drops a
+//! warning alert before the hello, and takes every record version below 16.0; OpenSSL takes an SSL 2 hello. So a record of
+//! another type, or of another version, is malformed and not another protocol. `hello_watch` looks for hellos that come later.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +18,13 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// The longest record without encryption.
 const MAX_RECORD: usize = 1 << 14;
 
-const RECORD_HANDSHAKE: u8 = 22;
+pub(crate) const RECORD_HANDSHAKE: u8 = 22;
+const RECORD_CHANGE_CIPHER_SPEC: u8 = 20;
+const RECORD_ALERT: u8 = 21;
+/// All types of records: change of cipher, alert, handshake, application data, heartbeat.
+const RECORD_TYPES: std::ops::RangeInclusive<u8> = 20..=24;
+/// The highest first byte of a record's version that some server takes (Go refuses a first record from 16.0 on).
+pub(crate) const MAX_MAJOR: u8 = 15;
 const MESSAGE_CLIENT_HELLO: u8 = 1;
 /// The kind of a handshake message and its length.
 const MESSAGE_HEADER: usize = 4;
@@ -65,21 +75,24 @@ impl HelloReader {
         Self { at: 0, message: Vec::new() }
     }
 
+    /// Where the records end that were read, from the start of the hello.
+    pub(crate) fn end(&self) -> usize {
+        self.at
+    }
+
     /// As [`client_hello`]; `bytes` are all that have arrived on the connection.
     pub fn read(&mut self, bytes: &[u8]) -> Hello {
-        match bytes {
-            [] => Hello::NeedMore,
-            [RECORD_HANDSHAKE, ..] => match self.assemble(bytes) {
+        match first_record(bytes) {
+            FirstRecord::NeedMore => Hello::NeedMore,
+            FirstRecord::Hello => match self.assemble(bytes) {
                 Ok(true) => {
                     read_hello(self.message.get(MESSAGE_HEADER..).unwrap_or_default()).unwrap_or_else(Hello::Malformed)
                 }
                 Ok(false) => Hello::NeedMore,
                 Err(why) => Hello::Malformed(why),
             },
-            // SSL 2: a length with its highest bit set, then the same message in another form. It can lead into TLS.
-            [0x80..=0xff, _, MESSAGE_CLIENT_HELLO, 0 | 2 | 3, ..] => Hello::Malformed("an SSL 2 hello"),
-            [0x80..=0xff] | [0x80..=0xff, _] | [0x80..=0xff, _, MESSAGE_CLIENT_HELLO] => Hello::NeedMore,
-            _ => Hello::NotTls,
+            FirstRecord::Malformed(why) => Hello::Malformed(why),
+            FirstRecord::Other => Hello::NotTls,
         }
     }
 
@@ -106,6 +119,145 @@ impl HelloReader {
         }
         if bytes.len() >= MAX_BYTES { Err("a hello that does not end") } else { Ok(false) }
     }
+}
+
+/// What the first bytes of a connection begin.
+enum FirstRecord {
+    NeedMore,
+    /// A record of the handshake.
+    Hello,
+    /// Something else that a server may drop or take for TLS.
+    Malformed(&'static str),
+    /// Nothing that any server takes for TLS.
+    Other,
+}
+
+/// Another protocol may begin with the same byte (a length in binary), so a version that only lenient servers take is TLS only with
+/// what would have to follow: the length of the record and the first byte in it.
+fn first_record(bytes: &[u8]) -> FirstRecord {
+    const VERSION: FirstRecord = FirstRecord::Malformed("a record of an unknown version");
+    match bytes {
+        [RECORD_HANDSHAKE, 3, ..] => FirstRecord::Hello,
+        [kind, 3, ..] if RECORD_TYPES.contains(kind) => FirstRecord::Malformed("a record before the hello"),
+        [RECORD_HANDSHAKE, 0..=MAX_MAJOR, _, _, _, MESSAGE_CLIENT_HELLO, ..]
+        | [RECORD_ALERT, 0..=MAX_MAJOR, _, 0, 2, 1 | 2, ..]
+        | [RECORD_CHANGE_CIPHER_SPEC, 0..=MAX_MAJOR, _, 0, 1, 1, ..] => VERSION,
+        // SSL 2: a length with its highest bit set, then the same message in another form. It can lead into TLS.
+        [0x80..=0xff, _, MESSAGE_CLIENT_HELLO, 0..=MAX_MAJOR, ..] => FirstRecord::Malformed("an SSL 2 hello"),
+        [] | [0x80..=0xff] | [0x80..=0xff, _] | [0x80..=0xff, _, MESSAGE_CLIENT_HELLO] => FirstRecord::NeedMore,
+        [kind] if RECORD_TYPES.contains(kind) => FirstRecord::NeedMore,
+        [RECORD_HANDSHAKE | RECORD_ALERT | RECORD_CHANGE_CIPHER_SPEC, 0..=MAX_MAJOR, rest @ ..] if rest.len() < 4 => {
+            FirstRecord::NeedMore
+        }
+        _ => FirstRecord::Other,
+    }
+}
+
+/// Whether a hello begins somewhere in a stream of any bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// No server takes it for one.
+    No,
+    /// More bytes will tell.
+    Undecided,
+    /// It does. Among random bytes this is said once in 2^42 places, and for the versions that every client writes once in 2^46.
+    Certain,
+}
+
+/// Looks at the bytes of a stream from some place on. More lenient than every server: versions may be any that one of them takes,
+/// and the message may go on in further records, before which others come. Only what cannot be a hello at all is none.
+pub(crate) fn beginning(bytes: &[u8]) -> Beginning {
+    let mut cursor = Cursor::new(bytes);
+    begins(&mut cursor).unwrap_or(Beginning::Undecided)
+}
+
+/// The longest hello that a server takes (OpenSSL: 131,396 bytes), rounded up to what the first byte of its length says.
+const MAX_LENGTH_HIGH: u8 = 3;
+
+/// `None` where the bytes end too early to tell.
+fn begins(record: &mut Cursor<'_>) -> Option<Beginning> {
+    if record.byte()? != RECORD_HANDSHAKE || record.byte()? > MAX_MAJOR {
+        return Some(Beginning::No);
+    }
+    let _minor = record.byte()?;
+    let length = usize::from(record.u16()?);
+    if length == 0 || length > MAX_RECORD || record.byte()? != MESSAGE_CLIENT_HELLO {
+        return Some(Beginning::No);
+    }
+    if length < MESSAGE_HEADER + 2 {
+        record.take(length - 1)?;
+        return next_record(record);
+    }
+    let [high, middle, low] = record.array()?;
+    if high > MAX_LENGTH_HIGH {
+        return Some(Beginning::No);
+    }
+    let version = record.array()?;
+    if matches!(version, [3, 0..=4]) {
+        return Some(Beginning::Certain);
+    }
+    // Servers that look at the list of versions in the hello take any other one here. Then the lengths in the hello must fit.
+    let message = usize::try_from(u32::from_be_bytes([0, high, middle, low])).unwrap_or(usize::MAX);
+    if length < MESSAGE_HEADER + message {
+        record.take(length - MESSAGE_HEADER - 2)?;
+        return next_record(record);
+    }
+    let Some(after_version) = message.checked_sub(2) else { return Some(Beginning::No) };
+    let fits = has_shape(record.take(after_version)?).is_some();
+    Some(if fits { Beginning::Certain } else { Beginning::No })
+}
+
+/// A hello that is not whole goes on in another record, or after one that some server drops.
+fn next_record(record: &mut Cursor<'_>) -> Option<Beginning> {
+    let is_record = RECORD_TYPES.contains(&record.byte()?) && record.byte()? <= MAX_MAJOR;
+    Some(if is_record { Beginning::Certain } else { Beginning::No })
+}
+
+/// Whether a whole hello stands here as any server could read it: out of records of any version, with others between them, and with
+/// lengths that add up. Certain once it is whole.
+pub(crate) fn lenient_hello(bytes: &[u8]) -> Beginning {
+    read_leniently(bytes).unwrap_or(Beginning::Undecided)
+}
+
+fn read_leniently(bytes: &[u8]) -> Option<Beginning> {
+    let (mut records, mut message) = (Cursor::new(bytes), Vec::new());
+    while message.len() < MAX_BYTES {
+        let kind = records.byte()?;
+        let is_record = RECORD_TYPES.contains(&kind) && records.byte()? <= MAX_MAJOR;
+        let _minor = records.byte()?;
+        let fragment = records.counted_by_u16()?;
+        if !is_record {
+            return Some(Beginning::No);
+        }
+        if kind == RECORD_HANDSHAKE {
+            message.extend(fragment);
+        }
+        let Some([MESSAGE_CLIENT_HELLO, high, middle, low]) = message.first_chunk::<MESSAGE_HEADER>() else {
+            if message.len() < MESSAGE_HEADER {
+                continue;
+            }
+            return Some(Beginning::No);
+        };
+        let length = usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])).unwrap_or(usize::MAX);
+        if let Some(hello) = message.get(MESSAGE_HEADER..MESSAGE_HEADER + length) {
+            let fits = hello.get(2..).and_then(has_shape).is_some();
+            return Some(if fits { Beginning::Certain } else { Beginning::No });
+        }
+    }
+    Some(Beginning::No)
+}
+
+/// Whether the lengths in a hello, which starts after its version here, add up to its own.
+fn has_shape(message: &[u8]) -> Option<()> {
+    let mut hello = Cursor::new(message);
+    hello.take(32)?;
+    hello.counted_by_byte()?;
+    hello.counted_by_u16()?;
+    hello.counted_by_byte()?;
+    if !hello.is_empty() {
+        hello.counted_by_u16()?;
+    }
+    hello.is_empty().then_some(())
 }
 
 /// The length of the next record; `None` until its header is whole.
@@ -192,6 +344,33 @@ fn server_name(data: &[u8]) -> Result<String, &'static str> {
         return Err(LIST);
     }
     spelling::dns_name(name)
+}
+
+/// Hellos to try things with.
+#[cfg(test)]
+pub(crate) mod samples {
+    fn counted(bytes: &[u8]) -> Vec<u8> {
+        [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
+    }
+
+    /// A hello that names this host, or none, as a message of the handshake. `more` are extensions.
+    pub(crate) fn message(host: Option<&str>, more: &[u8]) -> Vec<u8> {
+        let name = host.map(|host| counted(&[&[0][..], &counted(host.as_bytes())].concat()));
+        let name = name.map(|list| [&[0, 0][..], &counted(&list)].concat()).unwrap_or_default();
+        let start = [&[3, 3][..], &[7; 32], &[0], &[0, 2, 0x13, 0x01], &[1, 0]].concat();
+        let body = [start, counted(&[&name, more].concat())].concat();
+        [&[1, 0][..], &counted(&body)].concat()
+    }
+
+    /// In records of this size.
+    pub(crate) fn records(message: &[u8], size: usize) -> Vec<u8> {
+        message.chunks(size).flat_map(|part| [&[22, 3, 1][..], &counted(part)].concat()).collect()
+    }
+
+    /// In one record.
+    pub(crate) fn hello(host: &str) -> Vec<u8> {
+        records(&message(Some(host), &[]), 9_999)
+    }
 }
 
 #[cfg(test)]
@@ -352,12 +531,18 @@ mod tests {
             &b"GET / HTTP/1.1\r\n"[..],
             b"SSH-2.0-OpenSSH_9.6\r\n",
             b"\0",
-            b"\x15\x03\x01\0\x02",
-            b"\x17\x03\x03",
+            b"\x13\x03\x01",
+            b"\x19\x03\x03",
+            b"\x16\x10",
+            b"\x17\x04\x03",
+            // The first message to a database, in binary: its length and a number come first.
+            b"\x16\x01\0\0\x07\0",
+            b"\x15\x01\0\0\x02\0",
+            b"\x14\x01\0\0\x01\0",
             b"PRI * HTTP/2.0\r\n",
             b"\x80\x01\x05",
             b"\xff\xfe\xfd",
-            b"\x80\x2e\x01\x05",
+            b"\x80\x2e\x01\x10",
         ] {
             assert_eq!(client_hello(bytes), Hello::NotTls, "{}", bytes.escape_ascii());
         }
@@ -375,7 +560,7 @@ mod tests {
 
     #[test]
     fn broken_records_are_refused() {
-        malformed(&[22, 2], "a record of an unknown version");
+        malformed(&[22, 2, 0, 0, 9, 1], "a record of an unknown version");
         malformed(&[22, 3, 9], "a record of an unknown version");
         malformed(&[22, 3, 1, 0, 0], "a record of an impossible length");
         malformed(&[22, 3, 1, 0x40, 1], "a record of an impossible length");
@@ -390,6 +575,65 @@ mod tests {
         malformed(&record(&[&message[..], &message].concat()), two);
         malformed(&record(&[&message[..], &[0]].concat()), two);
         malformed(&record(&[&message[..], &[0]].concat())[..20], two);
+    }
+
+    /// F2: seven bytes that a server drops, and versions that a server takes, do not make another protocol of TLS.
+    #[test]
+    fn f2_what_a_server_may_take_for_tls_is_tls() {
+        let hello = record(&message(&[sni(b"evil.example")]));
+        let before = "a record before the hello";
+        for record in [&b"\x15\x03\x01\0\x02\x01\x64"[..], b"\x14\x03\x03\0\x01\x01", b"\x17\x03\x03\0\0", b"\x18\x03"]
+        {
+            malformed(&[record, &hello].concat(), before);
+            malformed(record, before);
+            assert_eq!(client_hello(&record[..1]), Hello::NeedMore);
+        }
+        let version = "a record of an unknown version";
+        for major in (0..=MAX_MAJOR).filter(|major| *major != 3) {
+            let mut lenient = hello.clone();
+            lenient[1] = major;
+            malformed(&lenient, version);
+            malformed(&[&[21, major, 0, 0, 2, 1, 100][..], &hello].concat(), version);
+            malformed(&[&[20, major, 0, 0, 1, 1][..], &hello].concat(), version);
+            for length in 0..6 {
+                assert_eq!(client_hello(&lenient[..length]), Hello::NeedMore);
+            }
+        }
+    }
+
+    #[test]
+    fn f2_a_hello_is_recognised_amid_other_bytes() {
+        let message = message(&[usual(), vec![sni(b"github.com")]].concat());
+        for size in 1..=message.len() {
+            let whole = records(&message, size);
+            let said: Vec<Beginning> = (0..=whole.len()).map(|length| beginning(&whole[..length])).collect();
+            let first = said.iter().position(|said| *said == Beginning::Certain).expect("it is recognised");
+            assert!(said[..first].iter().all(|said| *said == Beginning::Undecided), "{size}");
+            assert!(said[first..].iter().all(|said| *said == Beginning::Certain), "{size}");
+            // As soon as the version is there, or the next record.
+            assert!(first <= 13, "{first} bytes of records of {size}");
+        }
+        let mut odd = record(&message);
+        odd[1] = 15;
+        assert_eq!(beginning(&odd), Beginning::Certain);
+        // The version in the hello counts for nothing where it has a list of them; then the lengths have to fit.
+        odd[9] = 0xff;
+        assert_eq!(beginning(&odd), Beginning::Certain);
+        assert_eq!(beginning(&odd[..odd.len() - 1]), Beginning::Undecided);
+        odd[44] += 1;
+        assert_eq!(beginning(&odd), Beginning::No);
+        for (other, why) in [
+            (&[22, 16][..], "no server takes this version"),
+            (&[22, 3, 1, 0, 0], "an empty record"),
+            (&[22, 3, 1, 0x40, 1], "a record that is too long"),
+            (&[22, 3, 1, 0, 9, 2], "another message"),
+            (&[22, 3, 1, 0, 9, 1, 4, 0, 0], "a message that is too long"),
+            (&[22, 3, 1, 0, 1, 1, 7], "a record that goes on in nothing"),
+            (&[22, 3, 1, 0, 1, 1, 21, 16], "a record that goes on in nothing"),
+        ] {
+            assert_eq!(beginning(other), Beginning::No, "{why}");
+            assert_eq!(beginning(&other[..other.len() - 1]), Beginning::Undecided, "{why}");
+        }
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! One spelling of everything is accepted. Whatever a server might read differently is refused: a request that this file takes
 //! for one host's and the server for another's would be a way around the check.
 
+mod answer;
 mod body;
 mod look;
 mod reader;
 mod rewrite;
 
+pub(crate) use answer::AnswerReader;
 pub use body::{Body, BodyScan};
 pub use reader::HeadReader;
 pub use rewrite::{is_header_value, rewrite};
@@ -66,7 +68,9 @@ pub enum Upgrade {
     /// HTTP/2, in which further requests cannot be checked. Java's client offers it with every plain request; without the
     /// fields of [`HTTP2_OFFER`] the request is as good.
     Http2,
-    /// Something else, such as WebSocket. If the server agrees, the connection is no longer HTTP.
+    /// WebSocket and nothing else. If the server agrees, the connection is no longer HTTP.
+    WebSocket,
+    /// Something else.
     Other,
 }
 
@@ -101,6 +105,11 @@ pub fn parse_head(bytes: &[u8]) -> HeadResult {
     }
 }
 
+/// Whether these bytes, as far as they go, are the first line of a request, and not perhaps of another protocol.
+pub(crate) fn is_request(bytes: &[u8]) -> bool {
+    look::first_look(bytes) == Look::Http
+}
+
 /// The header fields of a whole head that [`parse_head`] has accepted: names as they were written, values without the spaces
 /// around them.
 pub fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
@@ -109,7 +118,8 @@ pub fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 const ENDLESS: &str = "a head that does not end";
-const HTTP2: &str = "http/2 without TLS";
+const HTTP2: &str =
+    "HTTP/2 without TLS, which names a host in each of many requests; use TLS, or list the host's address";
 
 fn read_head(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
     let mut lines = Lines { bytes: bytes.get(..MAX_HEAD).unwrap_or(bytes), at: 0 };
@@ -237,11 +247,12 @@ impl Fields {
         } else if name.eq_ignore_ascii_case(b"upgrade") {
             let mut protocols = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             let is_http2 = protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"h2c"));
-            if is_http2 || self.upgrade == Upgrade::Http2 {
-                self.upgrade = Upgrade::Http2;
-            } else {
-                self.upgrade = Upgrade::Other;
-            }
+            self.upgrade = match self.upgrade {
+                _ if is_http2 => Upgrade::Http2,
+                Upgrade::Http2 => Upgrade::Http2,
+                Upgrade::None if value.eq_ignore_ascii_case(b"websocket") => Upgrade::WebSocket,
+                _ => Upgrade::Other,
+            };
         }
         Ok(())
     }

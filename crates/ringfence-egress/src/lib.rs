@@ -29,6 +29,7 @@ pub mod front;
 mod gate;
 pub mod guard;
 pub mod hello;
+mod hello_watch;
 pub mod http;
 mod inject;
 mod kept;

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::gate::{Gate, Passage};
+use crate::gate::{Gate, Passage, Pending};
+use crate::http::AnswerReader;
 use crate::kept::{self, Kept};
 
 /// The most that is read at once.
@@ -25,6 +27,8 @@ const IDLE: Duration = Duration::from_secs(3_600);
 const HALF_CLOSED: Duration = Duration::from_secs(300);
 /// How long a program may take to say which host it means once it has begun.
 const FIRST_WORDS: Duration = Duration::from_secs(30);
+/// How long the rest of a word is waited for that may be of any protocol. A server may wait for just this word.
+const SOON: Duration = Duration::from_millis(300);
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -117,10 +121,16 @@ pub(crate) async fn relay(
     cut: impl Future<Output = ()>,
 ) -> Ended {
     let moved = RefCell::new(Moved { at: Instant::now(), ended: 0 });
+    let answer = Answer { reader: RefCell::new(AnswerReader::new()), is_said: Notify::new() };
+    // Without a gate nobody asks what the answer is.
+    let listening = gate.as_ref().map(|_| &answer);
     let out = async {
         let begun = match gate {
-            Some(gate) => through(gate, first, inside, outside, &moved).await,
-            None => write_all(outside, first).await.map(|()| Looked::Free),
+            Some(gate) => through(gate, first, (inside, outside), &moved, &answer).await,
+            None => match write_all(outside, first).await {
+                Ok(()) => pump(inside, outside, &moved, |_| {}).await.map(|()| Looked::End),
+                Err(cause) => Err(cause),
+            },
         };
         match begun {
             Ok(Looked::Refused(why)) => Err(Ended::Refused(why)),
@@ -129,11 +139,21 @@ pub(crate) async fn relay(
                 moved.borrow_mut().ended += 1;
                 Ok(())
             }
-            Ok(Looked::Free) => pump(inside, outside, &moved).await.map_err(|_| Ended::Done),
             Err(_) => Err(Ended::Done),
         }
     };
-    let back = async { pump(outside, inside, &moved).await.map_err(|_| Ended::Done) };
+    let back = async {
+        let listen = |bytes: &[u8]| {
+            if let Some(answer) = listening {
+                answer.read(bytes);
+            }
+        };
+        let ended = pump(outside, inside, &moved, listen).await.map_err(|_| Ended::Done);
+        answer.is_said.notify_one();
+        inside.finish();
+        moved.borrow_mut().ended += 1;
+        ended
+    };
     let both = async { tokio::try_join!(out, back) };
     tokio::select! {
         ended = both => match ended {
@@ -151,6 +171,34 @@ pub(crate) async fn relay(
             outside.reset();
             Ended::Done
         }
+    }
+}
+
+/// What the server says to the first request, for a gate that waits for it.
+struct Answer {
+    reader: RefCell<AnswerReader>,
+    is_said: Notify,
+}
+
+impl Answer {
+    fn read(&self, bytes: &[u8]) {
+        let mut reader = self.reader.borrow_mut();
+        if reader.said().is_none() {
+            reader.read(bytes);
+            if reader.said().is_some() {
+                self.is_said.notify_one();
+            }
+        }
+    }
+
+    /// Whether the server agrees to go on in another protocol. Without an answer it does not.
+    async fn is_accepted(&self) -> bool {
+        let said = self.reader.borrow().said();
+        if let Some(said) = said {
+            return said;
+        }
+        self.is_said.notified().await;
+        self.reader.borrow().said().unwrap_or(false)
     }
 }
 
@@ -176,69 +224,86 @@ async fn idle(moved: &RefCell<Moved>) {
 
 /// How looking ended.
 enum Looked {
-    /// What follows needs no look.
-    Free,
     /// Nothing follows.
     End,
     /// It meant another host.
     Refused(String),
 }
 
-/// Reads and sends what the gate lets through, for as long as it wants to look.
+/// Reads and sends what the gate lets through, until the end.
 async fn through(
     mut gate: Gate,
     first: &[u8],
-    inside: &Stream,
-    outside: &Stream,
+    (inside, outside): (&Stream, &Stream),
     moved: &RefCell<Moved>,
+    answer: &Answer,
 ) -> io::Result<Looked> {
-    let (mut deadline, mut kept) = (None, Kept::bytes(0));
-    let mut passage = (!first.is_empty()).then(|| gate.look(first));
+    let (mut begun, mut kept, mut most) = (None, Kept::bytes(0), SLOWLY);
+    let mut passage = Some(gate.look(first));
     loop {
         match passage.take() {
-            None => {}
+            None | Some(Passage::Same) => {}
             Some(Passage::Refused(why)) => return Ok(Looked::Refused(why)),
-            Some(Passage::Free(bytes)) => {
-                write_all(outside, &bytes).await?;
-                moved.borrow_mut().at = Instant::now();
-                return Ok(Looked::Free);
+            Some(Passage::Pass(bytes)) => write_all(outside, &bytes).await?,
+        }
+        if let Err(why) = kept.begun(gate.held()) {
+            return Ok(Looked::Refused(why.to_owned()));
+        }
+        match gate.pending() {
+            // Between requests there is no hurry.
+            Pending::Nothing => {
+                begun = None;
+                inside.readable().await?;
             }
-            Some(Passage::Looking(bytes)) => {
-                write_all(outside, &bytes).await?;
-                moved.borrow_mut().at = Instant::now();
-                if let Err(why) = kept.begun(gate.held()) {
-                    return Ok(Looked::Refused(why.to_owned()));
+            Pending::Answer => {
+                passage = Some(gate.answered(answer.is_accepted().await));
+                continue;
+            }
+            pending @ (Pending::Word | Pending::Begun) => {
+                let patience = if pending == Pending::Word { SOON } else { FIRST_WORDS };
+                let since = *begun.get_or_insert_with(Instant::now);
+                match timeout((since + patience).saturating_duration_since(Instant::now()), inside.readable()).await {
+                    Ok(ready) => ready?,
+                    Err(_) if pending == Pending::Word => {
+                        passage = Some(Passage::Pass(gate.release()));
+                        continue;
+                    }
+                    Err(_) => return Ok(Looked::Refused("it did not say in time which host it means".to_owned())),
                 }
-                // What was begun must be ended in time; between requests there is no hurry.
-                deadline =
-                    if gate.held() == 0 { None } else { deadline.or_else(|| Instant::now().checked_add(FIRST_WORDS)) };
             }
         }
-        match deadline {
-            None => inside.readable().await?,
-            Some(deadline) => match timeout(deadline - Instant::now(), inside.readable()).await {
-                Ok(ready) => ready?,
-                Err(_) => return Ok(Looked::Refused("it did not say in time which host it means".to_owned())),
-            },
-        }
-        let read = BUFFER.with_borrow_mut(|buffer| {
-            buffer.resize(AT_ONCE, 0);
-            inside.try_read(&mut buffer[..SLOWLY]).map(|length| (length, gate.look(&buffer[..length])))
-        });
-        match read {
-            Ok((0, _)) if gate.held() > 0 => {
+        match carry(inside, outside, most, |bytes| gate.look(bytes))? {
+            Carried::Nothing => {}
+            Carried::End if gate.pending() == Pending::Begun => {
                 return Ok(Looked::Refused("it ended in the middle of what it said".to_owned()));
             }
-            Ok((0, _)) => return Ok(Looked::End),
-            Ok((length, looked)) => {
-                passage = Some(looked);
-                if length < SLOWLY {
+            Carried::End => {
+                write_all(outside, &gate.release()).await?;
+                return Ok(Looked::End);
+            }
+            Carried::All(length) => {
+                most = if length == most { (most * 2).min(AT_ONCE) } else { most };
+                if kept::is_too_much() {
+                    most = SLOWLY;
+                }
+                if length < most / 2 {
                     inside.is_read_empty();
                 }
             }
-            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
-            Err(cause) => return Err(cause),
+            Carried::Part(rest) => {
+                most = SLOWLY;
+                let _kept = Kept::bytes(rest.len());
+                write_all(outside, &rest).await?;
+            }
+            Carried::Looked(length, looked) => {
+                if length < most {
+                    inside.is_read_empty();
+                }
+                most = SLOWLY;
+                passage = Some(looked);
+            }
         }
+        moved.borrow_mut().at = Instant::now();
     }
 }
 
@@ -254,8 +319,8 @@ async fn write_all(to: &Stream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// One direction, until its end.
-async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>) -> io::Result<()> {
+/// One direction, until its end. Whoever listens hears what is carried before it arrives.
+async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>, listen: impl Fn(&[u8])) -> io::Result<()> {
     let mut most = SLOWLY;
     loop {
         from.readable().await?;
@@ -263,13 +328,13 @@ async fn pump(from: &Stream, to: &Stream, moved: &RefCell<Moved>) -> io::Result<
             if kept::is_too_much() {
                 most = SLOWLY;
             }
-            match carry(from, to, most)? {
-                Carried::Nothing => break,
-                Carried::End => {
-                    to.finish();
-                    moved.borrow_mut().ended += 1;
-                    return Ok(());
-                }
+            let same = |bytes: &[u8]| {
+                listen(bytes);
+                Passage::Same
+            };
+            match carry(from, to, most, same)? {
+                Carried::Nothing | Carried::Looked(..) => break,
+                Carried::End => return Ok(()),
                 // Whoever fills the buffer and is read as fast gets a larger one.
                 Carried::All(length) => {
                     most = if length == most { (most * 2).min(AT_ONCE) } else { most };
@@ -299,9 +364,11 @@ enum Carried {
     All(usize),
     /// This is left to be written.
     Part(Vec<u8>),
+    /// So many bytes were read, and this becomes of them.
+    Looked(usize, Passage),
 }
 
-fn carry(from: &Stream, to: &Stream, most: usize) -> io::Result<Carried> {
+fn carry(from: &Stream, to: &Stream, most: usize, look: impl FnOnce(&[u8]) -> Passage) -> io::Result<Carried> {
     BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(AT_ONCE, 0);
         let length = match from.try_read(&mut buffer[..most]) {
@@ -310,6 +377,10 @@ fn carry(from: &Stream, to: &Stream, most: usize) -> io::Result<Carried> {
             Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Carried::Nothing),
             Err(cause) => return Err(cause),
         };
+        match look(&buffer[..length]) {
+            Passage::Same => {}
+            looked => return Ok(Carried::Looked(length, looked)),
+        }
         let mut written = 0;
         while written < length {
             match to.try_write(&buffer[written..length]) {

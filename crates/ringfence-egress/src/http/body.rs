@@ -3,6 +3,8 @@
 //! Only bytes are counted. A body in chunks is read strictly: chunk extensions and trailers are refused, since servers differ
 //! in how they read them, and a byte that one takes for a body another takes for the next request.
 
+use super::look::is_token;
+
 /// How the body that follows a head is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
@@ -39,7 +41,7 @@ enum At {
     /// All that comes.
     Open,
     Done,
-    Broken,
+    Broken(&'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,7 @@ enum Then {
 const MAX_DIGITS: u8 = 15;
 
 const BROKEN: &str = "a chunk that is not plain";
+const TRAILERS: &str = "fields after the last chunk (trailers), which servers read differently";
 
 impl BodyScan {
     /// At the first byte after the head.
@@ -75,7 +78,7 @@ impl BodyScan {
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             match self.at {
                 At::Done => break,
-                At::Broken => return Err(BROKEN),
+                At::Broken(why) => return Err(why),
                 At::Open => taken = bytes.len(),
                 At::Counted(left) => {
                     let (count, left) = count(rest, left);
@@ -93,7 +96,7 @@ impl BodyScan {
                 }
             }
         }
-        if self.at == At::Broken { Err(BROKEN) } else { Ok(taken) }
+        if let At::Broken(why) = self.at { Err(why) } else { Ok(taken) }
     }
 
     /// Whether the body has ended. One that lasts until the connection is closed never does.
@@ -122,7 +125,8 @@ fn step(at: At, byte: u8) -> At {
         (At::ChunkReturn(then), b'\r') => At::ChunkFeed(then),
         (At::ChunkFeed(Then::NextChunk), b'\n') => At::Size(0, 0),
         (At::ChunkFeed(Then::End), b'\n') => At::Done,
-        _ => At::Broken,
+        (At::ChunkReturn(Then::End), _) if is_token(byte) => At::Broken(TRAILERS),
+        _ => At::Broken(BROKEN),
     }
 }
 
@@ -187,7 +191,6 @@ mod tests {
             b"3\r\nabc\n",
             b"3\r\nabc\r\r",
             b"3\r\nabc0\r\n\r\n",
-            b"0\r\nTrailer: x\r\n\r\n",
             b"0\r\n\n",
             b"0\n\r\n",
             b"0000000000000003\r\nabc",
@@ -196,6 +199,7 @@ mod tests {
         ] {
             check(Body::Chunked, bytes, Err(BROKEN));
         }
+        check(Body::Chunked, b"0\r\nTrailer: x\r\n\r\n", Err(TRAILERS));
         let mut scan = BodyScan::new(Body::Chunked);
         assert_eq!(scan.take(b"x"), Err(BROKEN));
         assert_eq!(scan.take(b"0\r\n\r\n"), Err(BROKEN), "it stays broken");

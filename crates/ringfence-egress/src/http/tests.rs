@@ -172,7 +172,6 @@ fn request_lines_have_one_spelling() {
     let line = |line: &str, why| malformed(format!("{line}\r\nHost: a.example\r\n\r\n"), why);
     let words = "a request line that is not three words";
     line("GET /", words);
-    line("GET", words);
     line("GET  / HTTP/1.1", words);
     line("GET / HTTP/1.1 ", words);
     line("GET / x HTTP/1.1", words);
@@ -195,7 +194,7 @@ fn request_lines_have_one_spelling() {
 
 #[test]
 fn http_2_without_tls_is_refused() {
-    let why = "http/2 without TLS";
+    let why = HTTP2;
     malformed("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", why);
     malformed("PRI * HTTP/2.0\r\n", why);
     check("PRI * HTTP/2.0", Request::NeedMore);
@@ -211,7 +210,9 @@ fn an_offer_to_leave_http_is_told() {
             other => panic!("{other:?}"),
         };
     assert_eq!(upgrade(""), Upgrade::None);
-    assert_eq!(upgrade("Upgrade: websocket\r\n"), Upgrade::Other);
+    assert_eq!(upgrade("Upgrade: WebSocket\r\n"), Upgrade::WebSocket);
+    assert_eq!(upgrade("Upgrade: websocket\r\nUpgrade: websocket\r\n"), Upgrade::Other);
+    assert_eq!(upgrade("Upgrade: websocket, x\r\n"), Upgrade::Other);
     assert_eq!(upgrade("Connection: Upgrade\r\nupgrade:\tH2C\r\n"), Upgrade::Http2);
     assert_eq!(upgrade("Upgrade: h2c\r\nUpgrade: websocket\r\n"), Upgrade::Http2);
     assert_eq!(upgrade("Upgrade: websocket\r\nUpgrade: x , h2c\r\n"), Upgrade::Http2);

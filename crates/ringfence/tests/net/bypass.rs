@@ -154,3 +154,63 @@ fn k9_proxies_and_name_servers_follow_the_policy() {
         assert!(!arrived.contains("evil"), "something arrived: {arrived}");
     });
 }
+
+/// F1, F2: a server may ask for a second hello, and takes the host from that one; or TLS begins after other words.
+#[test]
+fn f1_f2_every_hello_on_a_connection_names_the_host_that_was_dialled() {
+    each(|internet| {
+        with_tools(&internet);
+        internet.works(&[
+            ("a second hello", "python3 say.py retry site.example.com 443 site.example.com"),
+            ("a second hello at another port", "python3 say.py retry site.example.com 8443 site.example.com"),
+            ("TLS in the middle of mail", "python3 say.py late site.example.com site.example.com"),
+            ("TLS in the middle of mail, without a name", "python3 say.py late site.example.com -"),
+        ]);
+        let said = internet.fail_inside_only(&[
+            ("a second hello for another host", "python3 say.py retry site.example.com 443 evil.com"),
+            ("the same at another port", "python3 say.py retry site.example.com 8443 evil.com"),
+            ("after a change of cipher", "python3 say.py retry site.example.com 443 evil.com 140303000101"),
+            ("TLS for another host in the middle of mail", "python3 say.py late site.example.com evil.com"),
+        ]);
+        assert!(is_told(&said, "tcp site.example.com:443", "TLS names evil.com"), "{said}");
+        assert!(is_told(&said, "tcp site.example.com:2525", "TLS names evil.com"), "{said}");
+    });
+}
+
+/// F6: programs that say a word and wait, and protocols that share words with HTTP, are served at once.
+#[test]
+fn f6_words_that_http_has_too_are_carried() {
+    with(Who::Ordinary, |internet| {
+        with_tools(&internet);
+        let echoed = |words: &str| {
+            format!(
+                "timeout 20 python3 -c '
+import socket
+s = socket.create_connection((\"site.example.com\", 7))
+s.sendall({words})
+assert s.recv(99) == {words}'"
+            )
+        };
+        internet.works(&[
+            ("a word without an end", &echoed("b\"PING\"")),
+            ("a queue of messages", &echoed("b\"CONNECT {}\\r\\n\"")),
+            ("another one", &echoed("b\"CONNECT\\naccept-version:1.2\\n\\n\"")),
+            ("a stream of pictures", &echoed("b\"OPTIONS rtsp://site.example.com/x RTSP/1.0\\r\\n\\r\\n\"")),
+        ]);
+    });
+}
+
+/// F7: a request that names the host may go on with WebSocket, if the server agrees.
+#[test]
+fn f7_websocket_passes_for_the_host_that_was_dialled() {
+    with(Who::Ordinary, |internet| {
+        with_tools(&internet);
+        let said = internet.works(&[
+            ("WebSocket", "python3 say.py websocket site.example.com /ws site.example.com | grep 101"),
+            ("a server that declines", "python3 say.py websocket site.example.com /no site.example.com | grep 426"),
+            ("another host after that", "! python3 say.py websocket site.example.com /no evil.com"),
+        ]);
+        assert!(is_told(&said, "tcp site.example.com:8081", "HTTP names evil.com"), "{said}");
+        assert!(!internet.seen().concat().contains("Host: evil"), "{said}");
+    });
+}

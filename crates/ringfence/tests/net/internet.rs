@@ -38,7 +38,7 @@ const POLICY: &str = r#"version = 1
 [network]
 allow = [
     "site.example.com", "site.example.com:7", "site.example.com:19", "site.example.com:25", "site.example.com:3306",
-    "site.example.com:8080", "github.com",
+    "site.example.com:2525", "site.example.com:8080", "site.example.com:8081", "site.example.com:8443", "github.com",
     "git.example.com", "rust.example.com", "js.example.com", "py.example.com", "go.example.com",
     "inner.example.com", "meta.example.com", "loop.example.com", "mapped.example.com", "half.example.com",
     "rebind.example.com", "late.example.com", "long.example.com", "*.wild.example.org:8443", "*.wild.example.org",

@@ -6,6 +6,10 @@ say.py tls DIALLED NAME HOST         TLS that names a host (or `-` for none), an
 say.py pieces DIALLED NAME HOST      the same, its first words in many small records
 say.py ask SERVER PROTOCOL NAME [KIND]
                                      asks a name server; prints the code, the address, and how many answers of another kind
+say.py retry DIALLED PORT NAME [HEX] begins TLS with the dialled host's name, says these bytes, and begins again with this name, as
+                                     a server asks for that wants another key
+say.py late DIALLED NAME             asks for TLS in the middle of mail (STARTTLS), and names a host (or `-` for none)
+say.py websocket DIALLED PATH HOST   offers WebSocket, and then sends a request for a host
 say.py raw DIALLED PORT BYTES..      says these bytes, with escapes, and waits for an answer to each
 say.py front BYTES                   says them to the proxy; prints the first line of its answer
 """
@@ -31,6 +35,33 @@ def expect(read, host):
         if not data:
             sys.exit(f"no answer for {host}: {answer}")
         answer += data
+
+
+RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
+# Some point of the curve, and where that is.
+P384 = bytes.fromhex(
+    "04aa87ca22be8b05378eb1c71ef320ad746e1d3b628ba79b9859f741e082542a385502f25dbf55296c3a545e3872760ab7"
+    "3617de4a96262c6f5d9e98bf9292dc29f8f41dbd289a147ce9da3113b5f0b8c00a60b1ce1d7e819d7a431d7c90ea0e5f"
+)
+
+
+def hello(name, group, key):
+    """A hello of TLS 1.3 with a key for one of two curves."""
+
+    def counted(data):
+        return struct.pack("!H", len(data)) + data
+
+    entry = b"\0" + counted(name.encode())
+    extensions = [
+        (0, counted(entry)),
+        (43, bytes([2, 3, 4])),
+        (10, counted(struct.pack("!2H", 29, 24))),
+        (13, counted(struct.pack("!2H", 0x0403, 0x0804))),
+        (51, counted(struct.pack("!H", group) + counted(key))),
+    ]
+    extensions = b"".join(struct.pack("!H", kind) + counted(data) for kind, data in extensions)
+    body = b"\3\3" + bytes(32) + b"\x20" + bytes(32) + counted(b"\x13\x01") + b"\1\0" + counted(extensions)
+    return b"\x16\3\1" + counted(b"\1" + struct.pack("!L", len(body))[1:] + body)
 
 
 class Pieces:
@@ -87,6 +118,44 @@ elif how in ("tls", "pieces"):
         pieces.do(t.do_handshake)
         pieces.do(t.write, request(host))
         expect(lambda most: pieces.do(t.read, most), host)
+elif how == "retry":
+    port, name, *between = rest
+    s = socket.create_connection((dialled, int(port)), PATIENCE)
+    s.sendall(hello(dialled, 29, bytes(range(1, 33))))
+    answer = s.recv(9999)
+    if answer[11:43] != RETRY:
+        sys.exit(f"it does not want another key: {answer}")
+    s.sendall(b"".join(map(bytes.fromhex, between)) + hello(name, 24, P384))
+    answer = answer[5 + struct.unpack_from("!H", answer, 3)[0] :]
+    while len(answer) < 60:
+        data = s.recv(9999)
+        if not data:
+            sys.exit(f"it ended: {answer}")
+        answer += data
+    # It may say first that it changes its cipher.
+    if answer[0] == 20:
+        answer = answer[6:]
+    if answer[0] != 22 or answer[5] != 2 or answer[11:43] == RETRY:
+        sys.exit(f"no hello of the server: {answer}")
+elif how == "late":
+    (name,) = rest
+    s = socket.create_connection((dialled, 2525), PATIENCE)
+    for words, code in ((b"", b"220"), (b"EHLO x\r\n", b"500"), (b"STARTTLS\r\n", b"220")):
+        s.sendall(words)
+        if not s.recv(999).startswith(code):
+            sys.exit("it does not turn to TLS")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    t = context.wrap_socket(s, server_hostname=None if name == "-" else name)
+    expect(lambda most: t.recv(most).replace(b"hello", b"hello "), name)
+elif how == "websocket":
+    path, host = rest
+    s = socket.create_connection((dialled, 8081), PATIENCE)
+    s.sendall(f"GET {path} HTTP/1.1\r\nHost: {dialled}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n".encode())
+    answer = s.recv(9999)
+    print(answer.split(b"\r\n")[0].decode())
+    s.sendall(request(host))
+    expect(s.recv, host) if path != "/ws" else print(s.recv(9999))
 elif how == "raw":
     port, *parts = rest
     s = socket.create_connection((dialled, int(port)), PATIENCE)

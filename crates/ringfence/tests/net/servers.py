@@ -176,6 +176,44 @@ def speaks_first(greeting, end):
     return serve
 
 
+def sni(_socket, name, _context):
+    note("tls", name)
+
+
+async def starttls(reader, writer):
+    """Mail that turns to TLS when it is asked to."""
+    try:
+        writer.write(b"220 site.example.com\r\n")
+        while (line := await reader.readuntil(b"\r\n")) != b"STARTTLS\r\n":
+            writer.write(b"500 " + line)
+        writer.write(b"220 go\r\n")
+        await writer.drain()
+        await writer.start_tls(TLS)
+        writer.write(b"hello\n")
+        await writer.drain()
+    except (asyncio.IncompleteReadError, OSError):
+        pass
+    finally:
+        writer.close()
+
+
+async def websocket(reader, writer):
+    """Agrees to WebSocket at /ws and to nothing else; then sends back what it reads."""
+    try:
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            note("websocket", head)
+            if head.startswith("GET /ws ") and "\r\nUpgrade: websocket\r\n" in head:
+                writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+                await echo(reader, writer)
+                return
+            writer.write(b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 6\r\n\r\nhello ")
+    except (asyncio.IncompleteReadError, OSError):
+        pass
+    finally:
+        writer.close()
+
+
 async def secret(reader, writer):
     note("tcp", writer.get_extra_info("sockname")[:2])
     writer.write(b"secret of the host\n")
@@ -183,13 +221,18 @@ async def secret(reader, writer):
 
 
 async def main():
+    global TLS
     loop = asyncio.get_running_loop()
     if ROLE == "internet":
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        TLS = tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(os.path.join(DIR, "server.pem"), os.path.join(DIR, "server.key"))
+        tls.sni_callback = sni
+        # Clients offer a key for another curve first: each handshake has a second hello.
+        tls.set_ecdh_curve("secp384r1")
         for port, serve, context in [
             (80, http, None), (443, http, tls), (8080, http, None), (8443, http, tls), (9000, http, None),
             (7, echo, None), (19, endless, None), (53, names, None), (25, speaks_first(b"220 site.example.com\r\n", b"\r\n"), None),
+            (2525, starttls, None), (8081, websocket, None),
             (3306, speaks_first(b"\x4a\0\0\0\x0a8.0.36\0", b"\xff"), None),
         ]:
             await asyncio.start_server(serve, None, port, ssl=context, backlog=1024)
