@@ -84,6 +84,11 @@ pub enum What {
         /// How many kinds of things were stopped on its way out.
         stopped: u64,
     },
+    /// What repositories gained that the user's git would act on.
+    Git {
+        /// In words.
+        gained: Vec<String>,
+    },
     /// What of its policy was made use of.
     Used {
         /// Who was reached: `host:port`, `localhost:port`, `socket PATH`.

@@ -30,6 +30,7 @@ use rustix::process::WaitOptions;
 
 use crate::approvals::Queue;
 use crate::audit::{Audit, Event, Patience, What};
+use crate::git_gains::Gain;
 use crate::given;
 use crate::keeper::{Guarded, Keeper};
 use crate::landing::Lander;
@@ -308,6 +309,18 @@ impl Desk {
             written,
             Leftover { _guarded: (self.guarded.take(), self.surface.take()), _needless: self.needless.take() },
         )
+    }
+
+    /// What may be touched, as the session is decided by it.
+    pub fn surface(&self) -> Option<Arc<Surface>> {
+        self.surface.clone()
+    }
+
+    /// Writes down what repositories gained that the user's git would act on.
+    pub fn gained(&mut self, gains: &[Gain]) {
+        if !gains.is_empty() {
+            self.note(What::Git { gained: gains.iter().map(Gain::to_string).collect() });
+        }
     }
 
     fn write_end(&mut self, code: u8) -> io::Result<()> {

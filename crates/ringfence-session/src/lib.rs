@@ -55,6 +55,7 @@ pub mod fenced;
 mod first;
 mod folded;
 mod git_files;
+pub mod git_gains;
 pub mod give;
 pub mod given;
 mod globs;

@@ -38,6 +38,7 @@ use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::folded;
+use crate::git_gains::GitSnapshot;
 use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
 use crate::identity::{identity, idmap_for, owner, unmapped};
@@ -145,6 +146,8 @@ pub struct Ready {
     pub grants: Grants,
     /// Who runs the command.
     pub identity: Identity,
+    /// The repositories that a session may change, to be compared with at its end.
+    pub git: Option<GitSnapshot>,
     /// Why the agent remembers nothing of earlier sessions, if it should.
     pub forgetful: Option<io::Error>,
     /// What is guarded, where that can be kept while the session runs.
@@ -242,6 +245,15 @@ pub fn prepare_with(
         walked = walk::walk(surface, facts, &mounts, &homes)?;
     }
     walked.shortfalls.extend(nested::shortfalls(facts.git_runs.values().flatten().chain(&runs)));
+    let git = match order.occasion {
+        Occasion::Session => {
+            let taken = GitSnapshot::take(surface, &walked.work_trees);
+            let (snapshot, secrets) = taken.map_err(|errno| PrepareError::Git { source: errno.into() })?;
+            walked.shortfalls.extend(nested::tracked_secrets(secrets));
+            Some(snapshot)
+        }
+        Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => None,
+    };
     freeze(&mut walked, client.as_ref(), rung);
     if let Some(root) = root {
         let more = rooted::shortfalls(surface, root, &walked.findings, identity);
@@ -376,6 +388,7 @@ pub fn prepare_with(
     Ok(Ready {
         prepared,
         surface: extended,
+        git,
         walked,
         receipt,
         unwritable,

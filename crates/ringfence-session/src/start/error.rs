@@ -18,6 +18,12 @@ pub enum PrepareError {
     /// The walk failed.
     #[error("cannot find what must be guarded")]
     Walk(#[from] WalkError),
+    /// The repositories of the project could not be looked at.
+    #[error("cannot look at the repositories of the project")]
+    Git {
+        /// Why.
+        source: io::Error,
+    },
     /// A directory of the session could not be made.
     #[error("cannot make {path}")]
     Directory {

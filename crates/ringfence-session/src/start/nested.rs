@@ -3,11 +3,12 @@
 //! They are found on the walk. The project's own repository, and the settings of the system and the user, were asked for when the policy
 //! was resolved.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_plan::{Claim, LayerName, Shortfall};
 use ringfence_surface::{AbsPath, Access, GitNamed, GitRun, Look, Surface};
 
+use crate::git_gains::TrackedSecret;
 use crate::walk::Walked;
 
 /// What the settings of nested repositories name in places that the session may write.
@@ -31,6 +32,25 @@ pub(super) fn git_runs(walked: &Walked, surface: &Surface, look: &mut dyn Look) 
 /// Is there a place to protect?
 pub(super) fn needs_rule(run: &GitRun) -> bool {
     matches!(run.named, GitNamed::At(_) | GitNamed::InEachWorkTree(_))
+}
+
+/// Denied files that git tracks: their committed content is in the objects of the repository, which git must be able to read.
+pub(super) fn tracked_secrets(secrets: Vec<TrackedSecret>) -> impl Iterator<Item = Shortfall> {
+    const FEW: usize = 5;
+    let mut by_rule: BTreeMap<String, BTreeSet<AbsPath>> = BTreeMap::new();
+    for TrackedSecret { pattern, path } in secrets {
+        by_rule.entry(pattern).or_default().insert(path);
+    }
+    by_rule.into_iter().map(|(pattern, paths)| {
+        let named: Vec<String> = paths.iter().take(FEW).map(AbsPath::to_string).collect();
+        let more = paths.len().checked_sub(FEW).filter(|more| *more > 0);
+        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        let reason = format!(
+            "git tracks {}{more}: the committed content can be read from the repository (`git show HEAD:PATH`)",
+            named.join(", ")
+        );
+        Shortfall { claim: Claim::Denied { pattern }, layer: LayerName::Mounts, reason }
+    })
 }
 
 /// Settings of which it is unknown what git executes because of them.

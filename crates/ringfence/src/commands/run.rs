@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
+use ringfence_session::git_gains::Gain;
 use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity, StartError};
@@ -210,7 +211,7 @@ impl Ladder<'_> {
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
         let began = now_ms();
-        let (ended, denied) = self.start(here, session, state, rung)?;
+        let (ended, denied, gained) = self.start(here, session, state, rung)?;
         if let Some(trial) = &self.trial {
             return trial.write(&ended, denied.learned);
         }
@@ -224,6 +225,7 @@ impl Ladder<'_> {
             None => {}
         }
         report::lines(&denied, session.name()).iter().for_each(|line| say(line));
+        report::gains(&gained).iter().for_each(|line| say(line));
         if self.args.worktree.review {
             tell_changes(session);
         }
@@ -239,7 +241,7 @@ impl Ladder<'_> {
         session: &Session,
         state: &AbsPath,
         rung: Rung,
-    ) -> Result<(Ended, Summary), Failure> {
+    ) -> Result<(Ended, Summary, Vec<Gain>), Failure> {
         if self.args.calls && !rung.has_view() {
             say(
                 "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there",
@@ -275,13 +277,14 @@ impl Ladder<'_> {
             given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
         }
         let receipt = receipt::event(&ready.receipt);
+        let git = ready.git.filter(|_| self.trial.is_none());
         let (prepared, found, guarded) = (ready.prepared, (ready.walked, ready.receipt), ready.guarded);
         let record = start::record(&order);
         if let Some(surface) = ready.surface {
             here.resolved.surface = surface;
         }
         let ground = (here, plan, found);
-        let (ended, desk) = prepared.run_attended(
+        let (ended, mut desk) = prepared.run_attended(
             ground,
             |(here, ..)| &here.resolved.surface,
             |(here, plan, found)| {
@@ -295,8 +298,13 @@ impl Ladder<'_> {
             },
         );
         let ended = ended.map_err(|source| self.not_started(source));
+        let surface = desk.as_ref().and_then(Desk::surface);
+        let gained = git.zip(surface).map(|(git, surface)| git.gains(&surface)).unwrap_or_default();
+        if let Some(desk) = &mut desk {
+            desk.gained(&gained);
+        }
         let denied = write_down(&ended, desk);
-        Ok((ended?, denied))
+        Ok((ended?, denied, gained))
     }
 
     /// What was found and done on the way to the start.

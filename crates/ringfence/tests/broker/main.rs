@@ -8,6 +8,7 @@ mod beside;
 #[expect(dead_code, reason = "what the tables of ordinary work need besides")]
 #[path = "../work/desk.rs"]
 mod desk;
+mod gains;
 mod globs;
 mod kept;
 #[expect(dead_code, reason = "the same")]

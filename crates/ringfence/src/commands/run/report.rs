@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use ringfence_session::git_gains::Gain;
 use ringfence_session::launch::Ended;
 use ringfence_session::text::now_ms;
 use ringfence_session::violations::{Counted, Summary};
@@ -74,6 +75,15 @@ impl Place {
         let unwritten = |source| Failure::Write { path: self.path.clone(), source };
         write::replace(&place, (safe_json(&text) + "\n").as_bytes()).map_err(unwritten)
     }
+}
+
+/// What repositories gained that the user's git would act on.
+pub(super) fn gains(gained: &[Gain]) -> Vec<String> {
+    let mut lines: Vec<String> = gained.iter().take(FEW).map(|gain| format!("ringfence: git: {gain}")).collect();
+    if gained.len() > FEW {
+        lines.push(format!("ringfence: git: and {} more kinds of changes", gained.len() - FEW));
+    }
+    lines
 }
 
 /// What was denied, with what allows it. What stood on the terminal when it happened is not told again.

@@ -62,6 +62,7 @@ fn what(what: &What) -> String {
         }
         What::Failed { why } => format!("failed: {}", shown(why)),
         What::End { code, stopped } => format!("end with code {code}, {} stopped", kinds(*stopped)),
+        What::Git { gained } => format!("git: {}", shown(&gained.join("; "))),
         What::Used { reached, written, .. } => {
             let list = |all: &[String]| if all.is_empty() { "nothing".to_owned() } else { shown(&all.join(", ")) };
             let written = written.as_ref().map_or_else(|| "unknown".to_owned(), |written| list(written));

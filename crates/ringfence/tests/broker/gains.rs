@@ -1,0 +1,185 @@
+//! What a session leaves in repositories is named at its end: protected paths in commits and indexes, submodules, unfinished operations.
+
+use std::fs;
+use std::process::Output;
+
+use crate::desk::{Desk, each_user, shown};
+
+/// A repository with two commits, and a second branch on which a protected file differs.
+const REPOSITORY: &str = "git init -q && mkdir -p .github/workflows && echo one > file && echo ci > .github/workflows/ci.yml && \
+    git add -A && git commit -qm first && echo two > file && git commit -qam second && \
+    git switch -qc dev && echo dev > .github/workflows/ci.yml && echo dev > file && git commit -qam dev && git switch -q main";
+
+/// Commits the index at /tmp/i to a branch.
+const COMMIT: &str = "commit() { git update-ref \"$1\" \"$(git commit-tree -p HEAD -m words \"$(git write-tree)\")\"; }
+    export GIT_INDEX_FILE=/tmp/i; git read-tree HEAD; add() { git update-index --add --cacheinfo \"$1\"; }
+    blob() { git hash-object -w --stdin; }\n";
+
+/// The lines of the report.
+fn report(said: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    text.lines().filter_map(|line| line.strip_prefix("ringfence: git: ")).map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn gained(desk: &Desk, script: &str, expected: &[&str]) {
+    let said = desk.inside(script);
+    assert!(said.status.success(), "{script}: {}", shown(&said));
+    let lines = report(&said);
+    assert_eq!(lines.len(), expected.len(), "{script}: {lines:?}\n{}", shown(&said));
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.contains(expected), "{script}: {line}: {expected}");
+    }
+}
+
+#[test]
+fn a8_what_commits_and_the_index_gained_is_named() {
+    each_user(|desk| {
+        desk.prepare(REPOSITORY);
+        desk.hand_over();
+        let committed = |script: &str| format!("{COMMIT}{script}");
+        gained(
+            &desk,
+            &committed("add 100644,$(echo evil | blob),.github/workflows/evil.yml; commit refs/heads/evil"),
+            &["change what the rules protect: .github/workflows/evil.yml (refs/heads/evil);"],
+        );
+        // It is there now: the next session did not make it.
+        gained(&desk, "git commit -q --allow-empty -m words", &[]);
+        gained(
+            &desk,
+            &committed(
+                "git rm -rq --cached .github; add 120000,$(printf elsewhere | blob),.github; commit refs/heads/link",
+            ),
+            &["change what the rules protect: .github/workflows/ci.yml (refs/heads/link)", "links in the place of"],
+        );
+        // Also below a ref that is no branch, and in a commit that is not the last one.
+        gained(
+            &desk,
+            &committed(
+                "add 100755,$(echo evil | blob),.husky/pre-commit; commit refs/notes/x
+                git update-ref refs/notes/x \"$(git commit-tree -p refs/notes/x -m words HEAD^{tree})\"",
+            ),
+            &["change what the rules protect: .husky/pre-commit (refs/notes/x)"],
+        );
+        gained(
+            &desk,
+            "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub",
+            &["have new submodules: sub (the index)"],
+        );
+        gained(
+            &desk,
+            "git update-index --add --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),.envrc",
+            &["change what the rules protect: .envrc (the index)"],
+        );
+        desk.prepare("git reset -q --hard");
+        let logs = desk.run().args(["true"]).output().unwrap();
+        assert!(report(&logs).is_empty(), "{}", shown(&logs));
+    });
+}
+
+#[test]
+fn j6_settings_that_only_a_commit_has_are_named() {
+    each_user(|desk| {
+        desk.prepare(REPOSITORY);
+        desk.hand_over();
+        let script =
+            format!("{COMMIT}add 100644,$(printf '[lfs]\\n\\turl = https://evil\\n' | blob),.lfsconfig; commit HEAD");
+        gained(&desk, &script, &["change what the rules protect: .lfsconfig (refs/heads/main)"]);
+        let script = format!("{COMMIT}add 100644,$(echo '* filter=lfs' | blob),.gitattributes; commit HEAD");
+        gained(&desk, &script, &["and the work tree has none: .gitattributes (refs/heads/main)"]);
+    });
+}
+
+/// Ordinary work is not commented on, nor what was there before.
+#[test]
+fn a8_ordinary_work_is_quiet() {
+    each_user(|desk| {
+        desk.prepare(REPOSITORY);
+        desk.hand_over();
+        for script in [
+            "true",
+            "echo three > file; git commit -qam third; git tag -a -m words tag",
+            "git branch old HEAD~1; git branch other dev; git tag t dev~1",
+            "echo four > file; git stash -q; git stash pop -q; git commit -qam fourth",
+            "git gc -q; git commit -q --allow-empty -m words",
+            "git cherry-pick --no-commit HEAD~1; git reset -q --hard",
+        ] {
+            gained(&desk, script, &[]);
+        }
+    });
+}
+
+#[test]
+fn j5_an_operation_that_the_user_did_not_begin_is_named() {
+    for (script, expected) in [
+        ("GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i HEAD~1", "rebase --abort"),
+        ("git bisect start", "bisect reset"),
+        ("git merge -q --no-commit --no-ff side", "merge --abort"),
+        ("git cherry-pick dev || true", "cherry-pick --abort"),
+        ("git revert --no-commit HEAD; git rev-parse HEAD > .git/REVERT_HEAD", "revert --abort"),
+    ] {
+        each_user(|desk| {
+            desk.prepare("git init -q; echo one > file; git add -A; git commit -qm first; git branch side; \
+                git switch -qc dev; echo dev > file; git commit -qam dev; git switch -q main; echo two > file; git commit -qam second; \
+                git switch -q side; echo x > other; git add other; git commit -qm side; git switch -q main");
+            desk.hand_over();
+            gained(&desk, script, &[expected]);
+            // The user knows of it now.
+            gained(&desk, "true", &[]);
+            let abort = report(&desk.inside("true"));
+            assert!(abort.is_empty(), "{abort:?}");
+        });
+    }
+}
+
+/// What is printed ends the operation when it is typed.
+#[test]
+fn j5_the_printed_command_ends_the_operation() {
+    each_user(|desk| {
+        desk.prepare(
+            "git init -q; echo one > file; git add -A; git commit -qm first; echo two > file; git commit -qam second",
+        );
+        desk.hand_over();
+        let said = desk.inside("GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i HEAD~1");
+        let lines = report(&said);
+        let command = lines[0].split('`').nth(1).unwrap().to_owned();
+        desk.prepare(&format!("{command} && test ! -e .git/rebase-merge"));
+    });
+}
+
+#[test]
+fn a8_what_a_work_tree_gained_is_named_before_the_merge_line() {
+    each_user(|desk| {
+        desk.prepare(REPOSITORY);
+        desk.hand_over();
+        let script = format!("{COMMIT}add 100644,$(echo evil | blob),.github/workflows/evil.yml; commit HEAD");
+        let said = desk.bare(&["--worktree=evil"]).args(["sh", "-c", &script]).output().unwrap();
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        let named = text.find(".github/workflows/evil.yml (refs/heads/ringfence/evil)");
+        let merge = text.find("merge   git");
+        assert!(named.is_some() && merge.is_some() && named < merge, "{}", shown(&said));
+    });
+}
+
+/// A denied file that git tracks is readable in its objects: that is reported, and the rest of the deny holds.
+#[test]
+fn a12_a_denied_file_that_git_tracks_is_a_shortfall() {
+    each_user(|desk| {
+        desk.prepare(
+            "git init -q; echo secret > .env; echo x > file; git add -f -A; git commit -qm first; echo new > .env",
+        );
+        desk.hand_over();
+        desk.write("ringfence.toml", "version = 1\n[files]\ndeny = [\".env\"]\n");
+        desk.hand_over();
+        let said = desk.inside("! cat .env 2>&1; git show HEAD:.env");
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        let env = desk.project(".env");
+        let line = text.lines().find(|line| line.contains("not held") && line.contains("git tracks"));
+        assert!(line.is_some_and(|line| line.contains(env.to_str().unwrap())), "{}", shown(&said));
+        assert!(String::from_utf8_lossy(&said.stdout).ends_with("secret\n"), "{}", shown(&said));
+        desk.prepare("git rm -q --cached .env; git commit -qm gone");
+        let said = desk.inside("true");
+        assert!(!String::from_utf8_lossy(&said.stderr).contains("git tracks"), "{}", shown(&said));
+        fs::write(desk.project("file"), "y").unwrap();
+    });
+}
