@@ -37,7 +37,11 @@ pub(crate) enum NoConnection {
 
 /// What would have to be said for it, where that would do.
 fn unlisted(why: Refused) -> &'static str {
-    if why.yields_to(OptIn::PrivateName) { UNLISTED } else { "" }
+    match why {
+        why if why.yields_to(OptIn::PrivateName) => UNLISTED,
+        why if why.is_this_machine() => ", whose ports are listed in `host_ports` and reached as localhost",
+        _ => "",
+    }
 }
 
 /// How a refusal ends that `private` of the policy would lift.
@@ -49,14 +53,12 @@ pub const UNLISTED: &str = ", and `private` does not name the host";
 /// When the name has no address, or only such as may not be dialled.
 pub(crate) async fn addresses(
     target: &HostTarget,
-    may_be_private: bool,
+    opt_in: OptIn,
     resolver: &dyn Resolver,
 ) -> Result<Vec<IpAddr>, NoConnection> {
-    // An address that the policy spells out is what it says.
-    let (found, opt_in) = match target.address() {
-        Some(address) => (vec![address], OptIn::Literal),
-        None if may_be_private => (resolver.resolve(target.name()).await?, OptIn::PrivateName),
-        None => (resolver.resolve(target.name()).await?, OptIn::Silent),
+    let found = match target.address() {
+        Some(address) => vec![address],
+        None => resolver.resolve(target.name()).await?,
     };
     let own = own_addresses();
     let mut refused = None;
@@ -94,8 +96,16 @@ fn own_addresses() -> Rc<[IpAddr]> {
 }
 
 /// Connects to the first address that answers, each with a head start before the next. The families take turns.
-pub(crate) async fn connect(addresses: &[IpAddr], port: u16) -> io::Result<TcpStream> {
-    in_order(interleaved(addresses), port).await
+///
+/// # Errors
+/// When nobody answers, or the machine itself does and must not: a route may make more addresses its own than its interfaces have.
+pub(crate) async fn connect(addresses: &[IpAddr], port: u16, opt_in: OptIn) -> Result<TcpStream, NoConnection> {
+    let stream = in_order(interleaved(addresses), port).await?;
+    let (here, there) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
+    if here == there && !Refused::OWN.yields_to(opt_in) {
+        return Err(NoConnection::Guarded { address: there, why: Refused::OWN });
+    }
+    Ok(stream)
 }
 
 /// The same in the order that they have.
@@ -191,6 +201,18 @@ mod tests {
             }
             assert!(took.last().is_some_and(|last| *last < HEAD_START), "{took:?}");
         }
+    }
+
+    /// F3: an address that no interface has may be the machine's own all the same.
+    #[tokio::test(flavor = "current_thread")]
+    async fn f3_a_connection_to_this_machine_is_given_up() {
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let (own, port) = (IpAddr::V4(Ipv4Addr::LOCALHOST), listener.local_addr().unwrap().port());
+        for opt_in in [OptIn::Silent, OptIn::PrivateName, OptIn::Network] {
+            let why = connect(&[own], port, opt_in).await.unwrap_err();
+            assert!(matches!(why, NoConnection::Guarded { why: Refused::OWN, .. }), "{why}");
+        }
+        assert!(connect(&[own], port, OptIn::Literal).await.is_ok());
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -22,6 +22,8 @@ pub enum OptIn {
     Silent,
     /// That this name may lead to private addresses.
     PrivateName,
+    /// A network that the address is in.
+    Network,
     /// The address itself, spelled out.
     Literal,
 }
@@ -37,16 +39,26 @@ impl Refused {
 
     /// Whether the policy's word is enough to dial the address all the same.
     ///
-    /// A name that may lead to private addresses still may not lead to loopback: what listens there trusts whoever can
-    /// connect, and the name's owner is not the one who knows.
+    /// A name that may lead to private addresses still may not lead to this machine, by loopback or by an address of its own: what
+    /// listens there trusts whoever can connect, services that listen at every address among it, and the name's owner is not the
+    /// one who knows. The same for a network, which may happen to be the machine's own. Ports of the machine are opened one by one.
     #[must_use]
     pub fn yields_to(self, opt_in: OptIn) -> bool {
         match (self, opt_in) {
             (Self::Never(_), _) | (Self::Private(_), OptIn::Silent) => false,
             (Self::Private(_), OptIn::Literal) => true,
-            (Self::Private(reason), OptIn::PrivateName) => reason != LOOPBACK,
+            (Self::Private(_), OptIn::PrivateName | OptIn::Network) => !self.is_this_machine(),
         }
     }
+
+    /// Whether the address is one of the machine that dials it.
+    #[must_use]
+    pub fn is_this_machine(self) -> bool {
+        matches!(self.reason(), LOOPBACK | OWN)
+    }
+
+    /// For an address that turned out to be the machine's own.
+    pub(crate) const OWN: Self = Self::Private(OWN);
 }
 
 const LOOPBACK: &str = "a loopback address";
@@ -387,21 +399,23 @@ mod tests {
     fn what_a_policy_can_lift() {
         let yields = |text: &str| {
             let refused = refusal(text.parse().unwrap(), &[]).unwrap();
-            [OptIn::Silent, OptIn::PrivateName, OptIn::Literal].map(|opt_in| refused.yields_to(opt_in))
+            [OptIn::Silent, OptIn::PrivateName, OptIn::Network, OptIn::Literal].map(|opt_in| refused.yields_to(opt_in))
         };
         for text in ["10.0.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "198.18.1.1", "192.0.2.7", "fec0::1"] {
-            assert_eq!(yields(text), [false, true, true], "{text}");
+            assert_eq!(yields(text), [false, true, true, true], "{text}");
         }
         for text in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "64:ff9b::127.0.0.1"] {
-            assert_eq!(yields(text), [false, false, true], "{text}: the name's owner does not open loopback");
+            assert_eq!(yields(text), [false, false, false, true], "{text}: the name's owner does not open loopback");
         }
         for text in
             ["169.254.169.254", "fd00:ec2::254", "224.0.0.1", "0.0.0.0", "255.255.255.255", "fe80::1", "ff02::1"]
         {
-            assert_eq!(yields(text), [false; 3], "{text}");
+            assert_eq!(yields(text), [false; 4], "{text}");
         }
-        assert!(Private(OWN).yields_to(OptIn::PrivateName));
-        assert_eq!(Private(OWN).reason(), OWN);
+        // F3: services at every address of the machine are there too.
+        let opt_ins = [OptIn::Silent, OptIn::PrivateName, OptIn::Network, OptIn::Literal];
+        assert_eq!(opt_ins.map(|opt_in| Refused::OWN.yields_to(opt_in)), [false, false, false, true]);
+        assert_eq!(Refused::OWN.reason(), OWN);
     }
 
     fn rows() -> Vec<(u128, u8, Refused, &'static str)> {

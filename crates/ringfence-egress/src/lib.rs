@@ -32,6 +32,7 @@ pub mod hello;
 mod hello_watch;
 pub mod http;
 mod inject;
+mod joined;
 mod kept;
 pub mod known_hosts;
 mod lever;

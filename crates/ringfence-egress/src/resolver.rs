@@ -15,6 +15,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use crate::dns::{self, Kind, Reply};
+use crate::joined::JoinedLookups;
 use crate::resolv::{self, Hosts, ResolvConf};
 
 /// The addresses of a name.
@@ -37,6 +38,7 @@ pub struct System {
     hosts: PathBuf,
     resolv_conf: PathBuf,
     known: Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>,
+    asking: JoinedLookups,
     /// The hosts file as it was read, and what told it from another.
     read: Mutex<Option<(Version, Hosts)>>,
 }
@@ -54,7 +56,8 @@ impl System {
     /// With other files in their place.
     #[must_use]
     pub fn with_files(hosts: PathBuf, resolv_conf: PathBuf) -> Self {
-        Self { hosts, resolv_conf, known: Mutex::new(HashMap::new()), read: Mutex::new(None) }
+        let known = Mutex::new(HashMap::new());
+        Self { hosts, resolv_conf, known, asking: JoinedLookups::new(), read: Mutex::new(None) }
     }
 
     async fn look_up(&self, name: &str) -> io::Result<Vec<IpAddr>> {
@@ -65,6 +68,10 @@ impl System {
         if let Some(known) = self.remembered(name) {
             return Ok(known);
         }
+        self.asking.look_up(name, self.ask_servers(name)).await
+    }
+
+    async fn ask_servers(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let servers = resolv::parse_resolv_conf(&std::fs::read(&self.resolv_conf).unwrap_or_default());
         let (v6, v4) = tokio::join!(ask(&servers, name, Kind::Aaaa), ask(&servers, name, Kind::A));
         let replies = match (v6, v4) {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ringfence_surface::{HostPattern, HostTarget};
 
+use crate::guard::OptIn;
 use crate::inject::{Credential, PLAIN, SECURE};
 use crate::pool::Addresses;
 
@@ -88,9 +89,16 @@ impl Rules {
         self.credentials.iter().find(|credential| credential.host() == secure.name())
     }
 
-    /// May its name lead to a private address?
+    /// What is said about where a host may lead.
     #[must_use]
-    pub fn may_be_private(&self, target: &HostTarget) -> bool {
-        self.private.iter().any(|pattern| pattern.matches(target))
+    pub fn opt_in(&self, target: &HostTarget) -> OptIn {
+        let is_spelled_out = |pattern: &HostPattern| pattern.single_address().is_some() && pattern.matches(target);
+        match target.address() {
+            // An address that the policy spells out is what it says.
+            Some(_) if self.hosts.iter().any(is_spelled_out) => OptIn::Literal,
+            Some(_) => OptIn::Network,
+            None if self.private.iter().any(|pattern| pattern.matches(target)) => OptIn::PrivateName,
+            None => OptIn::Silent,
+        }
     }
 }

@@ -435,9 +435,9 @@ const NOT_NAMED: &str = "the policy does not name it";
 /// Connects to a host, and notes why not.
 async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnection> {
     let connected = async {
-        let may_be_private = shared.rules.borrow().may_be_private(target);
-        let addresses = dial::addresses(target, may_be_private, shared.resolver.as_ref()).await?;
-        Ok(dial::connect(&addresses, target.port()).await?)
+        let opt_in = shared.rules.borrow().opt_in(target);
+        let addresses = dial::addresses(target, opt_in, shared.resolver.as_ref()).await?;
+        dial::connect(&addresses, target.port(), opt_in).await
     };
     let stream = connected.await.inspect_err(|why: &NoConnection| {
         shared.refusals.note(format!("tcp {target}"), why.to_string());

@@ -1,6 +1,8 @@
 //! K9: ways around a list of hosts that have worked elsewhere. Each is tried on the host first, where it must work.
 
-use crate::internet::{Internet, Who, each, with};
+use std::process::Stdio;
+
+use crate::internet::{Internet, Who, each, ended, shown, with};
 
 const SAY: &str = include_str!("say.py");
 
@@ -66,6 +68,40 @@ fn k9_listed_names_do_not_lead_inwards() {
             assert!(is_told(&said, what, why), "it is not said: {what}: {why}\n{said}");
         }
         internet.works(&[("a name with a private and a public address", "curl -sSf http://half.example.com/hello")]);
+    });
+}
+
+/// F3: services that listen at every address of the machine are its own, by whatever address they are dialled: `host_ports` opens them.
+#[test]
+fn f3_listed_names_and_networks_do_not_lead_to_the_machine_itself() {
+    let ask = |address: &str| {
+        format!(
+            "python3 -c 'import socket; assert b\"secret\" in socket.create_connection((\"{address}\", 8082), 20).recv(99)'"
+        )
+    };
+    each(|internet| {
+        let said = internet.fail_inside_only(&[
+            ("a name that is marked as private", &ask("self.example.com")),
+            ("a name whose address only a route makes the machine's own", &ask("routed.example.com")),
+        ]);
+        let why = "is an address of this machine, whose ports are listed in `host_ports` and reached as localhost";
+        for (name, address) in [("self", "93.184.216.1"), ("routed", "93.184.217.9")] {
+            let what = format!("tcp {name}.example.com:8082");
+            assert!(is_told(&said, &what, &format!("its address {address} {why}")), "{said}");
+        }
+        let policy = "version = 1\n[network]\nallow = [\"93.184.0.0/16:8082\"]\n";
+        internet.write("networks.toml", policy);
+        let both = ["93.184.216.1", "93.184.217.9"].map(ask);
+        let outside = internet.outside("bash").args(["-euc", &both.join(" && ")]).output().unwrap();
+        assert!(outside.status.success(), "{}", shown(&outside));
+        let script = both.map(|ask| format!("! {ask}")).join(" && ");
+        let mut inside = internet.fence(&["run", "--policy", "networks.toml", "--", "bash", "-euc", &script]);
+        let inside = ended(inside.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        assert!(
+            inside.status.success() && is_told(&shown(&inside), "tcp 93.184.216.1:8082", why),
+            "{}",
+            shown(&inside)
+        );
     });
 }
 

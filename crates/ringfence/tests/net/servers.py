@@ -25,6 +25,9 @@ NAMES = {
     "inner.example.com": ["10.1.2.3"],
     "meta.example.com": ["169.254.169.254"],
     "loop.example.com": ["127.0.0.1"],
+    # The machine itself: by an address of its interface, and by one that only a route makes its own.
+    "self.example.com": ["93.184.216.1"],
+    "routed.example.com": ["93.184.217.9"],
     # The same places by names that no policy has.
     "priv.example.com": ["10.1.2.3"],
     "cloud.example.com": ["169.254.169.254"],
@@ -245,6 +248,8 @@ async def main():
             for own in ("127.0.0.1", "::1"):
                 await asyncio.start_server(secret, own, port)
         await asyncio.start_server(http, "127.0.0.1", 80)
+        # Whatever address of the machine is dialled.
+        await asyncio.start_server(secret, None, 8082)
         await loop.create_datagram_endpoint(Datagrams, local_addr=("127.0.0.1", 5353))
         listener = socket.socket(socket.AF_UNIX)
         listener.bind("\0ringfence-test")
