@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
 use ringfence_plan::{BwrapError, MountOp, Places, Starter, bwrap};
@@ -77,6 +77,11 @@ impl Bubble {
             environment: payload.program.words().environment.clone(),
         };
         Ok(Self { program: Program::new(words), along: [lines, own, orders] })
+    }
+
+    /// What it must find open.
+    pub(crate) fn descriptors(&self) -> [RawFd; 3] {
+        self.along.each_ref().map(OwnedFd::as_raw_fd)
     }
 
     /// Becomes bubblewrap. Returns only on failure. Allocates nothing.

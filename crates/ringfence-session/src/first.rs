@@ -73,8 +73,8 @@ pub(crate) struct First<'p> {
     pub(crate) payload: &'p Payload,
     /// Where it listens from the start, for the supervisor.
     pub(crate) listeners: &'p [SocketAddr],
-    /// What takes the place of the caller's own three.
-    pub(crate) streams: Option<[OwnedFd; 3]>,
+    /// The standard streams, in the place of the caller's.
+    pub(crate) streams: [OwnedFd; 3],
     /// The session's lock: it is held as long as anything of the session runs.
     pub(crate) lock: OwnedFd,
     /// By what calls are judged, where they are brokered. Then this process was copied from one without further threads.
@@ -198,19 +198,19 @@ impl First<'_> {
     }
 
     fn take_streams(&self) -> Result<(), Failed> {
-        for (number, stream) in (0..).zip(self.streams.iter().flatten()) {
+        for (number, stream) in (0..).zip(&self.streams) {
             process::put_at(stream.as_fd(), number).map_err(|e| failed(STANDARD, &e))?;
         }
         Ok(())
     }
 
-    /// Whoever starts several at once has ends of the others' pipes, and this copy of them would keep those from ever being
-    /// closed. Bubblewrap is handed some of them.
+    /// Closes every other descriptor. The supervisor's ends of the standard streams are among them, and ends of other sessions'
+    /// pipes where it starts several at once: this copy would keep those pipes from ever being closed.
     fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 3], seat: Seat<'_>) -> Result<(), Failed> {
-        let view = match self.shape {
-            Shape::Bwrap(_) => return Ok(()),
-            Shape::Native(view) => view.idmap.as_ref().map(OwnedFd::as_raw_fd),
-            Shape::Walls | Shape::Root(_) | Shape::Container(_) => None,
+        let made_for = match self.shape {
+            Shape::Bwrap(bubble) => bubble.descriptors().map(Some),
+            Shape::Native(view) => [view.idmap.as_ref().map(OwnedFd::as_raw_fd), None, None],
+            Shape::Walls | Shape::Root(_) | Shape::Container(_) => [None; 3],
         };
         let seat = match seat {
             Seat::None => None,
@@ -221,7 +221,9 @@ impl First<'_> {
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
         let [ways, broker, proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
-        let mut keep = [errors, alive, signal, lock, one(beside), one(view), one(seat), ways, broker, proc];
+        let [first, second, third] = made_for.map(one);
+        let (beside, seat) = (one(beside), one(seat));
+        let mut keep = [errors, alive, signal, lock, beside, seat, ways, broker, proc, first, second, third];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 

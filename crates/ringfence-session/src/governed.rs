@@ -132,6 +132,7 @@ impl Governed {
             stopped: false,
             session_over: false,
             refusals: Default::default(),
+            lost: Vec::new(),
         })
     }
 

@@ -12,12 +12,10 @@ use ringfence_plan::{Fence, SET_IDS, syscalls};
 use ringfence_sys::landlock::{AccessFs, Scope};
 use ringfence_sys::process::{self, Program, Words};
 use ringfence_sys::seccomp;
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::bytes::{Reader, Writer};
 use crate::payload::{Payload, Pids};
-use crate::standard::Standard;
 use crate::steps::{ARRIVED, INSIDE, failed, report};
 use crate::view::Failed;
 use crate::wall::Wall;
@@ -33,14 +31,6 @@ pub(crate) fn orders(payload: &Payload) -> Vec<u8> {
     for list in [candidates, arguments, environment] {
         out.number(list.len() as u64);
         list.iter().for_each(|word| out.bytes(word.as_bytes()));
-    }
-    out.number(payload.stdio.len() as u64);
-    for standard in &payload.stdio {
-        out.number(u64::from(standard.number.unsigned_abs()));
-        out.bytes(standard.path.as_bytes());
-        out.number(u64::from(standard.flags.bits()));
-        out.number(standard.device);
-        out.number(standard.inode);
     }
     out.number(u64::from(payload.landlock.is_some()));
     if let Some(wall) = &payload.landlock {
@@ -90,7 +80,6 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Payload> {
     let mut input = Orders(Reader::new(bytes));
     let workdir = input.string()?;
     let words = Words { candidates: input.strings()?, arguments: input.strings()?, environment: input.strings()? };
-    let stdio = (0..input.number()?).map(|_| input.standard()).collect::<Option<Vec<_>>>()?;
     let landlock = if input.number()? == 1 { Some(input.wall()?) } else { None };
     let (most, is_separate) = (input.number()?, input.number()? == 1);
     let (uid, gid) = (u32::try_from(input.number()?).ok()?, u32::try_from(input.number()?).ok()?);
@@ -103,7 +92,6 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Payload> {
     input.0.is_done().then_some(Payload {
         workdir,
         program: Program::new(words),
-        stdio,
         landlock,
         seccomp,
         refused,
@@ -128,16 +116,6 @@ impl Orders<'_> {
         (0..self.number()?).map(|_| self.string()).collect()
     }
 
-    fn standard(&mut self) -> Option<Standard> {
-        Some(Standard {
-            number: i32::try_from(self.number()?).ok().filter(|number| *number < 3)?,
-            path: self.string()?,
-            flags: OFlags::from_bits_retain(u32::try_from(self.number()?).ok()?),
-            device: self.number()?,
-            inode: self.number()?,
-        })
-    }
-
     fn wall(&mut self) -> Option<Wall> {
         let (handled, scopes) = (AccessFs::from_bits(self.number()?), Scope::from_bits(self.number()?));
         let rule = |input: &mut Self| Some((input.string()?, AccessFs::from_bits(input.number()?)));
@@ -160,12 +138,9 @@ mod tests {
             arguments: words(&["a", "", "-x"]),
             environment: words(&["HOME=/h"]),
         };
-        let standard =
-            Standard { number: 1, path: c"/w/log".into(), flags: OFlags::APPEND | OFlags::WRONLY, device: 7, inode: 9 };
         Payload {
             workdir: c"/w".into(),
             program: Program::new(words),
-            stdio: vec![standard],
             landlock: Some(Wall {
                 handled: AccessFs::from_bits(0xff),
                 rules: vec![(c"/w".into(), AccessFs::READ_DIR)],
@@ -186,7 +161,6 @@ mod tests {
         assert_eq!(arrived.program.words(), given.program.words());
         assert_eq!((arrived.landlock, arrived.pids), (given.landlock, given.pids));
         assert_eq!((arrived.becomes, arrived.refused), (given.becomes, given.refused));
-        assert_eq!(format!("{:?}", arrived.stdio), format!("{:?}", given.stdio));
     }
 
     /// A fence that is half described is none.

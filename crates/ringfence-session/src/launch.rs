@@ -39,6 +39,8 @@ use crate::script::Base;
 use crate::stand_ins;
 use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, next_report, words};
 use crate::store::Grants;
+pub use crate::streams::LostOutput;
+use crate::streams::StandardStreams;
 use crate::terminal::{Aside, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
@@ -131,6 +133,8 @@ pub struct Ended {
     pub session_over: bool,
     /// What was stopped on the way out, and how often; and how many more kinds there were.
     pub refusals: (Vec<(Refusal, u64)>, u64),
+    /// Output that the caller's files did not take.
+    pub lost: Vec<LostOutput>,
 }
 
 impl Prepared {
@@ -170,49 +174,21 @@ impl Prepared {
         let screen = Screen::find(&self.shape, self.identity, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])
             .map_err(before("openpty"))?;
         let signals = Signals::block().map_err(before("signalfd"))?;
-        let (wall_time, is_native) = (self.wall_time, matches!(self.shape, Shape::Native(_)));
-        let mut begun = self.begin(surface(&ground), screen.seat(), screen.outside(), None)?;
-        // The new process is ended where this fails, since nobody holds on to it any more.
-        *desk = meanwhile(ground).map_err(before("writing down that the session begins"))?;
-        // Told before anything can be asked.
-        if let (Some(desk), Some(said)) = (desk.as_mut(), begun.said.take()) {
-            desk.take_broker(said).map_err(before("epoll_ctl"))?;
-        }
-        begun.unreaped.lifeline.go();
-        // What the new process says about itself is told first: without it there are no sockets either.
-        let begun = begun.take_ways();
-        let terminal = screen.ready().map_err(before("setting up the terminal"))?;
-        let running = begun.arrived()?;
-        if let Some(desk) = desk {
-            let view = running.unreaped.lifeline.receive_view();
-            // Only the first process of a namespace can stop everything in it.
-            let lifeline = is_native.then(|| running.lifeline());
-            desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
-            desk.keep_guards(running.unreaped.child.pid);
-        } else {
-            let _ = memory::let_go_of_program();
-        }
-        // Only now: a process with threads is copied with less ease.
-        let watched = watched.map(|watched| watched.watch(running.lifeline()));
-        let (done, to) = (running.pidfd(), Recipient::Process(running.signalled()));
-        let aside = desk.as_mut().map(|desk| desk as &mut dyn Aside);
-        let mut clock = Clock::new(wall_time, Some(running.lifeline())).beside(aside);
-        match terminal {
-            Some(terminal) => terminal.into_relay(&signals).run(done, to, &mut clock),
-            None => wait_with_signals(&signals, done, to, &mut clock),
-        }
-        .map_err(before("waiting"))?;
-        let (struck, why) = (clock.struck(), clock.why());
-        let mut ended = running.wait()?;
-        if let Some(later) = desk.as_ref().and_then(Desk::refusals) {
-            ended.refusals = later;
-        }
-        // One that was ended tells nothing of itself.
-        let code = if struck == Struck::Told { KILLED } else { ended.code };
-        let session_over = watched.is_some_and(|watch| watch.is_over());
-        let is_cut = struck != Struck::Not;
-        let (out_of_time, stopped) = (is_cut && why == Why::Time, is_cut && why == Why::Asked);
-        Ok(Ended { code, out_of_time, stopped, session_over, ..ended })
+        let attended = Attended {
+            screen,
+            signals: &signals,
+            watched,
+            wall_time: self.wall_time,
+            is_native: matches!(self.shape, Shape::Native(_)),
+        };
+        let (streams, inside) = StandardStreams::make().map_err(before("making the standard streams"))?;
+        let begun = self.begin(surface(&ground), attended.screen.seat(), attended.screen.outside(), inside)?;
+        let streams = streams.start().map_err(before("starting a thread for the standard streams"))?;
+        let ended = begun.attend(attended, || meanwhile(ground), desk);
+        // Where nothing was started as well: bubblewrap may have written why.
+        let is_cut = ended.as_ref().is_ok_and(|ended| ended.out_of_time || ended.stopped || ended.session_over);
+        let lost = streams.finish(&signals, is_cut).map_err(before("waiting for the last output"))?;
+        Ok(Ended { lost, ..ended? })
     }
 
     /// Starts the payload on these streams: input, output, errors. The caller waits for its end, and keeps time.
@@ -222,7 +198,7 @@ impl Prepared {
     /// # Errors
     /// [`StartError`] when nothing was started.
     pub fn start(self, surface: &Surface, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
-        let begun = self.begin(surface, Seat::None, None, Some(streams))?;
+        let begun = self.begin(surface, Seat::None, None, streams)?;
         begun.unreaped.lifeline.go();
         begun.take_ways().arrived()
     }
@@ -233,7 +209,7 @@ impl Prepared {
         surface: &Surface,
         seat: Seat<'_>,
         outside: Option<i32>,
-        streams: Option<[OwnedFd; 3]>,
+        streams: [OwnedFd; 3],
     ) -> Result<Begun<Control>, StartError> {
         let (alive, alive_write) = ways::channel().map_err(before("socketpair"))?;
         if let Shape::Container(_) = &self.shape {
@@ -271,14 +247,15 @@ impl Prepared {
         let child = {
             // Above the three places that they go to.
             let above = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 3);
-            let streams = streams.map(|[a, b, c]| Ok([above(a)?, above(b)?, above(c)?])).transpose();
+            let [stdin, stdout, stderr] = streams.map(above);
+            let streams = stdin.and_then(|stdin| Ok([stdin, stdout?, stderr?]));
             let first = First {
                 shape: &self.shape,
                 arguments: Arguments::find(),
                 identity: self.identity,
                 payload: &self.payload,
                 listeners: &listeners,
-                streams: streams.map_err(|errno: Errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
+                streams: streams.map_err(|errno| before("fcntl(F_DUPFD_CLOEXEC)")(errno.into()))?,
                 lock: self.lock,
                 brokered,
                 beside: self.beside,
@@ -338,7 +315,66 @@ struct Control {
     listeners: Vec<SocketAddr>,
 }
 
+/// What a payload on the caller's own streams is attended with.
+struct Attended<'s> {
+    screen: Screen,
+    signals: &'s Signals,
+    watched: Option<Watched>,
+    wall_time: Option<Duration>,
+    is_native: bool,
+}
+
 impl Begun<Control> {
+    /// Lets the new process go on, and waits for the payload's end.
+    fn attend(
+        mut self,
+        attended: Attended<'_>,
+        meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+        desk: &mut Option<Desk>,
+    ) -> Result<Ended, StartError> {
+        let Attended { screen, signals, watched, wall_time, is_native } = attended;
+        // The new process is ended where this fails, since nobody holds on to it any more.
+        *desk = meanwhile().map_err(before("writing down that the session begins"))?;
+        // Told before anything can be asked.
+        if let (Some(desk), Some(said)) = (desk.as_mut(), self.said.take()) {
+            desk.take_broker(said).map_err(before("epoll_ctl"))?;
+        }
+        self.unreaped.lifeline.go();
+        // What the new process says about itself is told first: without it there are no sockets either.
+        let begun = self.take_ways();
+        let terminal = screen.ready().map_err(before("setting up the terminal"))?;
+        let running = begun.arrived()?;
+        if let Some(desk) = desk {
+            let view = running.unreaped.lifeline.receive_view();
+            // Only the first process of a namespace can stop everything in it.
+            let lifeline = is_native.then(|| running.lifeline());
+            desk.take(view, running.egress.as_ref(), lifeline).map_err(before("eventfd"))?;
+            desk.keep_guards(running.unreaped.child.pid);
+        } else {
+            let _ = memory::let_go_of_program();
+        }
+        let watched = watched.map(|watched| watched.watch(running.lifeline()));
+        let (done, to) = (running.pidfd(), Recipient::Process(running.signalled()));
+        let aside = desk.as_mut().map(|desk| desk as &mut dyn Aside);
+        let mut clock = Clock::new(wall_time, Some(running.lifeline())).beside(aside);
+        match terminal {
+            Some(terminal) => terminal.into_relay(signals).run(done, to, &mut clock),
+            None => wait_with_signals(signals, done, to, &mut clock),
+        }
+        .map_err(before("waiting"))?;
+        let (struck, why) = (clock.struck(), clock.why());
+        let mut ended = running.wait()?;
+        if let Some(later) = desk.as_ref().and_then(Desk::refusals) {
+            ended.refusals = later;
+        }
+        // One that was ended tells nothing of itself.
+        let code = if struck == Struck::Told { KILLED } else { ended.code };
+        let session_over = watched.is_some_and(|watch| watch.is_over());
+        let is_cut = struck != Struck::Not;
+        let (out_of_time, stopped) = (is_cut && why == Why::Time, is_cut && why == Why::Asked);
+        Ok(Ended { code, out_of_time, stopped, session_over, ..ended })
+    }
+
     fn take_ways(self) -> Begun<io::Result<Ways>> {
         let Self { unreaped, errors, made, program, group, ways, outwards, called, said } = self;
         let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
@@ -413,7 +449,7 @@ impl Running {
             _ => (None, code),
         };
         let refusals = egress.map(|egress| egress.refusals().all()).unwrap_or_default();
-        Ok(Ended { code, signal, out_of_time: false, stopped: false, session_over: false, refusals })
+        Ok(Ended { code, signal, out_of_time: false, stopped: false, session_over: false, refusals, lost: Vec::new() })
     }
 }
 

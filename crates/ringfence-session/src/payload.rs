@@ -11,9 +11,8 @@ use ringfence_sys::{bpf, pty, seccomp};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
-use crate::standard::Standard;
 use crate::steps::{
-    CAPABILITIES, CHROOT, DESCRIPTORS, EXEC, IDENTITY, LANDLOCK, LIMITS, SEAT, SECCOMP, STANDARD, WORKDIR, failed,
+    CAPABILITIES, CHROOT, DESCRIPTORS, EXEC, IDENTITY, LANDLOCK, LIMITS, SEAT, SECCOMP, WORKDIR, failed,
 };
 use crate::view::Failed;
 use crate::wall::Wall;
@@ -35,7 +34,6 @@ pub(crate) enum Place {
 pub(crate) struct Payload {
     pub(crate) workdir: CString,
     pub(crate) program: Program,
-    pub(crate) stdio: Vec<Standard>,
     pub(crate) landlock: Option<Wall>,
     pub(crate) seccomp: bpf::Program,
     /// What the filter refuses besides.
@@ -96,9 +94,6 @@ impl Payload {
             process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))?;
         }
         rustix::process::chdir(self.workdir.as_c_str()).map_err(|errno| Failed { step: WORKDIR, errno })?;
-        for standard in &self.stdio {
-            standard.reopen().map_err(|errno| Failed { step: STANDARD, errno })?;
-        }
         process::reset_signals();
         if let Some(pids) = self.pids {
             if pids.needs_namespace.is_some() {

@@ -19,8 +19,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
-    Claim, Files, LandlockPlan, LayerName, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing,
-    SyscallRule, guarded, receipt, unseen_exceptions,
+    Claim, LandlockPlan, LayerName, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing, SyscallRule,
+    guarded, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -54,8 +54,8 @@ use crate::script;
 pub use crate::script::ScriptError;
 use crate::secrets::Secrets;
 use crate::seed::seed;
-use crate::standard::{Lent, Standards};
 use crate::store::{Grants, Session};
+use crate::streams;
 use crate::sufficient::SufficientLandlock;
 use crate::view::View;
 use crate::walk::{self, Walked, os_path};
@@ -194,13 +194,13 @@ pub fn prepare_with(
     let root = refused::root(order)?;
 
     // Who works, with what in hand, in which directories of its own.
-    let stdio = match order.occasion {
-        Occasion::Session | Occasion::Call => Standards::find(surface),
-        Occasion::CapturedCall | Occasion::EmbeddedCall => Ok(Standards::NONE()),
-    };
-    let Standards { reopened, lent } = stdio.map_err(|source| PrepareError::Standard { source })?;
-    // Landlock sees what is opened by way of a descriptor; there are no guards that it could lead past.
-    let stdio = if rung.has_view() { reopened } else { Vec::new() };
+    match order.occasion {
+        Occasion::Session | Occasion::Call => {
+            streams::check_caller_streams(surface).map_err(|source| PrepareError::Standard { source })?;
+        }
+        // Their streams are pipes that were made for them.
+        Occasion::CapturedCall | Occasion::EmbeddedCall => {}
+    }
     let identity = order.user.map_or_else(|| identity(surface.root()), |(uid, gid)| Identity::Other { uid, gid });
     own::caches(order, identity)?;
     make_directories(surface, session, identity)?;
@@ -276,9 +276,6 @@ pub fn prepare_with(
     if let Reached::Admitted(rule) = &program {
         landlock.rules.push(rule.clone());
     }
-    if lent == Lent::Place && landlock.files == Files::Changes {
-        landlock.files = Files::Restricted;
-    }
     let operator = container::operator(order, &mounts, look)?;
     withheld.extend(container::withheld(order, operator.as_ref()));
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
@@ -309,7 +306,6 @@ pub fn prepare_with(
     let payload = Payload {
         workdir: c_string(surface.workdir().as_bytes())?,
         program: Program::new(words(order, &caller, identity, signing, (&doors, &secrets), look)?),
-        stdio,
         landlock: wall,
         seccomp: filter.program,
         refused,

@@ -47,7 +47,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         CAPABILITIES => "giving up capabilities".into(),
         WORKDIR => "chdir to the working directory".into(),
         LANDLOCK => "landlock_restrict_self".into(),
-        STANDARD => "opening a standard descriptor again inside the fence (it is protected or denied there)".into(),
+        STANDARD => "putting the standard streams in place".into(),
         SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
         WAYS => "making the sockets of the way out".into(),

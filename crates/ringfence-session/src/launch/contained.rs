@@ -1,11 +1,8 @@
 //! The start of a container: its engine makes the new process, which calls back and is handed what others inherit.
 
-use std::io;
 use std::os::fd::OwnedFd;
 
 use ringfence_surface::Shown;
-use ringfence_sys::process;
-use rustix::io::Errno;
 
 use super::{Begun, Control, Network, Prepared, Shape, StartError, Unreaped, before, pipe};
 use crate::container::{Contained, Orders, hand_over};
@@ -17,7 +14,7 @@ impl Prepared {
     pub(super) fn begin_contained(
         self,
         seat: Seat<'_>,
-        streams: Option<[OwnedFd; 3]>,
+        streams: [OwnedFd; 3],
         (alive, alive_write): (OwnedFd, OwnedFd),
     ) -> Result<Begun<Control>, StartError> {
         let Shape::Container(contained) = &self.shape else { return Err(StartError::Bubblewrap) };
@@ -31,7 +28,6 @@ impl Prepared {
             None => (None, None, None),
         };
         let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
-        let streams = streams.map_or_else(own_streams, Ok).map_err(before("dup of a standard descriptor"))?;
         let child = contained.start().map_err(|source| StartError::Clone { source })?;
         let lifeline = Lifeline::new(alive_write);
         let unreaped = Unreaped { child, lifeline, code: None, signal: signal_read, says_code: true };
@@ -75,16 +71,4 @@ pub(super) fn said(contained: &Contained) -> String {
     let lines = said.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let lines: Vec<String> = lines.map(|line| Shown(line.trim_ascii()).to_string()).collect();
     if lines.is_empty() { "it says nothing".to_owned() } else { lines.join("; ") }
-}
-
-/// The caller's own three; nothing to read and nowhere to write for one that is closed.
-fn own_streams() -> io::Result<[OwnedFd; 3]> {
-    let one = |number: i32| match rustix::io::fcntl_dupfd_cloexec(process::standard(number), 3) {
-        Err(Errno::BADF) => {
-            let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
-            rustix::fs::open(c"/dev/null", flags, rustix::fs::Mode::empty())
-        }
-        other => other,
-    };
-    Ok([one(0)?, one(1)?, one(2)?])
 }

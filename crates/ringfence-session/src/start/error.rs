@@ -71,8 +71,8 @@ pub enum PrepareError {
     /// The view could not be laid out.
     #[error("cannot lay out the view")]
     Script(#[from] ScriptError),
-    /// A standard descriptor that may not come along.
-    #[error("a standard descriptor cannot come along")]
+    /// A standard stream that is refused.
+    #[error("a standard stream of the caller's is refused")]
     Standard {
         /// Why.
         source: io::Error,

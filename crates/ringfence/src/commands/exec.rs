@@ -101,7 +101,7 @@ fn make(args: &ExecArgs, within: &Within, asked: &SubPolicy, session: Option<&Fo
         let watched = watched.map_err(|source| Failure::Output { source })?;
         let ended = laid.run(watched).map_err(started)?;
         tell(&ended, asked);
-        return Ok(ended.code);
+        return Ok(run::told_code(&ended));
     }
     let input = if args.command.is_empty() { Vec::new() } else { read_input()? };
     let short: Vec<String> = receipt::grouped(&laid.short);

@@ -232,7 +232,7 @@ impl Ladder<'_> {
         if let Some(place) = report {
             place.write(session.name(), began, &ended, &denied)?;
         }
-        Ok(ended.code)
+        Ok(told_code(&ended))
     }
 
     fn start(
@@ -386,7 +386,7 @@ impl Ladder<'_> {
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
         let ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&ended, Some(desk));
-        ended.map(|ended| ended.code)
+        ended.map(|ended| told_code(&ended))
     }
 
     fn order<'o>(
@@ -517,6 +517,14 @@ pub(super) fn reachable(state: AbsPath) -> AbsPath {
     let ours = AbsPath::root().join("var/lib/ringfence");
     // What does not exist yet is made for its owner alone.
     if is_root && !state.join("sessions").ancestors().all(is_open) { ours } else { state }
+}
+
+/// The code to end with. Where output was lost that is reported, and is no success.
+pub(super) fn told_code(ended: &Ended) -> u8 {
+    for lost in &ended.lost {
+        say(&format!("ringfence: not all of {} could be written: {}", lost.stream, io::Error::from(lost.errno)));
+    }
+    if ended.lost.is_empty() { ended.code } else { ended.code.max(1) }
 }
 
 /// What was stopped on the way out, with what allows it.

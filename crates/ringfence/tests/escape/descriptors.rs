@@ -86,7 +86,7 @@ pub(super) static TOPIC: Topic = Topic {
 
 /// What whoever has a file to read and another to write may try beyond that, by way of their names in `/proc`.
 const BEYOND: &[&str] = &[
-    "os.write(2, os.read(os.open('/proc/self/fd/1', os.O_RDONLY), 999))",
+    "os.write(2, os.read(os.open('/proc/self/fd/1', os.O_RDONLY | os.O_NONBLOCK), 999))",
     "os.write(os.open('/proc/self/fd/0', os.O_WRONLY), b'EVIL')",
     "os.open('/proc/self/fd/0', os.O_RDONLY | os.O_TRUNC)",
     "os.truncate('/proc/self/fd/0', 0)",

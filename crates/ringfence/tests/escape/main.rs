@@ -25,6 +25,7 @@ mod row;
 mod section9;
 mod sessions;
 mod sockets;
+mod streams;
 mod suite;
 mod terminal;
 mod tree;
