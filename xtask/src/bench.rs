@@ -12,6 +12,7 @@ mod hook;
 mod many;
 pub(crate) mod net;
 mod start;
+mod streams;
 mod verify;
 mod within;
 pub(crate) mod work;
@@ -62,6 +63,8 @@ pub(crate) enum Part {
     Grants,
     /// Every rule tried in every layer.
     Verify,
+    /// Bytes through the standard streams.
+    Streams,
 }
 
 impl Part {
@@ -80,6 +83,7 @@ impl Part {
             Self::Broker,
             Self::Grants,
             Self::Verify,
+            Self::Streams,
         ];
         all.into_iter().find(|part| part.name() == name)
     }
@@ -98,6 +102,7 @@ impl Part {
             Self::Broker => "broker",
             Self::Grants => "grants",
             Self::Verify => "verify",
+            Self::Streams => "streams",
         }
     }
 }
@@ -193,6 +198,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Verify) {
         verify::run(ground, &mut bars)?;
+    }
+    if parts.has(Part::Streams) {
+        streams::run(ground, effort, &mut bars)?;
     }
     bars.judge()
 }
