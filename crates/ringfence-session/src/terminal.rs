@@ -2,8 +2,8 @@
 //! it and the terminal of the user (claim A16).
 //!
 //! The payload never holds a descriptor of the user's terminal, and that terminal is not the one of its session: it cannot
-//! type into it (`TIOCSTI`), and nothing of it is left when the session ends. What it prints is not filtered. A standard
-//! descriptor that is not a terminal is handed on untouched, so files and pipes are binary-clean and cost nothing.
+//! type into it (`TIOCSTI`), and nothing of it is left when the session ends. What it prints passes a closed list ([`filter`]);
+//! what it changed on the terminal is put back at the end. A standard stream that is no terminal is a pipe ([`crate::streams`]).
 //!
 //! | stdin, stdout | the payload | the user's terminal |
 //! | --- | --- | --- |
@@ -22,7 +22,8 @@
 //!
 //! **Signals.** TERM and HUP to the supervisor go to the payload; INT and QUIT go to the foreground job of the PTY, which
 //! is whom the key would reach. The relay goes on until the payload ends, and only then gives the terminal back; SIGKILL is
-//! the one that leaves it raw. TSTP to the supervisor stops the supervisor, not the payload.
+//! the one that leaves it raw. (A process that watched for that would race with the shell, which restores its own modes when a
+//! job is killed by a signal.) TSTP to the supervisor stops the supervisor, not the payload.
 //!
 //! **Ctrl-Z** in an inner shell is that shell's. A payload that stops without one, by the key or by itself, puts the session aside:
 //! everything in it is held, the terminal is given back, and the supervisor stops too, until the user's shell continues it.
@@ -32,6 +33,7 @@
 //! As with every terminal in a terminal, what the user typed ahead and the payload did not read is gone when it ends.
 
 mod ask;
+mod filter;
 mod flow;
 mod inside;
 mod outer;

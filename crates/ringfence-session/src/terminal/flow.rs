@@ -2,8 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
+/// How much is read at once.
+const READ_BYTES: usize = 8 * 1024;
+
 /// Bytes on their way in one direction. They are all written before more are read, so a slow side slows the other.
 pub(super) struct Flow {
+    /// At least [`READ_BYTES`].
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -11,7 +15,7 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn new() -> Self {
-        Self { bytes: vec![0; 8 * 1024], start: 0, end: 0 }
+        Self { bytes: vec![0; READ_BYTES], start: 0, end: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -52,8 +56,17 @@ impl Flow {
 
     pub(super) fn fill(&mut self, from: &OwnedFd) -> rustix::io::Result<usize> {
         self.clear();
-        self.end = rustix::io::read(from, &mut self.bytes[..])?;
+        self.end = rustix::io::read(from, &mut self.bytes[..READ_BYTES])?;
         Ok(self.end)
+    }
+
+    /// Puts this in the place of what waits here.
+    pub(super) fn replace(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.bytes.len() {
+            self.bytes.resize(bytes.len(), 0);
+        }
+        self.bytes[..bytes.len()].copy_from_slice(bytes);
+        (self.start, self.end) = (0, bytes.len());
     }
 
     pub(super) fn pour(&mut self, into: &OwnedFd) -> rustix::io::Result<()> {

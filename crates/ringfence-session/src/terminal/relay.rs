@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ringfence_sys::pty::{self, Seat};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -12,6 +12,7 @@ use rustix::termios::{LocalModes, OutputModes, QueueSelector, SpecialCodeIndex, 
 
 use super::Terminal;
 use super::ask::{Asking, Key};
+use super::filter::OutputFilter;
 use super::flow::Flow;
 use super::outer::{Hold, Raw};
 use super::screen::Follower;
@@ -26,6 +27,13 @@ const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// How soon to look again whether the payload read the end of file that the user typed, and the lines before it.
 const EOF_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// How long the terminal has for its last answer: over a slow line that takes as long as there and back. Only a terminal that
+/// answers nothing makes a session wait for all of it.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
+
+/// Silence after the last answer.
+const QUIET: Duration = Duration::from_millis(20);
 
 /// How soon to look again at a question that stands on the terminal.
 const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -43,6 +51,10 @@ pub struct Relay<'s> {
     /// The payload's terminal.
     inner: Stream,
     pause: Pause,
+    /// What of its output passes.
+    filter: OutputFilter,
+    /// What the filter let pass, before it waits in `to_user`.
+    passed: Vec<u8>,
     /// What the payload does with the screen.
     screen: Follower,
     /// A question that stands there.
@@ -62,6 +74,8 @@ impl<'s> Relay<'s> {
             output: Stream::Open,
             inner: Stream::Open,
             pause: Pause::None,
+            filter: OutputFilter::new(),
+            passed: Vec::new(),
             screen: Follower::new(),
             asking: None,
             typed: Vec::new(),
@@ -403,7 +417,10 @@ impl<'s> Relay<'s> {
         if self.terminal.outer.hold() == Hold::Shared {
             self.unpack();
         }
-        self.screen.follow(self.to_user.held());
+        self.passed.clear();
+        self.filter.filter(self.to_user.held(), &mut self.passed);
+        self.to_user.replace(&self.passed);
+        self.screen.follow(&self.passed);
         if self.output == Stream::Closed {
             self.to_user.clear();
         }
@@ -445,9 +462,40 @@ impl<'s> Relay<'s> {
     fn finish(mut self) -> io::Result<()> {
         let ended = self.pour_rest();
         if self.to_user.is_empty() {
-            self.show(self.screen.to_plain());
+            let undone = self.filter.undo(self.screen.to_plain());
+            self.show(&String::from_utf8_lossy(&undone));
+            self.drop_answers();
         }
         ended
+    }
+
+    /// Reads what the terminal still answers to the payload's questions: after the end it would be typed to the user's shell. A
+    /// question of our own comes last, and so does its answer. Nothing that the payload chose is in these answers, but they
+    /// begin with ESC, which shells take for a key.
+    fn drop_answers(&mut self) {
+        let outer = &self.terminal.outer;
+        let can_ask =
+            self.filter.questions() > 0 && outer.hold() == Hold::Alone && outer.is_changed() && outer.is_ours();
+        if !can_ask || self.input == Stream::Closed || self.output == Stream::Closed {
+            return;
+        }
+        self.show("\x1b[c");
+        let (deadline, mut answers) = (Instant::now() + LAST_ANSWER, Vec::new());
+        loop {
+            // Behind the answer there may be one more, where the payload has asked the same.
+            let most = if is_answered(&answers) { QUIET } else { deadline.saturating_duration_since(Instant::now()) };
+            let mut fds = [PollFd::new(self.terminal.outer.input(), PollFlags::IN)];
+            let waited = wait_for(&mut fds, Some(&Timespec::try_from(most).unwrap_or_default()));
+            if waited.is_err() || fds[0].revents() != PollFlags::IN || Instant::now() >= deadline {
+                break;
+            }
+            self.to_payload.clear();
+            match self.to_payload.fill(self.terminal.outer.input()) {
+                Ok(1..) => answers.extend_from_slice(self.to_payload.held()),
+                _ => break,
+            }
+        }
+        let _ = rustix::termios::tcflush(self.terminal.outer.input(), QueueSelector::IFlush);
     }
 
     fn pour_rest(&mut self) -> io::Result<()> {
@@ -482,6 +530,15 @@ impl<'s> Relay<'s> {
         }
         Ok(false)
     }
+}
+
+/// Is there an answer to `CSI c`: `CSI ? NUMBERS c`?
+fn is_answered(typed: &[u8]) -> bool {
+    typed.windows(3).enumerate().filter(|(_, start)| *start == b"\x1b[?").any(|(at, _)| {
+        let rest = &typed[at + 3..];
+        let length = rest.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count();
+        rest.get(length) == Some(&b'c')
+    })
 }
 
 /// What poll said of each descriptor.

@@ -232,18 +232,24 @@ fn a_payload_may_answer_a_signal_and_say_so() {
 }
 
 #[test]
-fn a_mebibyte_of_noise_arrives_intact() {
+fn a_mebibyte_of_text_and_colours_arrives_intact() {
     each(|who| {
         let directory = shared_directory();
-        let bytes = noise(1 << 20);
-        let file = directory.path().join("noise");
+        // Characters of one to four bytes and sequences among them, so that every read cuts one somewhere.
+        let text = noise(1 << 18).into_iter().map(|byte| match byte {
+            0x20..=0x7e => char::from(byte).to_string(),
+            0xa0..=0xbf => format!("\x1b[38;5;{byte}m"),
+            _ => char::from_u32(0x1_f300 + u32::from(byte)).expect("a character").to_string(),
+        });
+        let bytes = text.collect::<String>().into_bytes();
+        let file = directory.path().join("text");
         std::fs::write(&file, &bytes).expect("write");
         let script = "stty raw -echo; cat \"$1\"";
         let ended = Screen::start(who.pty_run(&["sh", "-c", script, "sh", file.to_str().expect("a name")])).end();
         assert_eq!(ended.code, 0);
-        // Noise leaves a terminal in any state, which is undone behind it.
-        let (noise, after) = ended.seen.split_at(bytes.len().min(ended.seen.len()));
-        assert!(noise == bytes && after.first() == Some(&0x18), "{} bytes of {}", ended.seen.len(), bytes.len());
+        // Colours are undone behind it.
+        let (text, after) = ended.seen.split_at(bytes.len().min(ended.seen.len()));
+        assert!(text == bytes && after.first() == Some(&0x18), "{} bytes of {}", ended.seen.len(), bytes.len());
     });
 }
 
@@ -420,5 +426,44 @@ fn a_run_in_the_background_leaves_the_terminal_to_the_shell() {
         outer.wait_for("$ ");
         outer.types("exit\n");
         outer.end();
+    });
+}
+
+/// A14: orders to the terminal do not reach it, and modes that the payload leaves set are reset.
+#[test]
+fn a14_the_terminal_obeys_a_closed_list_and_is_put_back() {
+    each(|who| {
+        let printed = "\\033[?1000h\\033[?2004h\\033]52;c;eA==\\007\\033[21t\\005\\033P$qm\\033\\\\x";
+        let ended = Screen::start(who.pty_run(&["printf", printed])).end();
+        let text = ended.text();
+        assert!(text.starts_with("\x1b[?1000h\x1b[?2004hx"), "{text:?}");
+        assert!(text.ends_with("\x1b[?1000l\x1b[?2004l"), "{text:?}");
+    });
+}
+
+/// A14: a terminal that answers when the payload has ended does not type the answer to the user's shell.
+#[test]
+fn a14_late_answers_are_not_typed_to_the_shell() {
+    each(|who| {
+        let mut screen = Screen::start(who.outer_shell());
+        screen.wait_for("$ ");
+        screen.types("$PTY_RUN printf '\\033[6n'; cat -v\n");
+        screen.wait_for("\x1b[6n");
+        // The last question is ours, and is asked when all of the payload's output is there.
+        screen.wait_for("\x1b[c");
+        screen.types("\x1b[5;5R\x1b[?62;4c");
+        screen.wait_until("the shell has its terminal back", |screen| !screen.is_raw());
+        screen.types("typed\n");
+        let seen = screen.wait_for("typed\r\ntyped\r\n");
+        assert!(!seen.contains("5;5R") && !seen.contains("62;4c"), "{seen:?}");
+    });
+}
+
+/// A14: who has asked nothing is not waited for.
+#[test]
+fn a14_nothing_is_asked_where_the_payload_has_asked_nothing() {
+    each(|who| {
+        let ended = Screen::start(who.pty_run(&["printf", "\\033[1mx"])).end();
+        assert!(!ended.text().contains("\x1b[c"), "{:?}", ended.text());
     });
 }
