@@ -43,6 +43,7 @@ const SPECIAL: &[(&str, Special)] = &[
     ("date", others::date),
     ("find", find::find),
     ("gawk", awk::awk),
+    ("getent", others::getent),
     ("git", git::git),
     ("mawk", awk::awk),
     ("nawk", awk::awk),

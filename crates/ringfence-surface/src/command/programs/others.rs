@@ -17,6 +17,24 @@ pub(super) fn tells_version(name: &str, words: &[Argument]) -> bool {
     matches!(words, [only] if only.known() == Some(b"--version")) && VERSIONED.binary_search(&name).is_ok()
 }
 
+/// What `getent` reads from files of the machine. `hosts`, `ahosts`, `ahostsv4`, `ahostsv6`, `networks` and `netgroup` ask name
+/// servers, and the name that is asked for can carry data to whoever answers for it.
+const LOCAL_DATABASES: &[&[u8]] = &[b"group", b"passwd", b"protocols", b"rpc", b"services", b"shells"];
+
+const GETENT: Grammar = Grammar { short: "", long: "help version", stray: Stray::Refused };
+
+/// `getent DATABASE [KEY...]`.
+pub(super) fn getent(_: &mut Judge<'_>, _: &Argument, words: &[Argument]) -> Checked {
+    let taken = GETENT.take("getent", words)?;
+    match taken.operands.first() {
+        Some(word) if !word.known().is_some_and(|name| LOCAL_DATABASES.contains(&name)) => {
+            let message = format!("`getent` may send the names it is asked for to name servers: {}", word.shown());
+            Err(Fault::new(&word.span, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 const DATE: Grammar = Grammar {
     short: "d:r:RuI::",
     long: "date= debug iso-8601=? reference= resolution rfc-3339= rfc-email universal utc",

