@@ -193,7 +193,7 @@ fn a_policy_has_a_largest_size() {
     assert_eq!(at_most.len(), MAX_POLICY_BYTES);
     judge("p.toml", at_most.clone().into_bytes()).unwrap();
     let said = judge("p.toml", (at_most + " ").into_bytes()).unwrap_err();
-    assert!(said.starts_with("error: this is 4194305 bytes; a policy has at most 4194304\n  --> p.toml:1:1"), "{said}");
+    assert!(said.starts_with("error: this is 1048577 bytes; a policy has at most 1048576\n  --> p.toml:1:1"), "{said}");
 }
 
 /// Somebody else's file of nothing but mistakes must neither flood the terminal nor keep the user waiting: after a while the
@@ -212,6 +212,27 @@ fn a_file_full_of_mistakes_is_cut_short() {
     ] {
         let said = judge(name, text.into_bytes()).unwrap_err();
         assert!(said.len() < 100_000, "{} bytes about {}", said.len(), said.lines().next().unwrap_or_default());
+    }
+}
+
+/// Nobody has trusted such a file, and every command reads it.
+#[test]
+fn g6_a_hostile_file_costs_little_time() {
+    let keys =
+        |start: &str| (0..80_000).map(|n| format!("k{n}={n}")).fold(start.to_owned(), |all, key| all + "\n" + &key);
+    let tables = (0..9_000).map(|n| format!("[persona.p{n}]\nwrit{n} = []\nrea{n} = 1\n")).collect::<String>();
+    for (text, expected) in [
+        (keys("version = 1"), "there are 80001 keys here; at most 10000 are read"),
+        (keys("version = 1\n[files]"), "there are 80000 keys here; at most 10000 are read"),
+        (format!("version = 1\n{tables}"), "more mistakes are not shown"),
+        (format!("version = 1\nfiles.read = [{}]", "'',".repeat(300_000)), "this list has 300000 entries"),
+        (format!("version = 1\nfiles.read = ['{}']", "x".repeat(900_000)), "this text has 900000 bytes"),
+    ] {
+        let began = std::time::Instant::now();
+        let said = judge("p.toml", text.into_bytes()).unwrap_err();
+        assert!(said.contains(expected) && said.len() < 100_000, "{expected}: {} bytes", said.len());
+        // Before there was a limit this took minutes, whatever the machine.
+        assert!(began.elapsed().as_secs() < 30, "{expected}: {:?}", began.elapsed());
     }
 }
 

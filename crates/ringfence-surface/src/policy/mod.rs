@@ -24,8 +24,8 @@ pub use scalars::{
 use shape::{Schema, Shape, table};
 pub use watch::{Counted, Then, Threshold, ThresholdError, Watch, WatchRule, When};
 
-/// The largest policy that is read. 5,000 rules are a quarter of a megabyte.
-pub const MAX_POLICY_BYTES: usize = 4 << 20;
+/// The largest policy that is read. 5,000 rules are a quarter of a megabyte, and nobody has trusted the file yet.
+pub const MAX_POLICY_BYTES: usize = 1 << 20;
 
 /// How many mistakes are shown: a file with more is most likely not a policy at all.
 pub const MOST_DIAGNOSTICS: usize = 50;
@@ -287,7 +287,8 @@ impl PolicyFile {
 
 /// A later version may mean anything by its keys, so none of them is judged.
 fn refuse_other_versions(tree: &node::Node, said: &mut Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
-    let found = shape::fields(tree, said).unwrap_or_default();
+    // What is wrong with the table is reported when it is read.
+    let found = shape::fields(tree, &mut Vec::new()).unwrap_or_default();
     if let Some((_, version)) = found.iter().find(|(key, _)| key.name == "version")
         && Version::read(version, said).is_none()
     {

@@ -66,6 +66,9 @@ pub struct SchemaKey {
 /// How many entries a list may have: twice what any policy needs, and few enough that comparing each with each takes no time.
 const MOST_ENTRIES: usize = 10_000;
 
+/// How long a text may be: eight times the longest path of the kernel.
+const LONGEST_TEXT: usize = 32 << 10;
+
 /// A type that can stand in a policy.
 pub(crate) trait Shape: Sized {
     /// Reads it; on a mistake reports and returns `None`.
@@ -120,10 +123,14 @@ pub(crate) fn wrong_kind_unquoted(node: &Node, wanted: &str, is_right: impl Fn(&
 
 impl Shape for String {
     fn read(node: &Node, said: &mut Vec<Diagnostic>) -> Option<Self> {
-        if let Value::String(text) = &node.value {
-            return Some(text.clone());
+        match &node.value {
+            Value::String(text) if text.len() <= LONGEST_TEXT => return Some(text.clone()),
+            Value::String(text) => {
+                let message = format!("this text has {} bytes; at most {LONGEST_TEXT} are read", text.len());
+                said.push(Diagnostic::error(node.place.within(0..1), message));
+            }
+            _ => said.push(wrong_kind(node, "a string")),
         }
-        said.push(wrong_kind(node, "a string"));
         None
     }
 
@@ -224,7 +231,17 @@ impl<T: Shape> Shape for BTreeMap<String, T> {
 /// The fields of a table, or a report that this is none.
 pub(crate) fn fields<'n>(node: &'n Node, said: &mut Vec<Diagnostic>) -> Option<&'n [(Key, Node)]> {
     if let Value::Table(fields) = &node.value {
-        return Some(fields);
+        if let Some((key, _)) = fields.iter().find(|(key, _)| key.name.len() > LONGEST_TEXT) {
+            let message = format!("this key has {} bytes; at most {LONGEST_TEXT} are read", key.name.len());
+            said.push(Diagnostic::error(key.place.within(0..1), message));
+            return None;
+        }
+        if fields.len() <= MOST_ENTRIES {
+            return Some(fields);
+        }
+        let message = format!("there are {} keys here; at most {MOST_ENTRIES} are read", fields.len());
+        said.push(Diagnostic::error(node.place.within(0..1), message));
+        return None;
     }
     said.push(wrong_kind(node, node.format.table()));
     None
@@ -242,9 +259,11 @@ impl<'n> Fields<'n> {
     /// Reports keys that the table does not have.
     pub(crate) fn open(table: &'n Node, known: &[&'static str], said: &mut Vec<Diagnostic>) -> Option<Self> {
         let found = fields(table, said)?;
-        let unknown = found.iter().map(|(key, _)| key).filter(|key| !known.contains(&key.name.as_str()));
+        let mut unknown = found.iter().map(|(key, _)| key).filter(|key| !known.contains(&key.name.as_str()));
         let mut meant = Vec::new();
-        for key in unknown {
+        // What a key may have been meant to be takes time to find, and more than these are not shown.
+        let shown = super::MOST_DIAGNOSTICS.saturating_sub(said.len());
+        for key in unknown.by_ref().take(shown) {
             let similar = did_you_mean(&key.name, known.iter().copied());
             let mut unknown = unknown_word(key.place.clone(), "key", &key.name, known);
             if let (None, Some(section)) = (similar, section_of(&key.name)) {
@@ -252,6 +271,10 @@ impl<'n> Fields<'n> {
             }
             said.push(unknown);
             meant.extend(similar);
+        }
+        if let Some(next) = unknown.next() {
+            let message = format!("{} more unknown keys in this table", unknown.count() + 1);
+            said.push(Diagnostic::error(next.place.clone(), message));
         }
         Some(Self { table, found, meant })
     }
