@@ -95,6 +95,7 @@ struct Layout<'m> {
     mounts: BTreeMap<&'m AbsPath, &'m MountOp>,
     findings: &'m Findings,
     denied: BTreeSet<&'m AbsPath>,
+    protected: BTreeSet<&'m AbsPath>,
     /// Denied directories in which something is mounted.
     hollow: BTreeSet<AbsPath>,
 }
@@ -105,7 +106,8 @@ impl<'m> Layout<'m> {
         let above = mounts.iter().flat_map(|op| op.destination().ancestors().skip(1));
         let hollow = above.filter(|path| denied.contains(path)).collect();
         let mounts = mounts.iter().map(|op| (op.destination(), op)).collect();
-        Self { mounts, findings, denied, hollow }
+        let protected = findings.protected.iter().collect();
+        Self { mounts, findings, denied, protected, hollow }
     }
 
     /// The mount that shows a place; itself, if something is mounted there.
@@ -127,6 +129,12 @@ impl<'m> Layout<'m> {
                 // What lies in something denied has its own way in, which nobody can rename.
                 if self.denied.contains(&above) {
                     break;
+                }
+                // What is frozen is a mount point, and read-only with everything in it. A pin in it would be a writable mount
+                // there for whoever mounts each place by itself, as container engines do.
+                if self.protected.contains(&above) {
+                    between.clear();
+                    continue;
                 }
                 if let Some(op) = self.mounts.get(&above) {
                     if let MountOp::Bind { access: MountAccess::ReadWrite, .. } = op {
@@ -200,6 +208,31 @@ mod tests {
                 "freeze /w/.git/hooks",
                 "mask /w/a/b/.env",
                 "freeze /w/top",
+            ],
+        );
+    }
+
+    /// A directory in something frozen is not made writable again by a pin.
+    #[test]
+    fn e3_nothing_in_something_frozen_is_pinned() {
+        check(
+            &[bind("/w", RW)],
+            &[("/w/b/c/.env", Found::File)],
+            &["/w/b", "/w/b/c/a", "/w/d/e"],
+            &["bind /w", "pin /w/d", "cover /w", "freeze /w/b", "mask /w/b/c/.env", "freeze /w/b/c/a", "freeze /w/d/e"],
+        );
+        // What an exception opens in it is a mount of its own, and its directories are part of what is frozen.
+        check(
+            &[bind("/w", RW), bind("/w/b/c/open", RW)],
+            &[("/w/b/c/open/x/.env", Found::File)],
+            &["/w/b"],
+            &[
+                "bind /w",
+                "freeze /w/b",
+                "bind /w/b/c/open",
+                "pin /w/b/c/open/x",
+                "cover /w/b/c/open",
+                "mask /w/b/c/open/x/.env",
             ],
         );
     }
