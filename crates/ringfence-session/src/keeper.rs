@@ -31,7 +31,7 @@ use crate::desk::Gives;
 use crate::live::{Cover, LiveView, Mended};
 use crate::place::{open_beneath, open_place, open_root, relative};
 use crate::visible::{Ground, Visible};
-use crate::walk::outermost;
+use crate::walk::Starts;
 
 use self::tree::{IsDirectory, Noticed, Tree, Unwatched, open_to_list};
 
@@ -316,8 +316,8 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
         for parent in &parents {
             self.watch_near(parent);
         }
-        for root in outermost(self.surface, &self.visible) {
-            self.enter(&root);
+        for start in Starts::of(self.surface, &self.visible).paths() {
+            self.enter(start);
         }
         self.check_all();
     }

@@ -20,7 +20,7 @@ use rustix::fs::{Access, AtFlags, FileType, OFlags, RawDir};
 
 use crate::place::{open_beneath, open_place, relative};
 use crate::visible::Ground;
-use crate::walk::{Guard, Order, Reached, Walk, WalkError, WhyHidden};
+use crate::walk::{Guard, Order, Reached, Starts, Walk, WalkError, WhyHidden};
 
 /// How many names are listed for one rule with wildcards outside the roots.
 const MOST_FOR_A_RULE: usize = 100_000;
@@ -39,7 +39,7 @@ struct Cut;
 
 impl<'s> Walk<'s> {
     /// Looks at the places that rules name outside the roots; those inside were met on the walk.
-    pub(crate) fn named(&mut self, roots: &[AbsPath], facts: &HostFacts) {
+    pub(crate) fn named(&mut self, starts: &Starts, facts: &HostFacts) {
         let takes_away = |rule: &&Rule| matches!(rule.effect, Effect::Escape | Effect::Deny | Effect::Protect);
         let surface = self.surface;
         let mut listings = Listings::new();
@@ -49,7 +49,7 @@ impl<'s> Walk<'s> {
             let Anchor::At(base) = &rule.pattern.anchor else { continue };
             // Built-in rules name over a thousand places. Which of them exist was found out when they were resolved.
             let is_known_missing = matches!(rule.source, Source::Table { .. }) && !known.contains(base);
-            if is_known_missing || roots.iter().any(|root| base.is_within(root)) {
+            if is_known_missing || starts.hold(base) {
                 continue;
             }
             // What lies in something read-only cannot be written anyway, unless it is mounted elsewhere too.
@@ -67,12 +67,21 @@ impl<'s> Walk<'s> {
             {
                 let mut left = MOST_FOR_A_RULE;
                 let found = self.expand(base.clone(), &rule.pattern.rest, &mut listings, &mut left);
-                if let Err(Cut) = found
-                    && self.visible.ground(base).is_some()
-                {
-                    self.hide_found(base, WhyHidden::TooMany);
+                if let Err(Cut) = found {
+                    self.hide_shown(base, starts);
                 }
             }
+        }
+    }
+
+    /// Hides what is shown at a place or below it and was not searched: names that a rule means may be left in there.
+    fn hide_shown(&mut self, base: &AbsPath, starts: &Starts) {
+        if self.visible.ground(base).is_some() {
+            return self.hide_found(base, WhyHidden::TooMany);
+        }
+        let below: Vec<AbsPath> = self.visible.of_host().filter(|path| path.is_within(base)).collect();
+        for path in below.iter().filter(|path| !starts.hold(path)) {
+            self.hide_found(path, WhyHidden::TooMany);
         }
     }
 
@@ -183,7 +192,7 @@ impl<'s> Walk<'s> {
     }
 
     /// What holds only because the whole host is shown: its homes are searched, its sockets closed.
-    pub(crate) fn whole_host(&mut self, roots: &[AbsPath], homes: &[AbsPath]) -> Result<(), WalkError> {
+    pub(crate) fn whole_host(&mut self, starts: &Starts, homes: &[AbsPath]) -> Result<(), WalkError> {
         if self.surface.view() != View::Host {
             return Ok(());
         }
@@ -195,7 +204,7 @@ impl<'s> Walk<'s> {
             self.surface.rules().iter().filter(floats).map(|rule| rule.pattern.to_string()).collect();
         let mut reached = Reached::All;
         if !patterns.is_empty() {
-            for home in homes.iter().filter(|home| !roots.iter().any(|root| home.is_within(root))) {
+            for home in homes.iter().filter(|home| !starts.hold(home)) {
                 if matches!(self.visible.ground(home), Some(Ground::Host { .. })) {
                     reached = self.home(home).unwrap_or(Reached::Cut);
                 }

@@ -19,7 +19,7 @@ use rustix::fs::{FileType, OFlags};
 use crate::walk::os_path;
 
 /// Changes whenever what is written changes.
-pub const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 2;
 
 /// What a record begins with.
 const MAGIC: &[u8] = b"ringfence record\n";

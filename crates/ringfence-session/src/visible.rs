@@ -46,6 +46,12 @@ impl<'m> Visible<'m> {
         }
     }
 
+    /// The mounts that show files of the host.
+    pub(crate) fn of_host(&self) -> impl Iterator<Item = AbsPath> {
+        let hosts = self.mounts.iter().filter(|(_, ground)| matches!(ground, Ground::Host { .. }));
+        hosts.filter_map(|(path, _)| AbsPath::lexical(path).ok())
+    }
+
     /// Is something mounted below a place that can be written?
     pub(crate) fn is_written_below(&self, path: &AbsPath) -> bool {
         let is_writable = |ground: &Ground| matches!(ground, Ground::Host { is_writable: true });

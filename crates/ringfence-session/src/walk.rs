@@ -144,7 +144,7 @@ pub fn walk(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[A
 fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[AbsPath]) -> Result<Walked, WalkError> {
     let failed = |errno: Errno| WalkError::List { path: AbsPath::root(), source: errno.into() };
     let visible = Visible::new(mounts);
-    let roots = outermost(surface, &visible);
+    let starts = Starts::of(surface, &visible);
     let mut walk = Walk {
         surface,
         visible,
@@ -172,7 +172,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
     if open_place(&walk.top, c"proc/self").is_err() {
         return Err(WalkError::NoProc);
     }
-    for root in &roots {
+    for root in starts.paths() {
         // Rules may take away the root itself: where the whole host is shown it is there although nothing gives it.
         walk.look_at(root);
         if walk.below(root, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
@@ -184,9 +184,9 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
             return Err(WalkError::TooMany { root: inner });
         }
     }
-    walk.named(&roots, facts);
-    walk.whole_host(&roots, homes)?;
-    walk.other_names(&roots)?;
+    walk.named(&starts, facts);
+    walk.whole_host(&starts, homes)?;
+    walk.other_names(&starts)?;
     Ok(walk.walked.in_order(mounts))
 }
 
@@ -225,13 +225,39 @@ fn without_inner(findings: &mut Findings, mounts: &[MountOp]) {
     findings.protected.retain(|path| !is_inner(path) && !denied.contains(path));
 }
 
-/// The roots that lie in no other; the host's own root is not walked, its secrets are named outright.
-pub(crate) fn outermost(surface: &Surface, visible: &Visible<'_>) -> Vec<AbsPath> {
-    // A directory may be a root in more than one way.
-    let roots: BTreeSet<&AbsPath> = surface.roots().filter(|root| !root.is_root()).collect();
-    let is_outermost = |root: &&&AbsPath| !roots.iter().any(|other| *other != **root && root.is_within(other));
-    let is_shown = |root: &&&AbsPath| matches!(visible.ground(root), Some(Ground::Host { .. }));
-    roots.iter().filter(is_outermost).filter(is_shown).map(|root| (*root).clone()).collect()
+/// Where a search begins for what floating rules take away: every place that shows files of the host in which they hold.
+///
+/// A list of the session's roots is not enough. A nested call can leave out a root and name a directory below it: that
+/// directory is shown by a mount of its own, and an attacker would read in it what the session itself is denied. The host's own
+/// root is not walked, its secrets are named outright.
+#[derive(Debug)]
+pub(crate) struct Starts {
+    /// None of them lies in another.
+    outermost: BTreeSet<AbsPath>,
+}
+
+impl Starts {
+    pub(crate) fn of(surface: &Surface, visible: &Visible<'_>) -> Self {
+        // A call that narrows the `host` view keeps the session's roots, and floating rules hold in all that is left of it.
+        let is_whole = matches!(visible.ground(&AbsPath::root()), Some(Ground::Host { .. }));
+        let is_searched = |root: &&AbsPath| !root.is_root() || !is_whole;
+        let roots: HashSet<&AbsPath> = surface.roots().filter(is_searched).collect();
+        let is_in_a_root = |path: &AbsPath| path.ancestors().any(|above| roots.contains(&above));
+        let is_shown = |root: &&&AbsPath| matches!(visible.ground(root), Some(Ground::Host { .. }));
+        let mut all: BTreeSet<AbsPath> = visible.of_host().filter(is_in_a_root).collect();
+        all.extend(roots.iter().filter(|root| !root.is_root()).filter(is_shown).map(|root| (*root).clone()));
+        let is_outermost = |path: &&AbsPath| !path.ancestors().skip(1).any(|above| all.contains(&above));
+        Self { outermost: all.iter().filter(is_outermost).cloned().collect() }
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &AbsPath> {
+        self.outermost.iter()
+    }
+
+    /// Does a path lie in one of them?
+    pub(crate) fn hold(&self, path: &AbsPath) -> bool {
+        path.ancestors().any(|above| self.outermost.contains(&above))
+    }
 }
 
 /// A walk in progress.
@@ -308,13 +334,13 @@ enum Opened {
 
 impl<'s> Walk<'s> {
     /// Guards every other name of what is guarded. Most trees have no such file, and then nothing is walked twice.
-    fn other_names(&mut self, roots: &[AbsPath]) -> Result<(), WalkError> {
+    fn other_names(&mut self, starts: &Starts) -> Result<(), WalkError> {
         links::second_names(&self.walked.findings, &mut self.linked_files);
         if !self.linked_files.is_empty() {
             let names = self.walked.names;
             self.entered.clear();
             self.purpose = Purpose::HardLinks;
-            for root in roots {
+            for root in starts.paths() {
                 if self.below(root, MOST_NAMES, Order::DeepestFirst)? == Reached::Cut {
                     return Err(WalkError::TooMany { root: root.clone() });
                 }

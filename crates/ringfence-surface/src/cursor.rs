@@ -46,7 +46,9 @@ impl<'s> Cursor<'s> {
     pub fn standing(&self, name: &[u8]) -> Standing<'s> {
         let (_, new) = self.step(name);
         let takes_away = |hit: &Hit| self.surface.parts.rules[hit.id as usize].effect.takes_away();
-        if !new.hits.iter().any(takes_away) {
+        // Where a root begins, floating rules begin to count that matched further up.
+        let is_root = new.searched.is_some() && self.covering.searched.is_none();
+        if !is_root && !new.hits.iter().any(takes_away) {
             return Standing::Open;
         }
         let covering = self.merged(new);
@@ -70,7 +72,8 @@ impl<'s> Cursor<'s> {
 
     /// One component further down: what is active there, and what covers it beside what covers this directory.
     fn step(&self, name: &[u8]) -> (Active, Covering) {
-        let (mut active, mut new) = (Active::default(), Covering { hits: Vec::new(), root: self.covering.root });
+        let mut active = Active::default();
+        let mut new = Covering { hits: Vec::new(), ..self.covering };
         self.surface.matcher.step_into(&self.active, name, self.depth + 1, &mut active, &mut new);
         (active, new)
     }
@@ -78,7 +81,7 @@ impl<'s> Cursor<'s> {
     fn merged(&self, new: Covering) -> Covering {
         let mut hits = [self.covering.hits.as_slice(), &new.hits].concat();
         hits.sort_unstable_by_key(|hit| hit.id);
-        Covering { hits, root: new.root }
+        Covering { hits, ..new }
     }
 
     /// Is everything that rules can say of what is below this directory also said of what is below the other? Then what is moved
@@ -87,7 +90,11 @@ impl<'s> Cursor<'s> {
         let rules =
             |covering: &Covering| covering.hits.iter().map(|hit| hit.id).collect::<std::collections::BTreeSet<_>>();
         let (here, there) = (rules(&self.covering), rules(&other.covering));
-        here == there && self.active.is_within(&other.active)
+        // Floating rules hold in roots alone.
+        let is_searched = |covering: &Covering| covering.searched.is_some();
+        here == there
+            && is_searched(&self.covering) == is_searched(&other.covering)
+            && self.active.is_within(&other.active)
     }
 
     /// The rule that takes something away below the entry `name`, and comes to that by this name: as `**/.cargo/config.toml` by
@@ -100,7 +107,7 @@ impl<'s> Cursor<'s> {
             return None;
         }
         let taken = |id: u32| {
-            let new = Covering { hits: vec![Hit { id, depth: there.depth + 1 }], root: there.covering.root };
+            let new = Covering { hits: vec![Hit { id, depth: there.depth + 1 }], ..there.covering };
             match self.surface.judge(&there.merged(new), Access::Write).because {
                 Because::Rule(rule) if rule.effect.takes_away() => Some(rule),
                 _ => None,

@@ -13,7 +13,7 @@ use crate::path::{AbsPath, Word};
 use crate::pattern::Anchor;
 use crate::policy::View;
 use crate::source::Source;
-use crate::surface::{Effect, Injection, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Stage, Surface};
+use crate::surface::{Effect, Injection, MANAGED, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Stage, Surface};
 
 /// What is to be done with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,8 +72,12 @@ impl Verdict<'_> {
 }
 
 impl Surface {
-    /// May `path` be read or written? `path` must be real: links on the way already followed.
+    /// May `path` be read or written? `path` must be real: links on the way already followed. A path through a magic link of
+    /// `/proc`, which nobody but the kernel can follow, is refused.
     pub fn decide(&self, path: &AbsPath, access: Access) -> Verdict<'_> {
+        if let Some(rule) = curated::magic_links::through(path) {
+            return Verdict { outcome: Outcome::Deny, because: Because::Rule(rule), ask: None };
+        }
         self.judge(&self.covering(path), access)
     }
 
@@ -85,7 +89,7 @@ impl Surface {
 
     /// Decides from every rule that covers a path, in the order of the rules.
     pub(crate) fn judge(&self, covering: &Covering, access: Access) -> Verdict<'_> {
-        let hits = Hits { surface: self, hits: &covering.hits, root: covering.root };
+        let hits = Hits { surface: self, covering };
         let (writable, readable) = hits.grants();
         let is_own = writable.is_some_and(|rule| matches!(rule.effect, Effect::Write(role) if role.is_ground()))
             || readable.is_some_and(|rule| rule.effect == Effect::Read(Role::Scratch));
@@ -110,10 +114,21 @@ impl Surface {
         }
     }
 
+    /// The rules that would take away the project's root by its own name, and do not.
+    pub(crate) fn exempt_by_name(&self) -> Vec<&Rule> {
+        let covering = self.covering(self.root());
+        let exempt = covering.hits.iter().map(|hit| (hit, self.rule(*hit))).filter(|(hit, rule)| {
+            let is_taken = rule.effect.takes_away() && rule.sense == Sense::Rule && rule.list != MANAGED;
+            let is_written = rule.source.is_written() && rule.pattern.anchor == Anchor::Floating;
+            is_taken && is_written && hit.depth == covering.root
+        });
+        exempt.map(|(_, rule)| rule).collect()
+    }
+
     /// The rule that grants a path, whatever else takes it away.
     pub(crate) fn grant(&self, path: &AbsPath, access: Access) -> Option<&Rule> {
         let covering = self.covering(path);
-        let (writable, readable) = Hits { surface: self, hits: &covering.hits, root: covering.root }.grants();
+        let (writable, readable) = Hits { surface: self, covering: &covering }.grants();
         if access == Access::Write { writable } else { writable.or(readable) }
     }
 
@@ -164,6 +179,9 @@ impl Surface {
         }
         Some(match verdict.because {
             Because::Rule(rule) => match rule.effect {
+                Effect::Escape if curated::magic_links::through(path).is_some() => {
+                    "ask for the path that it leads to".into()
+                }
                 Effect::Escape => "none: this is closed in every policy".into(),
                 Effect::Deny if rule.source.place().is_some() => {
                     format!("change the rule, or add an exception below it in the same list: '!{}'", rule_text(path))
@@ -224,18 +242,17 @@ pub(crate) const PROJECT_IS_WRITABLE: Source = Source::Default { reason: "the pr
 /// The rules that cover one path, in their order.
 struct Hits<'s, 'h> {
     surface: &'s Surface,
-    hits: &'h [Hit],
-    /// How deep the innermost root lies.
-    root: u32,
+    covering: &'h Covering,
 }
 
 impl<'s> Hits<'s, '_> {
     fn at(&self, stage: Stage) -> &[Hit] {
         // By their numbers: the rules themselves lie far apart in memory.
-        let before = |end: u32| self.hits.partition_point(|hit| hit.id < end);
+        let hits = &self.covering.hits;
+        let before = |end: u32| hits.partition_point(|hit| hit.id < end);
         let ends = &self.surface.ends;
         let from = (stage as usize).checked_sub(1).map_or(0, |last| before(ends[last]));
-        &self.hits[from..before(ends[stage as usize])]
+        &hits[from..before(ends[stage as usize])]
     }
 
     /// The most specific rule of a stage, and how deep it reaches.
@@ -255,7 +272,9 @@ impl<'s> Hits<'s, '_> {
 
     /// The rule that takes the path away, if any list does: in each list the last match counts.
     fn taken_away(&self, stage: Stage, is_own: bool) -> Option<&'s Rule> {
-        let inside = self.at(Stage::ThirdParty).iter().filter(|hit| hit.depth > self.root);
+        // What lies above a grant, or above the project, says nothing about what is in it.
+        let outermost = self.covering.searched.unwrap_or(u32::MAX).max(self.covering.root);
+        let inside = self.at(Stage::ThirdParty).iter().filter(|hit| hit.depth > outermost);
         let third_party = inside.map(|hit| hit.depth).min().unwrap_or(u32::MAX);
         let list = |hit: &Hit| self.surface.rule(*hit).list;
         self.at(stage)
@@ -269,16 +288,27 @@ impl<'s> Hits<'s, '_> {
     fn speaks(&self, hit: Hit, is_own: bool, third_party: u32) -> bool {
         let rule = self.surface.rule(hit);
         let (floats, built_in) = (rule.pattern.anchor == Anchor::Floating, !rule.source.is_written());
+        // In the system's directories and toolchains nothing is searched for.
+        if floats && self.covering.searched.is_none() {
+            return false;
+        }
         // Floating patterns, and built-in places such as `/tmp/tmux-*`, speak of the host's files. What exists only in the
         // session, or belongs to ringfence's caches, is not among them: agents keep settings there, package managers unpack
         // there.
         let is_about_the_host = floats || (built_in && rule.text.starts_with('/'));
-        // A project may lie below a name that is protected anywhere, such as `.claude/worktrees`: what counts is inside it.
-        let is_above_the_root = floats && built_in && hit.depth <= self.root;
+        // A project may lie below a name that is protected anywhere, such as `.claude/worktrees`: what counts is inside it. It may
+        // also be called what a rule of the user's says: of a rule that somebody wrote its own name alone is left out, which
+        // `resolve` warns of, and of the administrator's nothing.
+        let is_exempt = match rule.list {
+            _ if !floats => false,
+            _ if built_in => hit.depth <= self.covering.root,
+            MANAGED => false,
+            _ => hit.depth == self.covering.root,
+        };
         // Other people's code may hold names that are protected anywhere else.
         let is_anywhere = rule.effect == Effect::Protect && rule.list == PROTECTED_ANYWHERE;
         let is_theirs = is_anywhere && hit.depth > third_party;
-        rule.effect == Effect::Escape || !(is_own && is_about_the_host || is_above_the_root || is_theirs)
+        rule.effect == Effect::Escape || !(is_own && is_about_the_host || is_exempt || is_theirs)
     }
 }
 

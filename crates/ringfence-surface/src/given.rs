@@ -12,7 +12,7 @@ use crate::path::AbsPath;
 use crate::pattern::Pattern;
 use crate::resolve::{Layer, Level};
 use crate::source::Source;
-use crate::surface::{Effect, Role, RootName, Rule, Sense, Sourced, Surface};
+use crate::surface::{Effect, Role, RootKind, Rule, Sense, Sourced, Surface};
 
 /// Somewhere that can be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -173,7 +173,7 @@ impl Surface {
             source: SOURCE,
             list,
         });
-        parts.roots.push((path.clone(), RootName::Searched));
+        parts.roots.push((path.clone(), RootKind::Granted));
         parts.roots.sort_by(|one, other| one.0.cmp(&other.0));
         let given = Self::new(parts);
         // As a root it is searched by what floats, and may itself be what is looked for.

@@ -103,6 +103,6 @@ pub use report::{Dropped, Omission};
 pub use resolve::{Inputs, Layer, Level, Request, Resolved, TaskChoice, Trust, Via, Worktree, pool_of, resolve};
 pub use source::Source;
 pub use spelling::{FoldedSurface, folded_name};
-pub use surface::{Caps, Effect, Governance, Injection, Parts, Reach, Role, RootName, Rule, Sense, Sourced, Surface};
+pub use surface::{Caps, Effect, Governance, Injection, Parts, Reach, Role, RootKind, Rule, Sense, Sourced, Surface};
 pub use template::{PATH_VARIABLES, SOCKET_VARIABLES, TemplateError, TemplateKind};
 pub use tighten::{SubPolicy, Widens};

@@ -13,14 +13,13 @@ use crate::glob::Glob;
 use crate::path::AbsPath;
 use crate::pattern::{Anchor, Pattern, Segment};
 
-/// How a directory that floating patterns search counts itself.
+/// What a directory is in which floating patterns hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootName {
-    /// Only what is below it is searched: a project may itself be called `build` or lie in `.claude/worktrees`.
-    NotSearched,
-    /// Its own last name is searched too: a single file that was named for reading.
-    Searched,
-    /// The project: built-in patterns do not look at what lies above it.
+pub enum RootKind {
+    /// A grant. Every component of a path in it is tested, those above it included.
+    Granted,
+    /// The project. Built-in patterns do not test its own name and what lies above it: a project may be called `build` or lie in
+    /// `.claude/worktrees`.
     Project,
 }
 
@@ -38,8 +37,10 @@ pub(crate) struct Hit {
 pub(crate) struct Covering {
     /// The patterns that cover it.
     pub(crate) hits: Vec<Hit>,
-    /// How deep the innermost root lies that floating patterns search below.
+    /// How deep the project's root lies, if the path is in it.
     pub(crate) root: u32,
+    /// How deep the outermost root lies that the path is in. Floating patterns hold in roots alone.
+    pub(crate) searched: Option<u32>,
 }
 
 /// The nodes where some pattern may go on, each once.
@@ -138,7 +139,7 @@ struct Node {
     end: Option<Place>,
     /// Stays active whatever the next component is.
     stays: bool,
-    root: Option<RootName>,
+    root: Option<RootKind>,
 }
 
 /// A place in a list, in four bytes also where there may be none.
@@ -275,16 +276,12 @@ impl Matcher {
         self.ends.push((id, before));
     }
 
-    /// Makes floating patterns search below `path`.
-    pub(crate) fn add_root(&mut self, path: &AbsPath, name: RootName) {
+    /// Makes floating patterns hold for `path` and everything below it.
+    pub(crate) fn add_root(&mut self, path: &AbsPath, kind: RootKind) {
         let at = self.path_node(path);
         let root = &mut self.nodes[at as usize].root;
-        // Searching more is the safe side where a directory is named twice, but a writable root decides for itself, and the
-        // project before all.
-        let keeps =
-            matches!((*root, name), (Some(RootName::Project), _) | (Some(RootName::NotSearched), RootName::Searched));
-        if !keeps {
-            *root = Some(name);
+        if *root != Some(RootKind::Project) {
+            *root = Some(kind);
         }
     }
 
@@ -309,8 +306,11 @@ impl Matcher {
 
     /// What is active at `/`, and what covers it.
     pub(crate) fn start(&self) -> (Active, Covering) {
-        let (mut active, mut covering) = (Active::with_room(), Covering { hits: Vec::with_capacity(ROOM), root: 0 });
-        self.enter(TOP, 0, None, &mut active, &mut covering);
+        let mut active = Active::with_room();
+        let mut covering = Covering { hits: Vec::with_capacity(ROOM), root: 0, searched: None };
+        self.enter(TOP, 0, &mut active, &mut covering);
+        // Whether the path is in a root shows further down, so floating patterns are followed from the top.
+        active.insert(FLOATING);
         (active, covering)
     }
 
@@ -351,27 +351,27 @@ impl Matcher {
             next.insert(at);
         }
         if let Some(child) = self.names.find(at, name) {
-            self.enter(child, depth, Some(name), next, to);
+            self.enter(child, depth, next, to);
         }
         let Some(wild) = node.wild.map(|place| &self.wilds[place.get()]) else { return };
         for child in wild.endings.find(name.last(), |n| name.len().checked_sub(n).map(|from| &name[from..])) {
-            self.enter(child, depth, Some(name), next, to);
+            self.enter(child, depth, next, to);
         }
         for child in wild.beginnings.find(name.first(), |n| name.get(..n)) {
-            self.enter(child, depth, Some(name), next, to);
+            self.enter(child, depth, next, to);
         }
         // Without parts no window of the name is looked up.
         let windows = if wild.parts.is_empty() { &[] } else { name };
         let by_part = windows.windows(3).filter_map(|part| wild.parts.get(part)).flatten();
         for (glob, child) in by_part.chain(&wild.loose) {
             if glob.matches(name) {
-                self.enter(*child, depth, Some(name), next, to);
+                self.enter(*child, depth, next, to);
             }
         }
     }
 
     /// Makes a node active, notes what ends there, and follows what needs no further component.
-    fn enter(&self, at: u32, depth: u32, name: Option<&[u8]>, next: &mut Active, to: &mut Covering) {
+    fn enter(&self, at: u32, depth: u32, next: &mut Active, to: &mut Covering) {
         if !next.insert(at) {
             return;
         }
@@ -383,16 +383,13 @@ impl Matcher {
             end = before;
         }
         if let Some(any) = node.any {
-            self.enter(any.get() as u32, depth, name, next, to);
+            self.enter(any.get() as u32, depth, next, to);
         }
-        if node.root == Some(RootName::Project) {
+        if node.root == Some(RootKind::Project) {
             to.root = depth;
         }
-        if let (Some(RootName::Searched), Some(name)) = (node.root, name) {
-            self.advance(FLOATING, name, depth, next, to);
-        }
         if node.root.is_some() {
-            next.insert(FLOATING);
+            to.searched.get_or_insert(depth);
         }
     }
 
@@ -486,9 +483,12 @@ mod tests {
     fn check(text: &str, path: &str, expected: bool) {
         let mut matcher = Matcher::new();
         matcher.add(&pattern(text), 7);
-        matcher.add_root(&abs("/w"), RootName::NotSearched);
-        matcher.add_root(&abs("/ref/.env"), RootName::Searched);
-        assert_eq!(!matcher.hits(&abs(path)).is_empty(), expected, "{text} on {path}");
+        matcher.add_root(&abs("/w"), RootKind::Project);
+        matcher.add_root(&abs("/ref/.env"), RootKind::Granted);
+        let covering = matcher.covering(&abs(path));
+        let floats = pattern(text).anchor == Anchor::Floating;
+        let counts = !covering.hits.is_empty() && (!floats || covering.searched.is_some());
+        assert_eq!(counts, expected, "{text} on {path}");
     }
 
     #[test]
@@ -513,18 +513,20 @@ mod tests {
     }
 
     #[test]
-    fn floating_patterns_search_below_the_roots_only() {
+    fn floating_patterns_test_every_component_of_a_path_in_a_root() {
         check("**/.env", "/w/.env", true);
         check("**/.env", "/w/a/b/.env/c", true);
         check("**/.env", "/elsewhere/.env", false);
         check("**/.env", "/.env", false);
-        check("**/w", "/w/x", false);
+        check("**/w", "/w/x", true);
         check("**/a/b", "/w/a/b", true);
         check("**/a/b", "/w/x/a/y/b", false);
         check("**/a/b", "/w/a/a/b", true);
         check("**/.git/hooks", "/w/sub/.git/hooks/pre-commit", true);
         check("**/.env", "/ref/.env", true);
-        check("**/ref", "/ref/.env", false);
+        check("**/ref", "/ref/.env", true);
+        check("**/ref", "/ref/other", false);
+        check("**/ref/.env/x", "/ref/.env/x", true);
     }
 
     #[test]

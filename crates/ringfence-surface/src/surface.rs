@@ -15,7 +15,7 @@ use crate::pattern::{Anchor, Pattern, Segment};
 use crate::policy::{EnvName, Tier, View};
 use crate::source::Source;
 
-pub use crate::matcher::RootName;
+pub use crate::matcher::RootKind;
 pub use crate::policy::Sense;
 
 /// What a path is to the session.
@@ -220,8 +220,8 @@ pub struct Parts {
     pub governance: Governance,
     /// Every rule.
     pub rules: Vec<Rule>,
-    /// The directories below which patterns that float are searched for.
-    pub roots: Vec<(AbsPath, RootName)>,
+    /// The directories in which patterns that float hold.
+    pub roots: Vec<(AbsPath, RootKind)>,
     /// What can be reached.
     pub reach: Reach,
     /// Variables that pass beside the built-in table.
@@ -257,8 +257,8 @@ impl Surface {
         for (id, rule) in (0..).zip(&parts.rules) {
             matcher.add(&rule.pattern, id);
         }
-        for (path, name) in &parts.roots {
-            matcher.add_root(path, *name);
+        for (path, kind) in &parts.roots {
+            matcher.add_root(path, *kind);
         }
         let end = |stage| parts.rules.partition_point(|rule| rule.effect.stage() <= stage) as u32;
         let ends = Stage::ALL.map(end);
@@ -353,7 +353,7 @@ impl Surface {
         &self.parts.packs
     }
 
-    /// The directories below which patterns such as `**/.env` are searched for.
+    /// The directories in which patterns such as `**/.env` hold.
     pub fn roots(&self) -> impl Iterator<Item = &AbsPath> {
         self.parts.roots.iter().map(|(path, _)| path)
     }
@@ -363,6 +363,8 @@ impl Surface {
 pub(crate) const PROTECTED_ANYWHERE: u32 = 0;
 /// The list of what git executes or reads because of a setting.
 const RUN_BY_GIT: u32 = 1;
+/// The lists of the administrator's file.
+pub(crate) const MANAGED: u32 = 99;
 /// The list of what is protected in a git directory.
 pub(crate) const GIT_DIRECTORY: u32 = 5;
 

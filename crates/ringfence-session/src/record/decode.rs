@@ -8,7 +8,7 @@ use ringfence_surface::policy::{EnvName, Mode, Tier, View};
 use ringfence_surface::text::{Place, PolicyText};
 use ringfence_surface::{
     AbsPath, Anchor, Caps, Effect, Glob, GlobToken, Governance, HostPattern, Injection, Parts, Pattern, Reach, Role,
-    RootName, Rule, Segment, Sense, Source, Sourced, Surface,
+    RootKind, Rule, Segment, Sense, Source, Sourced, Surface,
 };
 
 use super::Record;
@@ -128,7 +128,7 @@ impl Decoder<'_> {
             _ => return None,
         };
         let rules = self.list(Self::rule)?;
-        let roots = self.list(|this| Some((this.path()?, this.root_name()?)))?;
+        let roots = self.list(|this| Some((this.path()?, this.root_kind()?)))?;
         let reach = self.reach()?;
         let env = self.sourced(|this| this.string().map(|name| EnvName::built_in(&name)))?;
         let caps = Caps {
@@ -143,11 +143,10 @@ impl Decoder<'_> {
         Some(Parts { root, workdir, view, tier, governance, rules, roots, reach, env, caps, packs })
     }
 
-    fn root_name(&mut self) -> Option<RootName> {
+    fn root_kind(&mut self) -> Option<RootKind> {
         Some(match self.input.number()? {
-            0 => RootName::NotSearched,
-            1 => RootName::Searched,
-            2 => RootName::Project,
+            0 => RootKind::Granted,
+            1 => RootKind::Project,
             _ => return None,
         })
     }

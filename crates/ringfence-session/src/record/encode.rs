@@ -8,7 +8,7 @@ use ringfence_plan::Rung;
 use ringfence_surface::policy::{Mode, Tier, View};
 use ringfence_surface::text::{Place, PolicyText};
 use ringfence_surface::{
-    Anchor, Effect, GlobToken, Governance, Parts, Pattern, Reach, Role, RootName, Rule, Segment, Sense, Source,
+    Anchor, Effect, GlobToken, Governance, Parts, Pattern, Reach, Role, RootKind, Rule, Segment, Sense, Source,
     Sourced, Surface,
 };
 
@@ -189,12 +189,11 @@ impl Encoder {
             }
         }
         self.list(&parts.rules, Self::rule);
-        self.list(&parts.roots, |this, (path, name)| {
+        self.list(&parts.roots, |this, (path, kind)| {
             this.out.bytes(path.as_bytes());
-            this.out.number(match name {
-                RootName::NotSearched => 0,
-                RootName::Searched => 1,
-                RootName::Project => 2,
+            this.out.number(match kind {
+                RootKind::Granted => 0,
+                RootKind::Project => 1,
             });
         });
         self.reach(&parts.reach);

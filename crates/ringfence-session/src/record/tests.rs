@@ -139,7 +139,7 @@ fn what_is_cut_or_longer_is_refused() {
     assert!(matches!(read(&[whole.as_slice(), b"x"].concat()), Err(RecordError::Damaged { .. })));
     let mut other = whole.clone();
     other[MAGIC.len()] += 1;
-    assert!(matches!(read(&other), Err(RecordError::Schema { found: 2, .. })));
+    assert!(matches!(read(&other), Err(RecordError::Schema { found, .. }) if found == SCHEMA + 1));
 }
 
 #[test]

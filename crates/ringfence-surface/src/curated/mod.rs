@@ -27,6 +27,7 @@ macro_rules! rows {
 pub mod env;
 pub mod escape;
 pub mod groups;
+pub(crate) mod magic_links;
 pub mod packs;
 pub mod persistence;
 pub mod protected;

@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 use crate::agent::AgentChoice;
 use crate::facts::{Followed, HostFacts, Look, Trail};
-use crate::matcher::{Matcher, RootName};
+use crate::matcher::{Matcher, RootKind};
 use crate::path::{AbsPath, Shown};
 use crate::pattern::{PathRule, Pattern};
 use crate::policy::{EnvName, PolicyFile, Task, View, Watch};
 use crate::report::{Dropped, Omission};
 use crate::source::Source;
-use crate::surface::{Effect, Governance, Parts, Role, Sourced, Surface};
+use crate::surface::{Effect, Governance, Parts, Sourced, Surface};
 use crate::text::{Diagnostic, Place, PolicyText, Severity, Spanned};
 
 pub(crate) use ceiling::Limit;
@@ -111,6 +111,11 @@ pub struct Worktree {
 }
 
 impl Worktree {
+    /// The same place where the user works; the path itself where it is not in the session's work tree.
+    pub fn origin(&self, path: &AbsPath) -> AbsPath {
+        rebased(path, &self.tree, &self.main).unwrap_or_else(|| path.clone())
+    }
+
     /// The same place in the session's work tree; none where it is not in the user's, or is the repository itself.
     pub fn twin(&self, path: &AbsPath) -> Option<AbsPath> {
         let is_repository = path.is_within(&self.common_dir) || path.is_within(&self.git_dir);
@@ -183,6 +188,7 @@ pub fn resolve(inputs: &Inputs, facts: &HostFacts, look: &mut dyn Look) -> Resul
     let agent = cx.agent_choice(&collected.grants, &collected.reach);
     let surface = cx.build(collected);
     cx.warn_of_contradictions(&surface);
+    cx.warn_of_the_projects_name(&surface);
     if cx.said.iter().any(|d| d.severity == Severity::Error) {
         return Err(cx.said);
     }
@@ -211,8 +217,8 @@ struct Collected {
     grants: Vec<Grant>,
     reach: reach::Asked,
     settings: settings::Settings,
-    /// Where floating patterns are searched for.
-    roots: Vec<(AbsPath, RootName)>,
+    /// Where floating patterns hold.
+    roots: Vec<(AbsPath, RootKind)>,
 }
 
 /// The work in progress.
@@ -325,6 +331,16 @@ impl<'a> Cx<'a> {
         })
     }
 
+    /// A rule that matches the project's own name would take away the whole project, which it is most likely not about.
+    fn warn_of_the_projects_name(&mut self, surface: &Surface) {
+        for rule in surface.exempt_by_name() {
+            let message = format!("{rule} does not hold for the project's own directory, {}", surface.root());
+            let warning = Diagnostic::warning(rule.source.place().cloned(), message)
+                .help("what is called so in it is taken away; to close the project itself, write its path");
+            self.said.push(warning);
+        }
+    }
+
     /// A grant that a deny takes away again is most likely a slip: both places are shown.
     fn warn_of_contradictions(&mut self, surface: &Surface) {
         use crate::decide::{Access, Because};
@@ -350,18 +366,18 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// Where `**/name` is searched for: below everything the agent was given to work on, not in the system's own directories.
-fn floating_roots(grants: &[Grant], view: View, root: &AbsPath) -> Vec<(AbsPath, RootName)> {
-    let mut roots = vec![(root.clone(), RootName::Project)];
+/// Where `**/name` holds: in everything the agent was given to work on, not in the system's own directories. It is tested on
+/// every component of a path there, so a grant inside a directory of that name does not get round it.
+fn floating_roots(grants: &[Grant], view: View, root: &AbsPath) -> Vec<(AbsPath, RootKind)> {
+    let mut roots = vec![(root.clone(), RootKind::Project)];
     if view == View::Host {
-        roots.push((AbsPath::root(), RootName::NotSearched));
+        roots.push((AbsPath::root(), RootKind::Granted));
     }
     for grant in grants {
         let Some(base) = grant.pattern.base() else { continue };
         match grant.effect {
-            Effect::Read(Role::Read | Role::Reference) => roots.push((base.clone(), RootName::Searched)),
             Effect::Write(role) | Effect::Read(role) if !role.is_ground() => {
-                roots.push((base.clone(), RootName::NotSearched));
+                roots.push((base.clone(), RootKind::Granted));
             }
             _ => {}
         }

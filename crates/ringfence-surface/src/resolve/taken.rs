@@ -14,7 +14,7 @@ use crate::pattern::{Anchor, PathRule, Pattern};
 use crate::policy::{DenyRule, Rules};
 use crate::report::Dropped;
 use crate::source::Source;
-use crate::surface::{Effect, GIT_DIRECTORY, PROTECTED_ANYWHERE, Role, Rule, Sense};
+use crate::surface::{Effect, GIT_DIRECTORY, MANAGED, PROTECTED_ANYWHERE, Role, Rule, Sense};
 use crate::template::{TemplateKind, Variables};
 use crate::text::Spanned;
 
@@ -40,6 +40,7 @@ pub(super) fn rules(cx: &mut Cx<'_>, grants: &[Grant], asked: &reach::Asked) -> 
     taken.rows(curated::protected::LOCKFILES, Effect::Ask, "lockfile", 0);
     let inputs = taken.cx.inputs;
     for (list, layer) in (FILES..).zip(&inputs.layers) {
+        let list = if layer.level == Level::Managed { MANAGED } else { list };
         if let Some(files) = &layer.file.files {
             let from = taken.rules.len();
             taken.file_list(&files.deny, Effect::Deny, layer, list);

@@ -60,22 +60,81 @@ fn floating_rules_hold_below_every_root() {
     ]);
 }
 
-/// A project may itself be called what a pattern says, or lie inside such a directory.
+/// A project may itself be called what a pattern says, or lie inside a directory that built-in patterns name.
 #[test]
-fn a_roots_own_name_is_not_searched() {
-    let answers = Host::new()
-        .cwd("/home/u/build/.claude/worktrees/fix")
-        .policy(
-            Level::Explicit,
-            "/home/u/p.toml",
-            "[files]\nwrite = [\"build/.claude/worktrees/fix\"]\ndeny = [\"**/build\"]\n",
-        )
-        .resolve();
+fn e2_the_projects_own_name_alone_is_exempt() {
+    let policy = "[files]\nwrite = [\".claude/worktrees/build\"]\ndeny = [\"**/build\"]\n";
+    let answers =
+        Host::new().cwd("/home/u/.claude/worktrees/build").policy(Level::Explicit, "/home/u/p.toml", policy).resolve();
     answers.check(&[
-        ("/home/u/build/.claude/worktrees/fix/src", "rw"),
-        ("/home/u/build/.claude/worktrees/fix/build/x", "--"),
-        ("/home/u/build/.claude/worktrees/fix/.claude/settings.json", "r-"),
+        ("/home/u/.claude/worktrees/build/src", "rw"),
+        ("/home/u/.claude/worktrees/build/build/x", "--"),
+        ("/home/u/.claude/worktrees/build/.claude/settings.json", "r-"),
     ]);
+    let said = answers.said();
+    assert!(said.contains("deny \"**/build\" does not hold for the project's own directory"), "{said}");
+}
+
+/// What lies above the project counts as every other component does.
+#[test]
+fn e2_a_project_inside_a_denied_name_is_denied() {
+    let policy = "[files]\nwrite = [\"build/x\"]\ndeny = [\"**/build\"]\n";
+    let answers = Host::new().cwd("/home/u/build/x").policy(Level::Explicit, "/home/u/p.toml", policy).resolve();
+    answers.check(&[("/home/u/build/x", "--"), ("/home/u/build/x/src", "--")]);
+}
+
+/// A deny beats any allow, however deep or exact the allow is.
+#[test]
+fn e2_a_grant_at_or_below_a_denied_name_does_not_open_it() {
+    for list in ["write", "read"] {
+        for entry in ["/home/u/o/vault", "/home/u/o/vault/sub", "/home/u/o/vault/*.txt", "/srv/vault/sub/deep"] {
+            let policy = format!("[files]\n{list} = [\".\", \"{entry}\"]\ndeny = [\"**/vault\"]\n");
+            let host = Host::new().dir("/home/u/o/vault/sub").dir("/srv/vault/sub/deep");
+            let answers = host.user(&policy).reference(b"/home/u/o/vault/sub").resolve();
+            answers.check(&[
+                ("/home/u/o/vault", "--"),
+                ("/home/u/o/vault/sub", "--"),
+                ("/home/u/o/vault/a.txt", "--"),
+                ("/srv/vault/sub/deep/x", "--"),
+            ]);
+        }
+    }
+}
+
+/// The same for what may not be written, the built-in names included.
+#[test]
+fn e2_a_grant_at_or_below_a_protected_name_does_not_make_it_writable() {
+    let answers = Host::new()
+        .dir("/home/u/o/infra/sub")
+        .dir("/home/u/o/.vscode")
+        .user("[files]\nwrite = [\"/home/u/proj\", \"/home/u/o/infra/sub\", \"/home/u/o/.vscode\"]\nprotect = [\"**/infra\"]\n")
+        .resolve();
+    answers.check(&[("/home/u/o/infra/sub/x", "r-"), ("/home/u/o/.vscode/tasks.json", "r-")]);
+}
+
+/// An administrator's rule holds for the project's own name too.
+#[test]
+fn e2_a_managed_deny_holds_wherever_a_session_starts() {
+    let managed = "[files]\ndeny = [\"**/vault\"]\n";
+    let host = Host::new().dir("/home/u/o/vault").managed(managed).user("[files]\nwrite = [\"/home/u/o/vault\"]\n");
+    host.resolve().check(&[("/home/u/o/vault/x", "--"), ("/home/u/proj/vault/x", "--")]);
+    let answers = Host::new().cwd("/home/u/vault").managed(managed).resolve();
+    answers.check(&[("/home/u/vault", "--"), ("/home/u/vault/x", "--")]);
+}
+
+/// Whoever may not read such a link cannot tell where it leads, and the kernel goes there without a name.
+#[test]
+fn a18_magic_links_are_no_way_around_the_rules() {
+    let surface = "[files]\nview = \"surface\"\n";
+    for policy in [surface, "[files]\nview = \"host\"\n"] {
+        let answers = Host::new().project(policy).resolve();
+        for link in ["1/root", "1/cwd", "4321/fd/3", "1/task/1/root", "self/root", "1/map_files/00400000-00452000"] {
+            for below in ["", "/etc/shadow", "/home/u/.ssh/id_rsa"] {
+                answers.check(&[(&format!("/proc/{link}{below}"), "--")]);
+            }
+        }
+        answers.check(&[("/proc/1/status", "r-"), ("/proc/cpuinfo", "r-")]);
+    }
 }
 
 /// An exception counts only in the file that wrote the pattern, and the last match there decides.

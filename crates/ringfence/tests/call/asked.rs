@@ -193,6 +193,21 @@ fn k11_a_supervisor_starts_what_it_is_asked_for() {
     });
 }
 
+/// E1: an order that names a part of what the session has is denied what the session is denied, whoever orders it.
+#[test]
+fn e1_a_floating_deny_holds_in_an_order_that_names_a_part() {
+    each(|ground| {
+        ground.write(&[("project/docs/.env", "SECRET\n"), ("project/docs/deep/.env", "SECRET\n")]);
+        ground.policy("[files]\ndeny = [\"**/.env\"]\n");
+        let order = r#"{"command":["/bin/sh","-c","cat x && ! cat .env && ! cat deep/.env"],"read_only":true,"read":["$W/project/docs"],"workdir":"$W/project/docs"}"#;
+        for from in [From::Outside, From::Inside] {
+            let said = ask(ground, from, order, "");
+            let shown = format!("as {:?} from {from:?}: {}{}", ground.who, text(&said.stdout), text(&said.stderr));
+            assert!(said.status.success() && text(&said.stdout) == "docs\n", "{shown}");
+        }
+    });
+}
+
 /// K11: a command that was asked for has its three streams and no other descriptor.
 #[test]
 fn k11_a_call_has_three_descriptors() {

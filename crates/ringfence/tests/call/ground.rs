@@ -89,7 +89,12 @@ impl Ground {
 
     /// The project's policy, trusted: it writes beside the project too, and passes a variable.
     pub(crate) fn policy(&self, more: &str) {
-        let files = "[files]\nwrite = [\".\", \"../other\"]\n[env]\npass = [\"TOKEN\"]\n";
+        // A section stands once in a file.
+        let (more_files, more) = match more.strip_prefix("[files]\n") {
+            Some(more_files) => (more_files, ""),
+            None => ("", more),
+        };
+        let files = format!("[files]\nwrite = [\".\", \"../other\"]\n{more_files}[env]\npass = [\"TOKEN\"]\n");
         self.write(&[("project/ringfence.toml", &format!("version = 1\n{files}{more}"))]);
         let trusted = self.ringfence().args(["trust", "--force"]).output().unwrap();
         assert!(trusted.status.success(), "{}", text(&trusted.stderr));

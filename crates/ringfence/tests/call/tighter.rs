@@ -75,6 +75,47 @@ fn k10_a_call_reads_what_it_may() {
     });
 }
 
+/// E1: a call that leaves out its session's root and names a directory in it is denied what the session is denied.
+#[test]
+fn e1_a_floating_deny_holds_in_a_call_that_names_a_part() {
+    each(|ground| {
+        ground.write(&[("project/docs/.env", "SECRET\n"), ("project/docs/deep/er/.env", "SECRET\n")]);
+        ground.write(&[("other/sub/.env", "SECRET\n"), ("other/sub/kept", "kept\n")]);
+        ground.policy("[files]\ndeny = [\"**/.env\"]\n");
+        for from in BOTH {
+            for (part, name) in [("docs", ".env"), ("docs", "deep/er/.env"), ("docs/deep", "er/.env")] {
+                let args = ["--read-only", "--read", part, "--workdir", part];
+                ground.check(from, &args, &format!("cat {name}"), false);
+            }
+            ground.check(
+                from,
+                &["--read-only", "--read", "$W/other/sub", "--workdir", "$W/other/sub"],
+                "cat .env",
+                false,
+            );
+            ground.check(
+                from,
+                &["--read-only", "--read", "$W/other/sub", "--workdir", "$W/other/sub"],
+                "cat kept",
+                true,
+            );
+            ground.check(from, &["--read", "docs", "--write", "docs/deep", "--workdir", "docs"], "cat .env", false);
+            ground.check(
+                from,
+                &["--read", "docs", "--write", "docs/deep", "--workdir", "docs"],
+                "cat deep/er/.env",
+                false,
+            );
+            ground.check(
+                from,
+                &["--read", "docs", "--write", "docs/deep", "--workdir", "docs"],
+                "echo x > deep/f",
+                true,
+            );
+        }
+    });
+}
+
 /// K10: names in what is denied are hidden where there is a view of its own; elsewhere it is said that they can be seen.
 #[test]
 fn k10_names_in_what_is_denied() {
