@@ -5,7 +5,7 @@
 //! live host whoever answers records each answer, and the record is a [`HostFacts`] that answers the same again.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::path::{AbsPath, check_bytes, check_length};
 use crate::report::Dropped;
@@ -112,6 +112,15 @@ pub trait Look {
     fn git(&mut self, dot_git: &AbsPath) -> Option<GitFact>;
     /// What git executes or reads in a work tree because of settings, outside its git directory.
     fn git_runs(&mut self, git_dir: &AbsPath, tree: &AbsPath) -> Vec<GitRun>;
+    /// The packs that the user agreed to for a project in which a session ran before; `None` where none did. A record of facts
+    /// does not hold it.
+    fn agreed_packs(&mut self, _root: &AbsPath) -> Option<BTreeSet<String>> {
+        None
+    }
+    /// Could a session write here that has ended since? A record of facts does not hold it.
+    fn was_writable(&mut self, _path: &AbsPath) -> bool {
+        false
+    }
 }
 
 /// Recorded answers; what was not recorded counts as missing.

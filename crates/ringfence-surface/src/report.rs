@@ -70,6 +70,16 @@ pub enum Dropped {
         /// Which ceiling.
         limit: String,
     },
+    /// The file that chooses the pack was not there when the user last looked: a session may have made it.
+    #[error(
+        "{marker} is new here since a session ran: `ringfence trust --packs` accepts the pack, `run --pack {name}` for one run"
+    )]
+    NewPack {
+        /// The pack.
+        name: &'static str,
+        /// What chooses it.
+        marker: &'static str,
+    },
     /// Only a trusted project file may widen the fence.
     #[error("the project's file is not trusted, so it can only narrow")]
     Untrusted,

@@ -201,11 +201,22 @@ pub(crate) struct RunArgs {
     /// When it has ended, write what was denied in it to this file, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
+    /// Let this pack take part for one run, although the project did not ask for it when a session last ran in it
+    #[arg(long = "pack", value_name = "NAME", value_parser = pack)]
+    pub(crate) packs: Vec<String>,
     #[command(flatten)]
     pub(crate) worktree: WorktreeArgs,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// The name of a pack.
+fn pack(name: &str) -> Result<String, String> {
+    match ringfence_surface::curated::packs::pack(name) {
+        Some(_) => Ok(name.to_owned()),
+        None => Err("there is no pack of this name".to_owned()),
+    }
 }
 
 impl RunArgs {
@@ -224,6 +235,7 @@ impl RunArgs {
             receipt: false,
             report: None,
             ask: None,
+            packs: Vec::new(),
             worktree: WorktreeArgs::IN_PLACE,
             command: command.to_vec(),
         }
@@ -485,6 +497,9 @@ pub(crate) struct TrustArgs {
     /// Trust it no longer
     #[arg(long, conflicts_with = "force")]
     pub(crate) revoke: bool,
+    /// Instead of a file: agree to the packs that this project asks for now
+    #[arg(long, conflicts_with_all = ["file", "force", "revoke"])]
+    pub(crate) packs: bool,
 }
 
 /// Show what this host can enforce, and put right what is missing

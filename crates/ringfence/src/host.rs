@@ -2,7 +2,7 @@
 
 mod names;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
@@ -16,6 +16,7 @@ use ringfence_surface::{
 use rustix::fs::{FileType, OFlags};
 
 use crate::error::Failure;
+use crate::remembered::Remembered;
 
 use crate::git_settings::runs;
 
@@ -32,6 +33,11 @@ pub(crate) struct Recorder {
     homes: Vec<AbsPath>,
     git: BTreeMap<AbsPath, Option<GitFact>>,
     git_runs: BTreeMap<AbsPath, Vec<GitRun>>,
+    remembered: Option<Remembered>,
+    /// Packs that the user agrees to for now.
+    agreed: BTreeSet<String>,
+    /// The places that sessions could write: read when something asks for it.
+    written: Option<Option<BTreeSet<Vec<u8>>>>,
 }
 
 /// What is known of a directory.
@@ -200,7 +206,27 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 impl Recorder {
     pub(crate) fn new(homes: Vec<AbsPath>) -> Self {
         let (directories, places) = (Vec::with_capacity(64), HashMap::with_capacity(64));
-        Self { directories, places, last: 0, homes, git: BTreeMap::new(), git_runs: BTreeMap::new() }
+        Self {
+            directories,
+            places,
+            last: 0,
+            homes,
+            git: BTreeMap::new(),
+            git_runs: BTreeMap::new(),
+            remembered: None,
+            agreed: BTreeSet::new(),
+            written: None,
+        }
+    }
+
+    /// With what is remembered of earlier sessions.
+    pub(crate) fn remembering(self, remembered: Option<Remembered>) -> Self {
+        Self { remembered, ..self }
+    }
+
+    /// The user agrees to packs, for this once.
+    pub(crate) fn agree<'p>(&mut self, packs: impl IntoIterator<Item = &'p str>) {
+        self.agreed.extend(packs.into_iter().map(str::to_owned));
     }
 
     /// Hands the record over. What is not in it counts as missing.
@@ -295,6 +321,21 @@ impl Look for Recorder {
         let runs = runs(git_dir, tree, &homes, self);
         self.git_runs.insert(git_dir.clone(), runs.clone());
         runs
+    }
+
+    fn agreed_packs(&mut self, root: &AbsPath) -> Option<BTreeSet<String>> {
+        let known = self.remembered.as_ref()?.packs(root);
+        // A session of another project, above this one, may have made what is here.
+        let known = known.or_else(|| self.was_writable(root).then(BTreeSet::new))?;
+        Some(known.into_iter().chain(self.agreed.iter().cloned()).collect())
+    }
+
+    fn was_writable(&mut self, path: &AbsPath) -> bool {
+        let Some(remembered) = &self.remembered else { return false };
+        match self.written.get_or_insert_with(|| remembered.written()) {
+            Some(written) => path.ancestors().any(|above| written.contains(above.as_bytes())),
+            None => true,
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use ringfence_surface::{
-    AbsPath, HostFacts, Inputs, Layer, Level, Look, Request, Resolved, Trust, Via, Worktree, follow, resolve,
+    AbsPath, Dropped, Followed, HostFacts, Inputs, Layer, Level, Look, Omission, Request, Resolved, Trust, Via,
+    Worktree, follow, resolve,
 };
 
 #[cfg(target_os = "linux")]
@@ -17,6 +18,7 @@ use ringfence_surface::pool_of;
 use crate::cli::PolicyArgs;
 use crate::error::Failure;
 use crate::host::{Recorder, facts, os_path};
+use crate::remembered::Remembered;
 use crate::trust::{self, ContentHash, Known};
 
 /// The project's file.
@@ -47,6 +49,25 @@ pub(crate) struct Loader<'m> {
     worktree: Option<Worktree>,
     /// A text that is read in the place of what a file says.
     said: Option<(AbsPath, String)>,
+    /// Asks the user whether packs that are new in a project take part.
+    asks: Option<fn(&[NewPack]) -> bool>,
+}
+
+/// A pack that a project asks for and did not when a session last ran in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NewPack {
+    pub(crate) name: &'static str,
+    /// The file that chooses it.
+    pub(crate) marker: &'static str,
+}
+
+/// The packs that wait for the user.
+pub(crate) fn new_packs(omissions: &[Omission]) -> Vec<NewPack> {
+    let new = omissions.iter().filter_map(|omission| match omission.why {
+        Dropped::NewPack { name, marker } => Some(NewPack { name, marker }),
+        _ => None,
+    });
+    new.collect()
 }
 
 impl<'m> Loader<'m> {
@@ -57,8 +78,9 @@ impl<'m> Loader<'m> {
 
     /// For a directory and an environment that somebody else found out.
     pub(crate) fn with_facts(managed: &'m Path, facts: HostFacts) -> Self {
-        let look = Recorder::new(facts.all_homes());
-        Self { managed, facts, look, worktree: None, said: None }
+        let remembered = facts.own_directories().state.map(|state| Remembered::in_state(&state));
+        let look = Recorder::new(facts.all_homes()).remembering(remembered);
+        Self { managed, facts, look, worktree: None, said: None, asks: None }
     }
 
     pub(crate) fn facts(&self) -> &HostFacts {
@@ -70,6 +92,13 @@ impl<'m> Loader<'m> {
     pub(crate) fn saying(mut self, path: AbsPath, text: String) -> Self {
         self.said = Some((path, text));
         self
+    }
+
+    /// Packs that the user names for this once, and how the user is asked about others.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_packs(mut self, packs: &[String], asks: Option<fn(&[NewPack]) -> bool>) -> Self {
+        self.look.agree(packs.iter().map(String::as_str));
+        Self { asks, ..self }
     }
 
     fn is_said(&self, path: &AbsPath) -> Option<&str> {
@@ -131,7 +160,15 @@ impl<'m> Loader<'m> {
             request.worktree = Some(worktree);
         }
         let inputs = Inputs { layers, request };
-        let resolved = resolved(&inputs, &self.facts, &mut self.look)?;
+        let mut found = resolved(&inputs, &self.facts, &mut self.look)?;
+        let new = new_packs(&found.omissions);
+        if let Some(asks) = self.asks.filter(|_| !new.is_empty())
+            && asks(&new)
+        {
+            self.look.agree(new.iter().map(|pack| pack.name));
+            found = resolved(&inputs, &self.facts, &mut self.look)?;
+        }
+        let resolved = found;
         Ok(Here { inputs, facts: self.look.into_facts(self.facts), resolved })
     }
 
@@ -186,8 +223,13 @@ impl<'m> Loader<'m> {
 
     /// A path from the command line, links followed.
     pub(crate) fn absolute(&mut self, path: &Path) -> Result<AbsPath, Failure> {
+        self.followed(path).map(|found| found.path)
+    }
+
+    /// The same, with the links on the way.
+    pub(crate) fn followed(&mut self, path: &Path) -> Result<Followed, Failure> {
         let followed = follow(&self.facts.cwd, path.as_os_str().as_bytes(), &mut self.look);
-        followed.map(|found| found.path).map_err(|why| Failure::BadPath { reason: why.to_string() })
+        followed.map_err(|why| Failure::BadPath { reason: why.to_string() })
     }
 
     /// The same host, seen from another directory.

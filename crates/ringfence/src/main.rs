@@ -13,6 +13,7 @@ mod git_settings;
 mod host;
 mod load;
 mod out;
+mod remembered;
 mod tell;
 mod trust;
 mod wire;

@@ -44,7 +44,9 @@ pub(crate) fn omissions(omissions: &[Omission], detail: Detail) {
 }
 
 fn omission_lines(omissions: &[Omission], detail: Detail) -> Vec<String> {
-    let written = omissions.iter().filter(|omission| omission.source.is_written());
+    let is_told =
+        |omission: &&Omission| omission.source.is_written() || matches!(omission.why, Dropped::NewPack { .. });
+    let written = omissions.iter().filter(is_told);
     let (untrusted, others): (Vec<_>, Vec<_>) = written.partition(|omission| omission.why == Dropped::Untrusted);
     let mut lines = first_few(&others);
     if detail == Detail::Short && untrusted.len() > MOST_UNTRUSTED {

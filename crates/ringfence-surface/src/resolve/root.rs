@@ -150,9 +150,27 @@ impl<'a> Cx<'a> {
         packs
     }
 
+    /// The packs that the project asks for by what it holds, of those that the user agreed to.
+    ///
+    /// An agent can make any such file, and the next session would reach the pack's hosts. What was there before the first
+    /// session is not the agent's.
     fn detected_packs(&mut self, root: &AbsPath) -> Vec<&'static Pack> {
-        let mut holds = |marker: &&str| self.look.path(&root.join(marker)) != PathFact::Missing;
-        PACKS.iter().filter(|pack| pack.markers.iter().any(&mut holds)).collect()
+        let mut packs = Vec::new();
+        let mut agreed = None;
+        for pack in PACKS {
+            let mut holds = |marker: &&&'static str| self.look.path(&root.join(marker)) != PathFact::Missing;
+            let Some(marker) = pack.markers.iter().find(&mut holds).copied() else { continue };
+            let seen_root =
+                self.inputs.request.worktree.as_ref().map_or_else(|| root.clone(), |tree| tree.origin(root));
+            let agreed = agreed.get_or_insert_with(|| self.look.agreed_packs(&seen_root));
+            if agreed.as_ref().is_none_or(|agreed| agreed.contains(pack.name)) {
+                packs.push(pack);
+            } else {
+                let source = Source::Default { reason: "chosen by what the project holds" };
+                self.omit(format!("pack {}", pack.name), source, Dropped::NewPack { name: pack.name, marker });
+            }
+        }
+        packs
     }
 }
 

@@ -28,6 +28,7 @@ use ringfence_surface::{AbsPath, Client, Governance, Resolved, Shown};
 
 mod agent;
 mod opening;
+mod packs;
 mod report;
 mod sign_in;
 mod trial;
@@ -151,7 +152,9 @@ impl Ladder<'_> {
 
     /// One whole session.
     fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
-        let mut loader = Loader::new(self.managed)?;
+        let is_asked = self.trial.is_none() && attempt == Attempt::First;
+        let asker = is_asked.then(packs::asker).flatten();
+        let mut loader = Loader::new(self.managed)?.with_packs(&self.args.packs, asker);
         if let Some(Trial { at, text, .. }) = &self.trial {
             loader = loader.saying(at.clone(), text.clone());
         }
@@ -262,6 +265,8 @@ impl Ladder<'_> {
         let look = &mut Recorder::new(here.facts.homes.clone());
         let ready = prepare(&order, look).map_err(|source| Failure::Prepare { source })?;
         self.accept(&ready.receipt, surface.tier(), session, state)?;
+        // Before anything inside can make a file.
+        packs::remember(&here, &self.args.packs)?;
         if self.trial.is_none() {
             self.tell(&ready);
         }

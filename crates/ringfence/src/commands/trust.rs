@@ -9,8 +9,9 @@ use crate::cli::{PolicyArgs, TrustArgs};
 use crate::diff;
 use crate::error::Failure;
 use crate::host::os_path;
-use crate::load::{Loader, Project};
+use crate::load::{Loader, NewPack, Project, new_packs};
 use crate::out::say;
+use crate::remembered::Remembered;
 use crate::trust::{self, Known};
 
 /// More entries than this are counted only.
@@ -21,6 +22,9 @@ const MOST_FLAGS: usize = 50;
 
 pub(crate) fn run(args: &TrustArgs, managed: &Path) -> Result<ExitCode, Failure> {
     let mut loader = Loader::new(managed)?;
+    if args.packs {
+        return agree_to_packs(loader);
+    }
     let named = match &args.file {
         Some(file) => loader.absolute(file)?,
         None => {
@@ -50,6 +54,24 @@ pub(crate) fn run(args: &TrustArgs, managed: &Path) -> Result<ExitCode, Failure>
         }
     }
     accept(loader, &path, &project)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Agrees to what this project chooses packs by now, for every session from now on.
+fn agree_to_packs(loader: Loader<'_>) -> Result<ExitCode, Failure> {
+    let state = loader.facts().own_directories().state.ok_or(Failure::NoHome)?;
+    let here = loader.resolve(&PolicyArgs::only(None))?;
+    let (root, new) = (here.resolved.surface.root(), new_packs(&here.resolved.omissions));
+    let remembered = Remembered::in_state(&state);
+    remembered
+        .agree(root, here.resolved.surface.packs().iter().copied().chain(new.iter().map(|pack| pack.name)))
+        .map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+    for NewPack { name, marker } in &new {
+        say(&format!("pack {name} takes part in {root} from now on ({marker})"));
+    }
+    if new.is_empty() {
+        say(&format!("no pack is new in {root}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,7 +12,7 @@ use ringfence_session::record::Record;
 use ringfence_session::store::{Grants, Live};
 use ringfence_session::text::Bytes;
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Access, Surface, Way};
+use ringfence_surface::{AbsPath, Access, Followed, Surface, Way, Word};
 
 use super::{ask, live};
 use crate::cli::{GrantArgs, PolicyArgs, RevokeArgs, Wanted};
@@ -20,6 +20,7 @@ use crate::error::Failure;
 use crate::host::{Recorder, os_path};
 use crate::load::Loader;
 use crate::out::{print_json, say};
+use crate::remembered::Remembered;
 use crate::wire::SCHEMA;
 
 pub(crate) fn grant(args: &GrantArgs, managed: &Path) -> Result<ExitCode, Failure> {
@@ -100,7 +101,15 @@ fn give_place(
         return Err(Failure::Refused { why, hint: Some(hint) });
     }
     let mut loader = Loader::new(managed)?;
-    let path = loader.absolute(Path::new(OsStr::from_bytes(wanted)))?;
+    let Followed { path, links, .. } = loader.followed(Path::new(OsStr::from_bytes(wanted)))?;
+    // The session can make such a link, or let it lead elsewhere between the look and the grant. What is given is what the user
+    // read, so the user names it.
+    let current = surface(live)?;
+    if let Some(link) = links.iter().find(|link| current.decide(link, Access::Write).is_allowed()) {
+        let why = format!("{link} is a symbolic link that the session can make and change; it leads to {path}");
+        let hint = format!("if that is what you mean: `--{} {}`", access.word(), Word(path.as_bytes()));
+        return Err(Failure::Refused { why, hint: Some(hint) });
+    }
     let given = |masked, hidden| Granted { what: Bytes::new(path.as_bytes()), masked, hidden };
     if is_kept(live, &path, access) {
         within_ceiling(managed, surface(live)?.root(), &path, access)?;
@@ -118,6 +127,14 @@ fn give_place(
     within_ceiling(managed, surface.root(), &path, access)?;
     let hidden = asked.hidden.iter().map(|hidden| format!("{}: {}", hidden.path, hidden.why.words())).collect();
     let masked = asked.masked;
+    if access == Gives::Write
+        && let Some(state) = loader.facts().own_directories().state
+    {
+        // What the session makes there may be a link that a later policy would follow.
+        Remembered::in_state(&state)
+            .note_written([&path])
+            .map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
+    }
     ask(live, asked.verb)?;
     Ok(given(masked, hidden))
 }

@@ -8,6 +8,7 @@ mod approvals;
 mod asked;
 mod attacks;
 mod doors;
+mod earlier;
 mod foreign;
 mod given;
 mod hook;
