@@ -249,7 +249,10 @@ struct PathBeneathAttr {
     parent_fd: i32,
 }
 
-const RULE_PATH_BENEATH: u32 = 1;
+/// A rule on a place and everything below it: 8 bytes of rights, 4 of a descriptor.
+pub const RULE_PATH_BENEATH: u32 = 1;
+/// A rule on a TCP port: 8 bytes of rights, 8 of a number.
+pub const RULE_NET_PORT: u32 = 2;
 
 /// A domain that is being made. What it handles and no rule gives will be refused.
 #[derive(Debug)]
@@ -313,6 +316,23 @@ impl Ruleset {
         let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.fd.as_raw_fd(), flags) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
+}
+
+/// Adds a rule to a ruleset that another process made; descriptors in it are this process's.
+///
+/// # Errors
+/// What the kernel says; EINVAL for a rule that is shorter than its kind is.
+pub fn add_rule(ruleset: BorrowedFd<'_>, kind: u32, rule: &[u8], flags: u32) -> rustix::io::Result<()> {
+    let longest = if kind == RULE_PATH_BENEATH { 12 } else { 16 };
+    if rule.len() < longest {
+        return Err(rustix::io::Errno::INVAL);
+    }
+    // SAFETY: the kernel reads 12 bytes for a rule on a place and 16 for one on a port, and `rule` has as many.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), kind, rule.as_ptr(), flags) };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(rustix::io::Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(rustix::io::Errno::IO))
 }
 
 /// Enters a ruleset that another process made, by a descriptor of it. The calling thread alone does.

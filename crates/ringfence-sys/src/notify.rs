@@ -241,6 +241,19 @@ pub fn interrupt_nobody() -> rustix::io::Result<()> {
     }
 }
 
+/// Are two descriptors of this process one open file?
+///
+/// # Errors
+/// ENOSYS on a kernel that compares none, EPERM where something forbids it.
+pub fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+    const KCMP_FILE: i32 = 0;
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let (one, other) = (one.as_raw_fd(), other.as_raw_fd());
+    // SAFETY: the call takes five numbers.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, own, own, KCMP_FILE, one, other) };
+    check(if order < 0 { -1 } else { 0 }).map(|()| order == 0)
+}
+
 /// connect(2), with an address as the caller gave it.
 ///
 /// # Errors

@@ -79,6 +79,7 @@ static NUMBERS: &[(&str, u32)] = numbers! {
     fchmod: libc::SYS_fchmod,
     fchmodat: libc::SYS_fchmodat,
     fchmodat2: 452,
+    fchown: libc::SYS_fchown,
     fchownat: libc::SYS_fchownat,
     file_setattr: 469,
     finit_module: libc::SYS_finit_module,

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use ringfence_sys::notify;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags};
 
 /// The kernel's PATH_MAX, with the NUL.
 const PATH_MAX: usize = 4096;
@@ -18,6 +18,8 @@ const PATH_MAX: usize = 4096;
 const PAGE: u64 = 4096;
 /// What stands for the working directory.
 pub(super) const AT_FDCWD: i32 = -100;
+/// `PIDFD_THREAD`, since Linux 6.9.
+const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 
 /// A thread that waits for its call.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +115,17 @@ impl Caller<'_> {
         let status = self.read("status", 512)?;
         let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:\t"));
         line.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).ok_or(Errno::ACCESS)
+    }
+
+    /// A descriptor of it, by which its own descriptors are had. Before Linux 6.9 it is that of its process.
+    pub(super) fn pidfd(&self) -> rustix::io::Result<OwnedFd> {
+        match rustix::process::pidfd_open(self.thread, PIDFD_THREAD) {
+            Err(Errno::INVAL) => {
+                let process = i32::try_from(self.process()?).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+                rustix::process::pidfd_open(process, PidfdFlags::empty())
+            }
+            other => other,
+        }
     }
 
     /// The device number of its terminal; 0 where it has none.

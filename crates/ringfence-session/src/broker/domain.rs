@@ -7,14 +7,14 @@
 //! rights could take the mark of somebody with more, which can be read. A number that nobody knows is refused all the same.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ringfence_sys::landlock;
 use ringfence_sys::notify;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+use rustix::process::{Pid, PidfdGetfdFlags};
 
 use super::caller::Caller;
 
@@ -74,6 +74,42 @@ impl Domains {
         known.domains.get(&mark).cloned().map(Some).ok_or(Errno::ACCESS)
     }
 
+    /// Adds a rule to a ruleset of the caller's, unless somebody has entered it: the kernel restricts a thread to the rules of that
+    /// moment, and what is done here enters the ruleset again. It is done here, with the ruleset and the place that were looked
+    /// at: the caller may put another ruleset under the number meanwhile.
+    pub(super) fn add_rule(
+        &self,
+        caller: &Caller<'_>,
+        ruleset: i32,
+        (kind, rule): (u32, u64),
+        flags: u32,
+    ) -> rustix::io::Result<()> {
+        let mut attr = match kind {
+            landlock::RULE_PATH_BENEATH => vec![0; 12],
+            landlock::RULE_NET_PORT => vec![0; 16],
+            _ => return Err(Errno::INVAL),
+        };
+        let pidfd = caller.pidfd()?;
+        let get = |number: i32| rustix::process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty());
+        let held = get(ruleset)?;
+        caller.bytes(rule, &mut attr)?;
+        // Shut until the rule is there: nobody enters the ruleset meanwhile.
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entered = known.domains.values().flat_map(|domain| domain.rulesets.iter());
+        if entered.any(|entered| notify::is_same_file(entered.as_fd(), held.as_fd()).unwrap_or(true)) {
+            return Err(Errno::PERM);
+        }
+        let mut place = None;
+        if kind == landlock::RULE_PATH_BENEATH
+            && let Some(number) = attr.last_chunk::<4>()
+        {
+            let own = place.insert(get(i32::from_ne_bytes(*number))?);
+            attr.truncate(8);
+            attr.extend(own.as_raw_fd().to_ne_bytes());
+        }
+        landlock::add_rule(held.as_fd(), kind, &attr, flags)
+    }
+
     /// Marks a caller that is about to enter a ruleset. It goes on to do so itself.
     pub(super) fn restrict(
         &self,
@@ -88,7 +124,7 @@ impl Domains {
         }
         let process = caller.process()?;
         let process = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        let pidfd = rustix::process::pidfd_open(process, PidfdFlags::empty())?;
+        let pidfd = caller.pidfd()?;
         let held = rustix::process::pidfd_getfd(pidfd.as_fd(), ruleset, PidfdGetfdFlags::empty())?;
         let domain = Domain::after(inside, held, flags)?;
         // What the kernel says to us it would say to the caller.

@@ -75,7 +75,9 @@ impl Work<'_, '_> {
         let target = self.marked(file, flags)?;
         let held = target.by_descriptor();
         let (uid, gid) = (some(uid).map(Uid::from_raw), some(gid).map(Gid::from_raw));
-        self.perform(|| rustix::fs::chownat(rustix::fs::CWD, held.as_c_str(), uid, gid, AtFlags::empty()))?;
+        let done = self.perform(|| rustix::fs::chownat(rustix::fs::CWD, held.as_c_str(), uid, gid, AtFlags::empty()));
+        // A user that is not in the session's user namespace: outside there is one of that number, and it may not be given to them.
+        done.map_err(|errno| if matches!(errno, Errno::INVAL | Errno::OVERFLOW) { Errno::PERM } else { errno })?;
         Ok(Reply::Done)
     }
 

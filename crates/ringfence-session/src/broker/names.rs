@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::git::{JudgedBy, Making};
 use super::judge::Ruling;
-use super::open::{is_link, mode_of};
+use super::open::{is_link, is_mounted_on, mode_of};
 use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
 use super::resolve::{Last, Place, mount_of};
 use super::work::{Reply, Stop, Work};
@@ -193,7 +193,10 @@ impl Work<'_, '_> {
         }
         let (old_name, new_name) = (old.spelled()?, new.spelled()?);
         self.perform(|| rustix::fs::renameat_with(&old.dir, old_name.as_c_str(), &new.dir, new_name.as_c_str(), flags))
-            .map_err(|errno| self.told_if_held(&old_path, errno))?;
+            .map_err(|errno| {
+                // `.` and `..` are busy whatever rules say: by that programs find out where a mount begins.
+                if old.is_entry() && new.is_entry() { self.told_if_held(&old_path, errno) } else { errno.into() }
+            })?;
         self.moved_in_git(&old, &new);
         Ok(Reply::Done)
     }
@@ -236,6 +239,11 @@ impl Work<'_, '_> {
                 (true, _, Ok(_)) => return Err(Errno::EXIST.into()),
                 (_, true, Err(errno)) => return Err(errno.into()),
                 _ => {}
+            }
+            // What no rule speaks of is where something is mounted: that is what the kernel says of it.
+            let is_by_rule = |ruling| matches!(ruling, Ruling::Refused(Verdict { because: Because::Rule(_), .. }));
+            if !is_by_rule(self.judge(path, Access::Write)) && is_mounted_on(place) {
+                return Err(Errno::BUSY.into());
             }
             self.refuse_or_ask(dir.as_fd(), path, Access::Write)?;
         }

@@ -28,6 +28,9 @@ const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
 const OPEN_HOW: usize = 24;
 /// The bits by which a program runs as its owner or its group, and those by which it runs at all.
 const SET_IDS: u32 = 0o6000;
+const SET_USER: u32 = 0o4000;
+/// Without the group's right to run it, the bit is about locks.
+const SET_GROUP: u32 = 0o2010;
 const ANY_EXEC: u32 = 0o111;
 /// The device number of `/dev/tty`.
 const DEV_TTY: u64 = 0x500;
@@ -434,8 +437,14 @@ impl Work<'_, '_> {
             let size = rustix::fs::fgetxattr(fd, c"security.capability", [0_u8; 0].as_mut_slice());
             matches!(size, Ok(_) | Err(Errno::OVERFLOW))
         };
-        let has_rights = || status.st_mode & SET_IDS != 0 || status.st_mode & ANY_EXEC != 0 && is_capable();
-        if !is_file || !is_for_both || !has_rights() {
+        if !is_file || !is_for_both {
+            return Ok(());
+        }
+        // The kernel takes these bits away at the first write; here that is done before the first one by way of memory.
+        let runs_as_another = status.st_mode & SET_USER != 0 || status.st_mode & SET_GROUP == SET_GROUP;
+        let plain = Mode::from_raw_mode(status.st_mode & 0o7777 & !SET_IDS);
+        let is_plain = !runs_as_another || self.perform(|| rustix::fs::fchmod(fd, plain)).is_ok();
+        if is_plain && !(status.st_mode & ANY_EXEC != 0 && is_capable()) {
             return Ok(());
         }
         if let Some(path) = path {

@@ -120,6 +120,13 @@ pub(super) enum Request {
     },
     /// Not about files: the mask for new ones changes.
     Umask,
+    /// Nor this: a right is added to a set that a caller may restrict itself to.
+    AddRule {
+        ruleset: i32,
+        kind: u32,
+        rule: u64,
+        flags: u32,
+    },
     /// Nor this: the caller gives up rights.
     Restrict {
         ruleset: i32,
@@ -153,6 +160,7 @@ impl Request {
             | Self::RemoveXattr { .. }
             | Self::Close { .. }
             | Self::Umask
+            | Self::AddRule { .. }
             | Self::Restrict { .. }
             | Self::Look { .. }
             | Self::Bind { .. }
@@ -233,8 +241,10 @@ static READINGS: &[(&str, Reading)] = &[
     ("fchmod", |a| Request::Chmod { file: itself(a[0]), mode: low(a[1]), flags: AT_EMPTY_PATH }),
     ("fchmodat", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: 0 }),
     ("fchmodat2", |a| Request::Chmod { file: at(a[0], a[1]), mode: low(a[2]), flags: low(a[3]) }),
+    ("fchown", |a| Request::Chown { file: itself(a[0]), uid: low(a[1]), gid: low(a[2]), flags: AT_EMPTY_PATH }),
     ("fchownat", |a| Request::Chown { file: at(a[0], a[1]), uid: low(a[2]), gid: low(a[3]), flags: low(a[4]) }),
     ("futimesat", |a| Request::Touch { file: at(a[0], a[1]), times: Times::Microseconds(a[2]), flags: 0 }),
+    ("landlock_add_rule", |a| Request::AddRule { ruleset: fd(a[0]), kind: low(a[1]), rule: a[2], flags: low(a[3]) }),
     ("landlock_restrict_self", |a| Request::Restrict { ruleset: fd(a[0]), flags: low(a[1]) }),
     ("lchown", |a| Request::Chown { file: here(a[0]), uid: low(a[1]), gid: low(a[2]), flags: AT_SYMLINK_NOFOLLOW }),
     ("link", |a| Request::Link { old: here(a[0]), new: here(a[1]), flags: 0 }),

@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxAttri
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use rustix::net::sockopt::{self, Timeout};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+use rustix::process::PidfdGetfdFlags;
 
 use super::caller::{AT_FDCWD, c_string};
 use super::git::Making;
@@ -34,8 +34,6 @@ const LONGEST: usize = 128;
 const ATTEMPT: Duration = Duration::from_millis(50);
 /// The kernel begins the call anew once the signal is handled, or says EINTR, as the caller asked for.
 const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
-/// `PIDFD_THREAD`, since Linux 6.9.
-const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 
 /// The sockets that were made inside.
 #[derive(Debug)]
@@ -177,14 +175,7 @@ impl Work<'_, '_> {
 
     /// The caller's own socket, and its family.
     fn socket(&self, number: i32) -> Result<(OwnedFd, AddressFamily), Stop> {
-        let pidfd = match rustix::process::pidfd_open(self.caller.thread, THREAD) {
-            Err(Errno::INVAL) => {
-                let process = i32::try_from(self.caller.process()?).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-                rustix::process::pidfd_open(process, PidfdFlags::empty())
-            }
-            other => other,
-        };
-        let held = rustix::process::pidfd_getfd(pidfd?.as_fd(), number, PidfdGetfdFlags::empty())?;
+        let held = rustix::process::pidfd_getfd(self.caller.pidfd()?.as_fd(), number, PidfdGetfdFlags::empty())?;
         // ENOTSOCK, and EBADF where it only names a place, as the call itself would say.
         let family = sockopt::socket_domain(&held)?;
         Ok((held, family))

@@ -189,6 +189,10 @@ impl<'w, 's> Work<'w, 's> {
                 self.broker.masks.change();
                 Ok(Reply::Continue)
             }
+            Request::AddRule { ruleset, kind, rule, flags } => {
+                self.broker.domains.add_rule(&self.caller, ruleset, (kind, rule), flags)?;
+                Ok(Reply::Done)
+            }
             Request::Restrict { ruleset, flags } => {
                 // It may take long, and is about no file.
                 self.hold = Hold::None;

@@ -19,7 +19,16 @@ def restrict():
     assert libc.syscall(445, ruleset, 1, rule, 0) == 0
     assert libc.prctl(38, 1, 0, 0, 0) == 0
     assert libc.syscall(446, ruleset, 0) == 0, os.strerror(ctypes.get_errno())
-    os.close(ruleset)
+    # A15: the ruleset that was applied gets no further rule, under any number; another one does.
+    fd = os.open(".", os.O_PATH)
+    rule = struct.pack("=Qi", WRITES, fd)
+    for number in (ruleset, os.dup(ruleset)):
+        libc.syscall(445, number, 1, rule, 0)
+    another = libc.syscall(444, attr, ctypes.c_size_t(8), 0)
+    assert libc.syscall(445, another, 1, rule, 0) == 0, os.strerror(ctypes.get_errno())
+    assert libc.syscall(445, another, 7, rule, 0) == -1 and ctypes.get_errno() == 22
+    assert libc.syscall(445, another, 1, struct.pack("=Qi", WRITES, 999), 0) == -1 and ctypes.get_errno() == 9
+    os.close(another)
 
 
 def tries(what, expected):

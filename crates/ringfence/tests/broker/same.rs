@@ -37,6 +37,38 @@ fn k8_file_calls_are_those_of_the_kernel() {
     });
 }
 
+/// D: where no rule of the policy decides, the answer is the kernel's, errno included: the same script outside and inside.
+#[test]
+fn d_errnos_inside_are_those_outside() {
+    each_user(|desk| {
+        desk.write("errnos.py", include_str!("errnos.py"));
+        let clean = || {
+            for name in ["dir", "file", "bits"] {
+                let path = desk.project(name);
+                let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir(&path));
+            }
+        };
+        let outside = desk.outside("/usr/bin/python3").arg("errnos.py").output().unwrap();
+        clean();
+        let inside = run(&desk, &[], &["/usr/bin/python3", "errnos.py"]);
+        clean();
+        assert!(outside.status.success() && inside.status.success(), "{}\n{}", shown(&outside), shown(&inside));
+        let lines = |output: &Output| String::from_utf8(output.stdout.clone()).unwrap();
+        let (outside, inside) = (lines(&outside), lines(&inside));
+        assert!(outside.lines().count() > 30, "{outside}");
+        // Root outside may do what no agent may; who works in root's place has other ids.
+        if outside.starts_with("as a user") {
+            for (expected, got) in outside.lines().zip(inside.lines()) {
+                assert_eq!(got, expected, "{inside}");
+            }
+        }
+        assert_eq!(inside.lines().count(), outside.lines().count(), "{inside}");
+        for line in ["is mounted on /proc EXDEV", "is mounted on /proc/self EBUSY"] {
+            assert!(inside.lines().any(|got| got == line), "{line}\n{inside}");
+        }
+    });
+}
+
 /// Memory, links and directories change while calls about them are carried out.
 #[test]
 fn k8_nothing_lands_on_a_protected_name_in_a_race() {
