@@ -11,6 +11,7 @@ mod apply;
 mod base;
 mod changes;
 mod files;
+mod git;
 
 use std::collections::HashSet;
 use std::fs;

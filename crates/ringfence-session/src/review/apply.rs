@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::beside::{Beside, Within};
+use crate::git_gains::Gain;
 
 use super::base::Seen;
 use super::changes::{Change, Node, What};
@@ -41,6 +42,8 @@ pub struct Report {
     pub failed: Vec<(AbsPath, io::Error)>,
     /// What can never be applied.
     pub skipped: Vec<(AbsPath, String)>,
+    /// What repositories gained that the user's git would act on.
+    pub gained: Vec<Gain>,
     /// How many changes still wait.
     pub left: usize,
 }
@@ -61,6 +64,7 @@ impl Review {
             refused: Vec::new(),
             failed: Vec::new(),
             skipped: found.skipped.into_iter().filter(|(path, _)| is_chosen(path)).collect(),
+            gained: Vec::new(),
             left: 0,
         };
         let mut chosen = Vec::new();
@@ -82,6 +86,7 @@ impl Review {
             let paths = if turn(one) == 1 { other.path.cmp(&one.path) } else { one.path.cmp(&other.path) };
             turn(one).cmp(&turn(other)).then(paths)
         });
+        let before = self.snapshot(&chosen)?;
         for change in chosen {
             match self.apply_one(&change, &beside) {
                 Ok(()) => report.applied.push(change),
@@ -99,6 +104,7 @@ impl Review {
                 report.failed.push((change.path.clone(), cause));
             }
         }
+        report.gained = self.gains(&before);
         self.reach_disk(&report.applied)?;
         self.note_done(report.applied.iter().map(|change| &change.path))?;
         let left = self.changes();

@@ -145,6 +145,7 @@ impl Review {
         let Search { mut changes, skipped, .. } = search;
         changes.retain(|change| !self.done.contains(change.path.as_bytes()));
         self.refuse_planted(&mut changes);
+        self.refuse_in_git(&mut changes);
         let is_late = |change: &Change| change.what != What::Deleted;
         changes.sort_by(|one, other| (is_late(one), &one.path).cmp(&(is_late(other), &other.path)));
         Changes { changes, skipped }

@@ -100,6 +100,7 @@ pub(crate) fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
             "schema": SCHEMA, "session": id, "applied": report.applied.iter().map(Row::of).collect::<Vec<_>>(),
             "conflicts": conflicts, "refused": named(&report.refused), "failed": named(&failed),
             "skipped": named(&report.skipped), "left": report.left,
+            "gained": report.gained.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }))?;
         return Ok(ExitCode::from(u8::from(!is_whole)));
     }
@@ -109,6 +110,7 @@ pub(crate) fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
     few(&report.refused, |(path, rule)| format!("ringfence: never applied: {path}: {}", Shown(rule.as_bytes())));
     few(&report.failed, |(path, cause)| format!("ringfence: not applied: {path}: {cause}"));
     few(&report.skipped, |(path, why)| format!("ringfence: cannot be applied: {path}: {}", Shown(why.as_bytes())));
+    few(&report.gained, |gain| format!("ringfence: git: {gain}"));
     let applied = Changes { changes: report.applied, skipped: Vec::new() };
     say(&format!("ringfence: applied: {}", counted(&applied)));
     if !report.conflicts.is_empty() {

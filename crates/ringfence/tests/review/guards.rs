@@ -229,3 +229,45 @@ fn is_moved_while_it_is_applied(place: Place) -> bool {
     assert_eq!(names.collect::<Vec<_>>(), ["kept"], "as {:?}: {said}", place.who);
     true
 }
+
+/// Without a broker nothing judged what was written inside: what may not be in a git directory is not applied.
+#[test]
+fn j1_apply_lands_no_link_and_no_malformed_file_in_a_git_directory() {
+    each(|place| {
+        place.world.write("project/file", "x\n");
+        let git = "git -c user.name=n -c user.email=e@x";
+        place.done(&["run", "--", "sh", "-ec", &format!("git init -q . && git add -A && {git} commit -qm one")]);
+        let script = format!(
+            "echo two >> file; {git} commit -qam two
+            rm -f .git/COMMIT_EDITMSG; ln -s config .git/COMMIT_EDITMSG; rm -f .git/logs/HEAD; ln -s ../../elsewhere .git/logs/HEAD
+            mkdir .git/rebase-merge; echo '$(touch x)' > .git/rebase-merge/msgnum; echo 2 > .git/rebase-merge/end
+            mkdir .git/sequencer; printf '[options]\\n\\tstrategy = x/../e.sh\\n' > .git/sequencer/opts
+            echo x > .git/lazygit.yml; mkdir .git/sl; echo x > .git/sl/config; echo gitdir: /elsewhere > sub.git
+            mkdir -p bare/objects bare/refs/heads bare/lfs; echo ref: refs/heads/main > bare/HEAD; ln -s ../../x bare/refs/heads/l"
+        );
+        place.done(&["run", "--review", "--no-broker", "--", "sh", "-ec", &script]);
+        let said = place.ringfence(&["apply"]);
+        let said = shown(&said);
+        for path in [
+            ".git/COMMIT_EDITMSG",
+            ".git/logs/HEAD",
+            ".git/rebase-merge/msgnum",
+            ".git/sequencer/opts",
+            ".git/lazygit.yml",
+            ".git/sl",
+            "bare/refs/heads/l",
+        ] {
+            assert!(said.contains(&format!("project/{path}: ")), "{path}: {said}");
+            let at = place.path(&format!("project/{path}"));
+            let is_link = fs::symlink_metadata(&at).is_ok_and(|status| status.is_symlink());
+            let is_new = path != ".git/COMMIT_EDITMSG" && path != ".git/logs/HEAD";
+            assert!(!(is_link || is_new && at.exists()), "{path} was applied: {said}");
+        }
+        // What git writes during ordinary work landed, and the rebase that the user did not begin is named.
+        assert_eq!(fs::read_to_string(place.path("project/file")).unwrap(), "x\ntwo\n");
+        assert_eq!(fs::read_to_string(place.path("project/.git/rebase-merge/end")).unwrap(), "2\n");
+        assert!(said.contains("a rebase was begun") && said.contains("rebase --abort"), "{said}");
+        let log = place.done(&["run", "--", "git", "log", "--format=%s"]);
+        assert!(log.contains("two"), "{log}");
+    });
+}
