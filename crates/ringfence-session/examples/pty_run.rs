@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 
-use ringfence_session::terminal::{Clock, Recipient, Signals, Terminal, spawn_on, wait_with_signals};
+use ringfence_session::terminal::{Clock, LastResort, Recipient, Signals, Terminal, spawn_on, wait_with_signals};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 fn main() -> ExitCode {
@@ -28,7 +28,7 @@ fn run() -> io::Result<u8> {
     let mut child = spawn_on(terminal.as_ref(), &signals, command)?;
     let leader = Pid::from_child(&child);
     let done = pidfd_open(leader, PidfdFlags::empty())?;
-    let mut clock = Clock::new(None, None);
+    let mut clock = Clock::new(None, None, LastResort::Kill);
     match terminal {
         Some(terminal) => terminal.into_relay(&signals).run(done.as_fd(), Recipient::Group(leader), &mut clock)?,
         None => wait_with_signals(&signals, done.as_fd(), Recipient::Group(leader), &mut clock)?,

@@ -4,13 +4,17 @@
 //! the number and the hash of the last line, so that a cut at the end is found too. There is one chain for all sessions. Whoever
 //! writes holds the lock of `head`, so that two never write at once.
 //!
+//! What is kept is limited, and so is what each session may take of it: see `bound` and `room`.
+//!
 //! A line is written in one call before anybody is told that it is. Only the machine itself can lose lines by losing power: those
 //! that were not synced yet. Nothing here is secret from, or safe from, the user whose audit it is: somebody with the user's
 //! rights could write the whole chain anew. Whoever wants to notice that keeps a number and its hash elsewhere.
 
+mod bound;
 mod follow;
 mod log;
 mod read;
+mod room;
 mod verify;
 
 use std::io;
@@ -24,6 +28,7 @@ use crate::approvals::Question;
 use crate::text::{Bytes, hex};
 use crate::violations::Counted;
 
+pub(crate) use bound::{Admission, Budget, Origin};
 pub use follow::{Follow, From};
 pub use read::{Query, Stored};
 pub use verify::{Known, Report};
@@ -227,7 +232,40 @@ pub enum What {
         /// What was found.
         found: String,
     },
-    /// The oldest part was removed, since there is a limit to what is kept.
+    /// Its part of the audit is full. Of lines that the program inside causes, more are counted and not written.
+    Full {
+        /// How much that part is.
+        bytes: u64,
+    },
+    /// Said before the end: so many lines were counted and not written.
+    Omitted {
+        /// How many.
+        lines: u64,
+    },
+    /// Lines of a session are removed, since there is a limit to what is kept and they take the most of it. What each of them
+    /// said is gone; in the place of each run of them stands a [`What::Gone`] by which the chain holds.
+    Thinned {
+        /// Of which session.
+        of: String,
+        /// How many lines.
+        lines: u64,
+        /// How long they were.
+        bytes: u64,
+        /// Beginning with the line of this number.
+        from: u64,
+        /// Up to the line of this number; between them, lines of other sessions stay.
+        through: u64,
+        /// The hash of all the lines that stand in their place in this part of the log.
+        in_their_place: String,
+    },
+    /// Stands in the place of lines that were removed, from this line's own number on.
+    Gone {
+        /// The number of the last of them.
+        through: u64,
+        /// The hash of that one.
+        hash: String,
+    },
+    /// The oldest part was removed, since there is a limit to what is kept, and nothing else was left to remove.
     Pruned {
         /// The number of its last line.
         through: u64,

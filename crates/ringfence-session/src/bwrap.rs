@@ -96,6 +96,7 @@ impl Bubble {
         if let Err(error) = prepared {
             return failed(BWRAP, &error);
         }
+        process::restore_callers_umask();
         failed(BWRAP, &self.program.exec())
     }
 }

@@ -11,6 +11,7 @@ mod events;
 mod grants;
 mod hold;
 mod kept;
+mod reserve;
 mod spawn;
 mod watchdog;
 mod wire;
@@ -29,28 +30,32 @@ use rustix::event::EventfdFlags;
 use rustix::process::WaitOptions;
 
 use crate::approvals::Queue;
-use crate::audit::{Audit, Event, Patience, What};
+use crate::audit::{Audit, Budget, Event, Origin, Patience, What};
 use crate::git_gains::Gain;
 use crate::given;
 use crate::keeper::{Guarded, Keeper};
 use crate::landing::Lander;
 use crate::learned::Learned;
 use crate::live::LiveView;
+use crate::remove::remove_tree;
 use crate::store::{About, Past, Session};
 use crate::terminal::{Aside, Asked, Key, Lifeline, Prompt, Screen};
 use crate::text::{is_same, new_token, now_ms};
 use crate::verdicts::Verdicts;
 use crate::violations::{Stream, Summary};
+use crate::walk::os_path;
 
 use self::calls::Calls;
 use self::clients::{BELL, BROKER, CALLS, Clients, Door, Heard, KEPT, VERDICTS};
 use self::events::{AGAIN, Notices, SYNC};
 use self::grants::{Grant, Work};
 use self::hold::Held;
+use self::reserve::Reserve;
 use self::watchdog::Watchdog;
 
 pub(crate) use self::calls::{PAUSE, RESUME};
 pub(crate) use self::hold::PAUSED;
+pub(crate) use self::reserve::RESERVE;
 pub use self::spawn::{Asked as AskedCall, Spawned};
 pub(crate) use self::wire::SOCKET;
 pub use self::wire::{
@@ -60,6 +65,8 @@ pub use self::wire::{
 
 /// A question about a name waits no longer than this: programs do not wait for ever for an address.
 const MOST_NAME: Duration = Duration::from_secs(30);
+/// The code of a session that ended well and whose end could not be written down.
+pub const UNWRITTEN: u8 = 125;
 /// A session that lasted this long is on the disk before it ends.
 const LONG: Duration = Duration::from_secs(10);
 
@@ -72,6 +79,12 @@ pub struct Desk {
     audit: Audit,
     began: Instant,
     pending: Vec<Event>,
+    /// Why the audit could not be written when it was last tried.
+    unwritten: Option<io::Error>,
+    /// Room for the end.
+    reserve: Reserve,
+    /// What the session has written of its part of the audit.
+    budget: Budget,
     lost: u64,
     again: Option<Instant>,
     sync: Option<Instant>,
@@ -176,6 +189,7 @@ impl Desk {
     /// When it cannot be written down: a session of which nothing is known does not run.
     pub fn open(session: &Session, about: About, receipt: What, control: Control, ways: Ways) -> io::Result<Self> {
         let audit = Audit::of(session.state());
+        let reserve = Reserve::make(session.dir())?;
         let token = if control == Control::None { String::new() } else { new_token()? };
         about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
         let (path, command) = (about.project.clone(), about.command.clone());
@@ -204,6 +218,9 @@ impl Desk {
             audit,
             began: Instant::now(),
             pending: Vec::new(),
+            unwritten: None,
+            reserve,
+            budget: Budget::new(),
             lost: 0,
             again: None,
             sync: Some(Instant::now() + SYNC),
@@ -332,14 +349,55 @@ impl Desk {
         if !self.is_learning {
             self.note(self.used());
         }
+        if self.budget.omitted() > 0 {
+            self.note(What::Omitted { lines: self.budget.omitted() });
+        }
         self.note(What::End { code, stopped });
         self.flush(Patience::Start);
+        if !self.pending.is_empty() {
+            self.make_room();
+            self.flush(Patience::Start);
+        }
+        // One of which the end is not in the audit is no success here either.
+        let code = if self.pending.is_empty() || code != 0 { code } else { UNWRITTEN };
         let past = Past { about: self.about.clone(), ended_ms: now_ms(), code: Some(code), stopped };
-        past.keep(&self.state)?;
+        if past.keep(&self.state).is_err() {
+            self.make_room();
+            past.keep(&self.state)?;
+        }
+        self.reserve.release();
         if self.began.elapsed() > LONG {
             self.audit.sync()?;
         }
-        if self.pending.is_empty() { Ok(()) } else { Err(io::Error::other("the audit could not be written")) }
+        match self.unwritten.take() {
+            Some(cause) if !self.pending.is_empty() => Err(cause),
+            _ => Ok(()),
+        }
+    }
+
+    /// The disk may be full, and it may be the program inside that has filled it. Nothing of it runs any more: what the session
+    /// keeps for itself goes, and of what waits to be written as much stays as fits into the room that was reserved.
+    fn make_room(&mut self) {
+        for own in ["tmp", "home"] {
+            // What cannot be removed now is collected later.
+            let _ = remove_tree(os_path(&self.dir.join(own)));
+        }
+        self.reserve.release();
+        let mut room = Reserve::FOR_LINES;
+        let before = self.pending.len();
+        self.pending.retain(|event| match room.checked_sub(event.size()) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => event.what.origin() == Origin::Session,
+        });
+        let lost = before.saturating_sub(self.pending.len());
+        if lost > 0 {
+            let lines = u64::try_from(lost).unwrap_or(u64::MAX);
+            let end = self.pending.len().saturating_sub(1);
+            self.pending.insert(end, Event::now(&self.about.id, What::Omitted { lines }));
+        }
     }
 
     /// What of the policy was made use of.

@@ -30,7 +30,7 @@ use crate::stand_ins::StandIns;
 use crate::steps::{
     CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, SIGNALS, STANDARD, TERMINAL, WAYS, failed, report,
 };
-use crate::terminal;
+use crate::terminal::{self, LastResort};
 use crate::view::{Failed, View};
 use crate::ways;
 
@@ -61,6 +61,11 @@ impl Shape {
     /// Has it a process namespace?
     fn has_processes(&self) -> bool {
         !matches!(self, Self::Walls | Self::Root(_))
+    }
+
+    /// What ends everything where the first process does not.
+    pub(crate) fn last_resort(&self) -> LastResort {
+        if self.has_processes() { LastResort::Kill } else { LastResort::Continue }
     }
 }
 
@@ -122,6 +127,8 @@ impl First<'_> {
                 }
             }
         };
+        // A library's caller may ignore it, and then the kernel would tell us of no child's end.
+        process::default_signal(Signal::CHILD);
         let signals = match pty::block(&FORWARDED).and_then(|_| pty::signalfd(&FORWARDED)) {
             Ok(signals) => signals,
             Err(error) => return report(&errors, failed(SIGNALS, &error)),
@@ -187,10 +194,8 @@ impl First<'_> {
 
     /// Passes on how the payload ended.
     fn ended(&self, code: u8, number: u8, signal: &OwnedFd) -> u8 {
-        if number != 0 {
-            // Whoever does not listen does not need to know.
-            let _ = rustix::io::write(signal, &[number]);
-        }
+        // Whoever does not listen does not need to know. Our own code is lost where the supervisor ignores SIGCHLD.
+        let _ = rustix::io::write(signal, &[number, code]);
         if !self.shape.has_processes() && descendants::end_all().is_err() {
             return 125;
         }
@@ -356,6 +361,8 @@ impl Watch<'_> {
                         return (code.unwrap_or(125), signal);
                     }
                     Ok(Some(_)) | Err(Errno::INTR) => {}
+                    // The payload is a child of ours until it is waited for: it has gone without a word.
+                    Err(Errno::CHILD) => return (125, 0),
                     Ok(None) | Err(_) => break,
                 }
             }

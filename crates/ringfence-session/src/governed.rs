@@ -22,7 +22,7 @@ use crate::home::{self, Ground};
 use crate::launch::{Ended, Identity, StartError, pipe};
 use crate::secrets::Secrets;
 use crate::start::{Order, PrepareError, give, make_directories, note_shortfalls, record};
-use crate::terminal::{Clock, Lifeline, Recipient, Signals, Struck, Terminal, spawn_on, wait_with_signals};
+use crate::terminal::{Clock, LastResort, Lifeline, Recipient, Signals, Struck, Terminal, spawn_on, wait_with_signals};
 use crate::walk::os_path;
 
 /// A command that is ready to start, without a fence.
@@ -112,7 +112,7 @@ impl Governed {
             let _ = rustix::io::read(&watched, &mut [0; 1]);
             let _ = kill_process_group(leader, Signal::KILL);
         });
-        let mut clock = Clock::new(self.limit, Some(Lifeline::new(alive)));
+        let mut clock = Clock::new(self.limit, Some(Lifeline::new(alive)), LastResort::Kill);
         let to = Recipient::Group(leader);
         match terminal {
             Some(terminal) => terminal.into_relay(&signals).run(done.as_fd(), to, &mut clock),

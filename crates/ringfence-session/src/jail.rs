@@ -23,6 +23,7 @@ use std::process::Command;
 
 use ringfence_surface::{GlobListError, Literal, RelativeGlob, Shown, WritableGlobs};
 use ringfence_sys::landlock::{AccessFs, AccessNet, RestrictFlags, Ruleset, Scope};
+use ringfence_sys::process;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -138,7 +139,11 @@ impl JailError {
 pub fn run_jail_exec(arguments: &[OsString]) -> JailError {
     match prepare(arguments) {
         Ok((jail, program, rest)) => match jail.restrict() {
-            Ok(()) => JailError::Exec { program: program.clone(), source: Command::new(program).args(rest).exec() },
+            Ok(()) => {
+                // Of what `adopt_own_signals` set, the command inherits nothing.
+                process::reset_signals();
+                JailError::Exec { program: program.clone(), source: Command::new(program).args(rest).exec() }
+            }
             Err(failed) => failed,
         },
         Err(failed) => failed,

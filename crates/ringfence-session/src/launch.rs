@@ -23,7 +23,7 @@ use ringfence_sys::memory;
 use ringfence_sys::process::{self, Child, Namespaces};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::WaitOptions;
+use rustix::process::{Signal, WaitOptions};
 
 use crate::alive::Watched;
 use crate::arguments::Arguments;
@@ -41,7 +41,7 @@ use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, next_report, words};
 use crate::store::Grants;
 pub use crate::streams::LostOutput;
 use crate::streams::StandardStreams;
-use crate::terminal::{Aside, Clock, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
+use crate::terminal::{Aside, Clock, LastResort, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
 use contained::said;
@@ -268,8 +268,15 @@ impl Prepared {
                 .map_err(|source| StartError::Clone { source })?
         };
         let ways = control.map(|control| Control { control, listeners });
-        let unreaped =
-            Unreaped { child, lifeline: Lifeline::new(alive_write), code: None, signal: signal_read, says_code: false };
+        let last_resort = self.shape.last_resort();
+        let unreaped = Unreaped {
+            child,
+            lifeline: Lifeline::new(alive_write),
+            last_resort,
+            code: None,
+            signal: signal_read,
+            says_code: false,
+        };
         let made = (self.shape, self.payload);
         let program = self.program_name;
         Ok(Begun {
@@ -356,7 +363,8 @@ impl Begun<Control> {
         let watched = watched.map(|watched| watched.watch(running.lifeline()));
         let (done, to) = (running.pidfd(), Recipient::Process(running.signalled()));
         let aside = desk.as_mut().map(|desk| desk as &mut dyn Aside);
-        let mut clock = Clock::new(wall_time, Some(running.lifeline())).beside(aside);
+        let last_resort = running.unreaped.last_resort;
+        let mut clock = Clock::new(wall_time, Some(running.lifeline()), last_resort).beside(aside);
         match terminal {
             Some(terminal) => terminal.into_relay(signals).run(done, to, &mut clock),
             None => wait_with_signals(signals, done, to, &mut clock),
@@ -439,7 +447,8 @@ impl Running {
     /// When somebody else has waited for this process.
     pub fn wait(self) -> Result<Ended, StartError> {
         let Self { mut unreaped, egress, first: _, _group } = self;
-        let code = unreaped.reap()?;
+        // Who has nothing to say and leaves no status was killed.
+        let code = unreaped.reap()?.unwrap_or(KILLED);
         let mut said = [0; 2];
         let (signal, code) = match unreaped.hear(&mut said) {
             [number, own] => (Some(*number).filter(|number| *number != 0), *own),
@@ -457,8 +466,10 @@ impl Running {
 struct Unreaped {
     child: Child,
     lifeline: Lifeline,
-    code: Option<u8>,
-    /// Says which signal ended the payload, if one did, and in a container with which code it ended.
+    last_resort: LastResort,
+    /// Whether it was waited for, and the code that it ended with, as far as the kernel told us.
+    code: Option<Option<u8>>,
+    /// Says which signal ended the payload, if one did, and with which code it ended.
     signal: OwnedFd,
     /// The child is an engine, whose own code is not the payload's; that comes from inside.
     says_code: bool,
@@ -466,7 +477,7 @@ struct Unreaped {
 
 impl Unreaped {
     /// Waits for its end, once: its number may be another's afterwards.
-    fn reap(&mut self) -> Result<u8, StartError> {
+    fn reap(&mut self) -> Result<Option<u8>, StartError> {
         if let Some(code) = self.code {
             return Ok(code);
         }
@@ -489,9 +500,35 @@ impl Unreaped {
     }
 }
 
+/// How long a new process has to end by itself once nobody wants it any more.
+const GRACE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+impl Unreaped {
+    /// Waits for its end, and then has the kernel end it: it may have been stopped (`SIGSTOP`) from outside.
+    fn end_within(&self, time: Timespec) {
+        let pidfd = &self.child.pidfd;
+        let has_ended = || {
+            let polled = rustix::event::poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&time));
+            !matches!(polled, Ok(0) | Err(Errno::INTR))
+        };
+        let signal = match self.last_resort {
+            LastResort::Kill => Signal::KILL,
+            LastResort::Continue => Signal::CONT,
+        };
+        while !has_ended() {
+            if rustix::process::pidfd_send_signal(pidfd, signal).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 impl Drop for Unreaped {
     fn drop(&mut self) {
         self.lifeline.cut();
+        if self.code.is_none() {
+            self.end_within(GRACE);
+        }
         // There is nobody to tell.
         let _ = self.reap();
     }
@@ -584,15 +621,17 @@ fn started(errors: &OwnedFd, shape: &Shape, program: String, called: Option<&Own
     }
 }
 
-/// The end of the first process.
-fn reap(child: &Child) -> Result<u8, StartError> {
+/// The end of the first process, and its code. There is none where this process ignores `SIGCHLD`: then the kernel collects its
+/// children by itself, and says `ECHILD` once they have ended.
+fn reap(child: &Child) -> Result<Option<u8>, StartError> {
     loop {
         match rustix::process::waitpid(Some(child.pid), WaitOptions::empty()) {
             Ok(Some((_, status))) => {
                 let code = status.exit_status().or_else(|| status.terminating_signal().map(|s| 128 + s));
-                return Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125));
+                return Ok(Some(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125)));
             }
             Ok(None) | Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => return Ok(None),
             Err(errno) => return Err(StartError::Prepare { what: "waitpid", source: errno.into() }),
         }
     }

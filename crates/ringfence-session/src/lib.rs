@@ -109,3 +109,4 @@ pub mod worktree;
 
 pub use environment::names_socket;
 pub use ringfence_sys::memory::keep_heap;
+pub use ringfence_sys::process::{adopt_own_signals, adopt_own_umask, restore_callers_umask};

@@ -95,6 +95,7 @@ impl Payload {
         }
         rustix::process::chdir(self.workdir.as_c_str()).map_err(|errno| Failed { step: WORKDIR, errno })?;
         process::reset_signals();
+        process::restore_callers_umask();
         if let Some(pids) = self.pids {
             if pids.needs_namespace.is_some() {
                 // Its files in `/proc` are to be written. Otherwise this memory may be that of the first process, which nobody

@@ -30,7 +30,16 @@ pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
 /// As [`remove_tree`]; `ETIMEDOUT` where something is left.
 pub(crate) fn remove_until(dir: &Path, until: Option<Instant>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let top = rustix::fs::open(dir, flags, Mode::empty())?;
+    let top = match rustix::fs::open(dir, flags, Mode::empty()) {
+        // Its maker was killed before it could let itself in (umask 0777).
+        Err(Errno::ACCESS) => {
+            let place = rustix::fs::open(dir, flags | OFlags::PATH, Mode::empty())?;
+            let itself = format!("/proc/self/fd/{}", place.as_raw_fd());
+            rustix::fs::chmodat(CWD, itself, Mode::RWXU, AtFlags::empty())?;
+            rustix::fs::open(dir, flags, Mode::empty())?
+        }
+        other => other?,
+    };
     let (mount, _) = Id::with_mount(&top)?;
     let mut removal =
         Removal { top, mount, until, moved: 0, failed: None, buffer: vec![MaybeUninit::uninit(); 1 << 15] };

@@ -9,10 +9,11 @@ mod list;
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ringfence_surface::AbsPath;
@@ -41,6 +42,8 @@ pub struct Session {
     name: String,
     /// Held as long as the session lives; the kernel lets go of it however the supervisor ends.
     lock: OwnedFd,
+    /// Whether its end could not be written down.
+    is_unended: AtomicBool,
 }
 
 /// Where the directories of sessions are, and those of single calls.
@@ -91,7 +94,7 @@ impl Session {
                 None => Err(io::ErrorKind::NotFound.into()),
             });
             match made {
-                Ok(lock) => return Ok(Self { state, dir, name, lock }),
+                Ok(lock) => return Ok(Self { state, dir, name, lock, is_unended: AtomicBool::new(false) }),
                 // Somebody who collects was faster than the lock, and it is gone.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => {
@@ -119,6 +122,11 @@ impl Session {
         self.lock.try_clone()
     }
 
+    /// Its end could not be written down: what is known of it stays, and whoever collects it writes that it ended without a word.
+    pub fn leave_unended(&self) {
+        self.is_unended.store(true, Ordering::Relaxed);
+    }
+
     /// Where the state of all sessions is, without links.
     pub fn state(&self) -> &AbsPath {
         &self.state
@@ -135,6 +143,9 @@ fn new_name() -> io::Result<String> {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.is_unended.load(Ordering::Relaxed) {
+            return;
+        }
         if review::set_aside(&self.state, &self.dir).is_err() {
             // What waits for a review stays here; the next who collects tries again.
             return about::remove(&self.dir);
@@ -185,6 +196,21 @@ fn lock(dir: &AbsPath, create: OFlags) -> io::Result<Option<OwnedFd>> {
     }
 }
 
+/// The same of what is collected: a directory of ours that nobody may enter is nobody's session.
+fn lock_or_enter(dir: &AbsPath) -> io::Result<Option<OwnedFd>> {
+    match lock(dir, OFlags::empty()) {
+        Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let place = rustix::fs::open(dir.as_bytes(), flags, Mode::empty())?;
+            // By the descriptor: a link that takes its place meanwhile leads nowhere.
+            let itself = format!("/proc/self/fd/{}", place.as_raw_fd());
+            rustix::fs::chmodat(rustix::fs::CWD, itself, Mode::RWXU, rustix::fs::AtFlags::empty())?;
+            lock(dir, OFlags::empty())
+        }
+        other => other,
+    }
+}
+
 fn flock(file: OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
@@ -226,7 +252,7 @@ fn collect(state: &AbsPath, sessions: &AbsPath, time: Duration) -> Collected {
     let at = held.at();
     for entry in fs::read_dir(os_path(&at)).into_iter().flatten().flatten() {
         let (dir, named) = (at.child(entry.file_name().as_bytes()), sessions.child(entry.file_name().as_bytes()));
-        if let Ok(Some(lock)) = lock(&dir, OFlags::empty()) {
+        if let Ok(Some(lock)) = lock_or_enter(&dir) {
             // What is said in one that somebody else has made is not acted on with root's rights.
             if !is_own(&lock) {
                 continue;
@@ -293,6 +319,18 @@ mod tests {
         fs::write(os_path(&session.dir().join("note")), "x").unwrap();
         drop(session);
         assert_eq!(sessions(&state), 0);
+    }
+
+    #[test]
+    fn h4_a_directory_that_nobody_may_enter_is_collected() {
+        let (_place, state) = state();
+        let _alive = Session::create(&state).unwrap();
+        let closed = state.join("sessions/closed");
+        fs::create_dir_all(os_path(&closed.join("home/x"))).unwrap();
+        rustix::fs::chmod(closed.join("home").as_bytes(), Mode::empty()).unwrap();
+        rustix::fs::chmod(closed.as_bytes(), Mode::empty()).unwrap();
+        assert_eq!(gc(&state).left, Vec::new());
+        assert_eq!(sessions(&state), 1);
     }
 
     #[test]

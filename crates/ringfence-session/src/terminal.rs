@@ -52,7 +52,9 @@ use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetwinsize, tcsetat
 pub use self::ask::{Key, Prompt};
 pub use self::inside::{Ends, ask_for_master, make_inside};
 pub use self::relay::Relay;
-pub use self::signals::{Aside, Asked, Clock, Lifeline, Recipient, Screen, Signals, Struck, Why, wait_with_signals};
+pub use self::signals::{
+    Aside, Asked, Clock, LastResort, Lifeline, Recipient, Screen, Signals, Struck, Why, wait_with_signals,
+};
 
 use self::outer::{Hold, Outer};
 

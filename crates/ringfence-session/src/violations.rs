@@ -285,6 +285,19 @@ impl Violation {
         format!("{}{times}{by}: {}{rule}{remedy}", shown(&self.tried), shown(&self.why))
     }
 
+    /// The same within a bound. A path has up to 4 KiB and stands in a line three times: of a longer line the beginning and the end
+    /// of what was tried are left, and where the rest is listed.
+    #[must_use]
+    pub fn short_line(&self, line: String, times: u64, session: &str) -> String {
+        if line.chars().count() <= LONGEST_LINE {
+            return line;
+        }
+        let short = |text: &str| middle_cut(&Shown(text.as_bytes()).to_string(), LONGEST_LINE / 3);
+        let times = if times == 1 { String::new() } else { format!(" ({times} times)") };
+        let (tried, why) = (short(&self.tried), short(&self.why));
+        format!("{tried}{times}: {why}; `ringfence violations {}` says all of it", Shown(session.as_bytes()))
+    }
+
     /// The same for a session that has ended: nothing can be given to it any more.
     #[must_use]
     pub fn line_afterwards(&self, times: u64) -> String {
@@ -294,6 +307,20 @@ impl Violation {
         };
         Self { remedy: self.remedy.as_deref().map(after), ..self.clone() }.line(times)
     }
+}
+
+/// A longer line is cut where it is shown on a terminal.
+const LONGEST_LINE: usize = 600;
+
+/// The beginning and the end of a text that is too long.
+fn middle_cut(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let beginning: String = text.chars().take(most / 2).collect();
+    let end: String = text.chars().skip(length - most / 2).collect();
+    format!("{beginning}…{end}")
 }
 
 /// What a remedy begins with that helps a session which runs, and what follows it.
@@ -362,6 +389,19 @@ mod tests {
         let line = violation.line(2);
         assert!(line.chars().all(|c| !c.is_control() && c != '\u{202e}'), "{line:?}");
         assert!(line.contains("(2 times) by /bin/") && line.ends_with("; a\\nb"), "{line}");
+    }
+
+    /// However long a path is, a line for a terminal is short, and says where the whole of it is.
+    #[test]
+    fn g8_a_line_is_bounded() {
+        let path = format!("socket /run/{}/name", "x".repeat(4_000));
+        let long = refused(&path, UNNAMED);
+        let line = long.short_line(long.line(3), 3, "abcd");
+        assert!(line.chars().count() < LONGEST_LINE, "{line}");
+        assert!(line.starts_with("socket /run/xxx") && line.contains("/name (3 times): the policy"), "{line}");
+        assert!(line.ends_with("`ringfence violations abcd` says all of it"), "{line}");
+        let usual = refused("name example.com", UNNAMED);
+        assert_eq!(usual.short_line(usual.line(1), 1, "abcd"), usual.line(1));
     }
 
     /// K14: lines of the audit from before are understood.

@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Pid;
 
@@ -302,16 +303,101 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?)
 }
 
-/// Has every signal at its default, and none blocked: what a program expects to start with. Allocates nothing.
+/// Signals that a caller ignores on purpose, for the command as well: `nohup` the first, a shell without job control the others
+/// of what it starts in the background.
+const MEANT_FOR_COMMAND: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT];
+
+/// Sets every signal to its default disposition and unblocks all of them: what a program expects to start with. `SIGHUP`,
+/// `SIGINT` and `SIGQUIT` stay ignored where they are, so that `nohup` and `&` mean what they say. Allocates nothing.
 pub fn reset_signals() {
     for signal in 1..=64 {
-        // SAFETY: SIG_DFL is a value that needs no code of ours; signals that cannot be set are refused, which is fine.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        if !(MEANT_FOR_COMMAND.contains(&signal) && is_number_ignored(signal)) {
+            set_default(signal);
+        }
     }
+    unblock_all();
+}
+
+/// The first thing that a program does which waits for its children: undoes what its caller passed on across `execve`. An
+/// ignored `SIGCHLD` has the kernel collect children by itself, so that `waitpid` never returns one; a blocked `SIGTERM` never
+/// arrives. Ignored signals that are meant for the command, or that keep a background job from being stopped, stay ignored.
+///
+/// `SIGXFSZ` is ignored: beyond `RLIMIT_FSIZE` a write fails with `EFBIG`, which can be reported, and does not end the process.
+pub fn adopt_own_signals() {
+    let kept = [libc::SIGPIPE, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+    for signal in 1..=64 {
+        // The handlers of the Rust runtime (stack overflow) are no concern of the caller's.
+        if is_number_ignored(signal) && !MEANT_FOR_COMMAND.contains(&signal) && !kept.contains(&signal) {
+            set_default(signal);
+        }
+    }
+    // SAFETY: SIG_IGN is a value that needs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    unblock_all();
+}
+
+/// Does this process ignore a signal? Allocates nothing.
+#[must_use]
+pub fn is_ignored(signal: rustix::process::Signal) -> bool {
+    is_number_ignored(signal.as_raw())
+}
+
+/// Sets a signal to its default disposition. Allocates nothing.
+pub fn default_signal(signal: rustix::process::Signal) {
+    set_default(signal.as_raw());
+}
+
+fn is_number_ignored(signal: libc::c_int) -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null pointer asks for no change, and `found` has room for one action, which the call writes on success.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), found.as_mut_ptr()) };
+    // SAFETY: it is only read where the call returned 0, so it wrote the whole of it.
+    asked == 0 && unsafe { found.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
+fn set_default(signal: libc::c_int) {
+    // SAFETY: SIG_DFL is a value that needs no code of ours; signals that cannot be set are refused, which is fine.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+fn unblock_all() {
     // SAFETY: sigset_t is a plain bit set, for which zero is the empty one.
     let none: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set is valid for the call and no old set is asked for.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
+}
+
+/// The mask that a supervisor makes its own files with: the state of a session is written by its owner alone.
+const OWN_UMASK: u32 = 0o022;
+/// No mask: it has nine bits.
+const NONE_TAKEN: u32 = u32::MAX;
+/// The caller's mask, while this process has one of its own.
+static CALLERS_UMASK: AtomicU32 = AtomicU32::new(NONE_TAKEN);
+
+/// Takes a mask for new files of our own, whatever the caller's is: with 0 everybody could write what a session is given, and with
+/// 0777 nobody could enter its directory. What belongs to the user gets the caller's back: see [`restore_callers_umask`].
+pub fn adopt_own_umask() {
+    let callers = rustix::process::umask(rustix::fs::Mode::from_raw_mode(OWN_UMASK)).as_raw_mode();
+    let _ = CALLERS_UMASK.compare_exchange(NONE_TAKEN, callers, Ordering::SeqCst, Ordering::SeqCst);
+}
+
+/// Gives a command, or what is written for the user, the mask of the caller again. Allocates nothing.
+pub fn restore_callers_umask() {
+    let callers = CALLERS_UMASK.load(Ordering::SeqCst);
+    if callers != NONE_TAKEN {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(callers));
+    }
+}
+
+/// Lets a program start with the caller's mask.
+pub fn with_callers_umask(command: &mut std::process::Command) -> &mut std::process::Command {
+    use std::os::unix::process::CommandExt as _;
+    let restore = || {
+        restore_callers_umask();
+        Ok(())
+    };
+    // SAFETY: the closure runs in the child before exec; it reads an atomic number and makes one system call.
+    unsafe { command.pre_exec(restore) }
 }
 
 /// Puts a descriptor in the place of another. Allocates nothing.

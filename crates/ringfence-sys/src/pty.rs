@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, ioctl_tiocsctty, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use crate::process::close_on_exec_from;
+use crate::process::{close_on_exec_from, default_signal, restore_callers_umask};
 
 /// What one of the three standard descriptors of a child becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +120,8 @@ pub fn seat_on(command: &mut Command, slave: OwnedFd, seats: Seats, mask: Signal
     let enter = move || {
         become_session_leader_on(slave.as_fd(), seats)?;
         close_on_exec_from(3)?;
+        default_signal(Signal::XFSZ);
+        restore_callers_umask();
         mask.restore()
     };
     // SAFETY: the closure runs in a forked child, where only async-signal-safe calls are sound. All it does is system calls,
@@ -134,6 +136,8 @@ pub fn seat_apart(command: &mut Command, mask: SignalMask) {
     let enter = move || {
         become_session_leader()?;
         close_on_exec_from(3)?;
+        default_signal(Signal::XFSZ);
+        restore_callers_umask();
         mask.restore()
     };
     // SAFETY: the closure runs in the child before exec and only makes system calls: it allocates nothing and takes no lock.

@@ -76,7 +76,8 @@ pub(crate) enum Command {
     Logs(LogsArgs),
     /// End a session
     ///
-    /// Its command is asked to end, and after two seconds it is ended with everything it has started.
+    /// Its command is asked to end, after two seconds it is ended with everything it has started, and after two more the kernel
+    /// kills what is left. Exits with 0 once the session has ended, and with 1 where it still runs after 30 seconds.
     Stop(OneArgs),
     /// Stop everything in a session until it is resumed
     Pause(OneArgs),

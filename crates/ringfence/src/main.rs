@@ -32,6 +32,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 const MANAGED: &str = "/etc/ringfence/managed.toml";
 
 fn main() -> ExitCode {
+    // Before anything waits for a child or for a signal: both are inherited across `execve`.
+    #[cfg(target_os = "linux")]
+    ringfence_session::adopt_own_signals();
     let words: Vec<OsString> = std::env::args_os().collect();
     #[cfg(target_os = "linux")]
     if words.get(1).is_some_and(|name| name == "run" || name == "hook") {

@@ -13,7 +13,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{Mode, OFlags};
 
 use super::Stored;
-use super::log::{self, Head};
+use super::log::{self, Head, StoredHead};
 
 /// So much is read in one go.
 const ONCE: u64 = 4 << 20;
@@ -157,7 +157,10 @@ fn last(dir: &AbsPath) -> io::Result<u64> {
         Err(rustix::io::Errno::NOENT) => return Ok(0),
         head => head?.into(),
     };
-    Ok(Head::load(&head)?.map_or(0, |head| head.n))
+    Ok(match Head::load(&head)? {
+        StoredHead::Whole(head) => head.n,
+        StoredHead::Missing | StoredHead::Damaged(_) => 0,
+    })
 }
 
 /// The last line of the newest part that was finished before this moment.

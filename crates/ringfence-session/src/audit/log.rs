@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{Event, Line, Link, NOTHING, What, hash};
+use super::{Event, Line, Link, NOTHING, What, hash, room};
 use crate::text::{Bytes, now_ms};
 use crate::walk::os_path;
 
@@ -18,8 +18,8 @@ pub(super) const LOG: &str = "log.jsonl";
 pub(super) const HEAD: &str = "head";
 /// A part of this length is put away.
 const MOST: u64 = 8 << 20;
-/// So many parts are kept beside the current one.
-const PARTS: usize = 16;
+/// As much as so many parts is kept beside the current one.
+const PARTS: u64 = 16;
 /// So much of half a line is kept.
 const MOST_TORN: usize = 4096;
 
@@ -45,13 +45,28 @@ impl Head {
         file.write_all_at(&text, 0)
     }
 
-    pub(super) fn load(mut file: &File) -> io::Result<Option<Self>> {
+    /// Reads it. That it cannot be read now is an error and no evidence: a disk or a server may answer the next time.
+    pub(super) fn load(mut file: &File) -> io::Result<StoredHead> {
         // Room for all of it and a byte more: one call reads it, and one finds its end.
         let mut text = Vec::with_capacity(512);
         file.rewind()?;
         file.take(4096).read_to_end(&mut text)?;
-        if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }
+        if text.is_empty() {
+            return Ok(StoredHead::Missing);
+        }
+        Ok(serde_json::from_slice(&text).map_or_else(|cause| StoredHead::Damaged(cause.to_string()), StoredHead::Whole))
     }
+}
+
+/// What stands in `head`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum StoredHead {
+    /// Nothing.
+    Missing,
+    /// Something that ringfence did not write, and what is wrong with it.
+    Damaged(String),
+    /// The end of the chain.
+    Whole(Head),
 }
 
 /// Opens `head` and takes its lock.
@@ -67,7 +82,7 @@ pub(super) fn lock(dir: &AbsPath, time: Duration) -> io::Result<File> {
     }
 }
 
-fn open(path: &AbsPath, flags: OFlags) -> io::Result<File> {
+pub(super) fn open(path: &AbsPath, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path.as_bytes(), flags, Mode::RUSR | Mode::WUSR)?.into())
 }
@@ -93,16 +108,20 @@ pub(super) fn append_within(dir: &AbsPath, events: &[Event], time: Duration, mos
     let (mut at, notes) = settle(dir, &head, &log)?;
     write(&log, &mut at, notes.iter().chain(events))?;
     at.store(&head)?;
-    if at.length >= most { put_away(dir, &head, at) } else { Ok(()) }
+    if at.length >= most {
+        // What was to be written stands there. A disk on which no room can be made has the next writer try again.
+        let _ = put_away(dir, &head, at, most * PARTS);
+    }
+    Ok(())
 }
 
 /// Adds lines in one call, all or none.
-fn write<'e>(log: &File, at: &mut Head, events: impl Iterator<Item = &'e Event>) -> io::Result<()> {
+pub(super) fn write<'e>(log: &File, at: &mut Head, events: impl Iterator<Item = &'e Event>) -> io::Result<()> {
     let mut text = Vec::new();
     let (mut n, mut prev) = (at.n, at.hash.clone());
     for event in events {
         n += 1;
-        let line = serde_json::to_vec(&Line { n, prev: &prev, event })?;
+        let line = serde_json::to_vec(&Line { n, prev: &prev, event: &event.bounded() })?;
         prev = hash(&line);
         text.extend_from_slice(&line);
         text.push(b'\n');
@@ -119,12 +138,12 @@ fn write<'e>(log: &File, at: &mut Head, events: impl Iterator<Item = &'e Event>)
 /// Where the chain ends, and what must be said about how that was found.
 fn settle(dir: &AbsPath, head: &File, log: &File) -> io::Result<(Head, Vec<Event>)> {
     let length = log.metadata()?.len();
-    let (head, mut found) = match Head::load(head) {
-        Ok(Some(head)) if head.length == length => return Ok((head, Vec::new())),
-        Ok(Some(head)) => (head, None),
-        Ok(None) if length == 0 && parts(dir)?.is_empty() => return Ok((Head::START(), Vec::new())),
-        Ok(None) => (Head::START(), Some("the head was gone")),
-        Err(_) => (Head::START(), Some("the head was unreadable")),
+    let (head, mut found) = match Head::load(head)? {
+        StoredHead::Whole(head) if head.length == length => return Ok((head, Vec::new())),
+        StoredHead::Whole(head) => (head, None),
+        StoredHead::Missing if length == 0 && parts(dir)?.is_empty() => return Ok((Head::START(), Vec::new())),
+        StoredHead::Missing => (Head::START(), Some("the head was gone")),
+        StoredHead::Damaged(_) => (Head::START(), Some("the head was unreadable")),
     };
     if length == 0 && is_put_away(dir, &head)? {
         // The writer was stopped between putting a part away and saying so.
@@ -152,7 +171,7 @@ fn settle(dir: &AbsPath, head: &File, log: &File) -> io::Result<(Head, Vec<Event
     Ok((at, notes))
 }
 
-fn note(what: What) -> Event {
+pub(super) fn note(what: What) -> Event {
     Event { session: None, at_ms: now_ms(), what }
 }
 
@@ -164,7 +183,7 @@ fn last_line(dir: &AbsPath, text: &[u8], head: &Head) -> io::Result<(Head, bool)
         let (mut n, mut prev) = (head.n, head.hash.clone());
         let follows = lines(new).all(|line| {
             let follows = serde_json::from_slice::<Link>(line).is_ok_and(|link| link.n == n + 1 && link.prev == prev);
-            (n, prev) = (n + 1, hash(line));
+            (n, prev) = end_of(line).unwrap_or_else(|| (n + 1, hash(line)));
             follows
         });
         if follows {
@@ -177,8 +196,8 @@ fn last_line(dir: &AbsPath, text: &[u8], head: &Head) -> io::Result<(Head, bool)
     };
     Ok(match last {
         Some(line) => {
-            let n = serde_json::from_slice::<Link>(&line).map_or(head.n, |link| link.n);
-            (at(n, hash(&line)), false)
+            let (n, hash) = end_of(&line).unwrap_or_else(|| (head.n, hash(&line)));
+            (at(n, hash), false)
         }
         None => (at(0, NOTHING.to_owned()), false),
     })
@@ -191,11 +210,19 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn is_put_away(dir: &AbsPath, head: &Head) -> io::Result<bool> {
     let parts = parts(dir)?;
     let Some(last) = parts.last() else { return Ok(false) };
-    Ok(hash(&last_of(last)?) == head.hash)
+    Ok(end_of(&last_of(last)?).is_some_and(|(_, hash)| hash == head.hash))
+}
+
+/// The number and the hash by which the next line follows a line: its own, or those of the last line in whose place it stands.
+pub(super) fn end_of(line: &[u8]) -> Option<(u64, String)> {
+    match serde_json::from_slice::<What>(line) {
+        Ok(What::Gone { through, hash }) => Some((through, hash)),
+        _ => serde_json::from_slice::<Link>(line).ok().map(|link| (link.n, hash(line))),
+    }
 }
 
 /// The last line of a part.
-fn last_of(part: &AbsPath) -> io::Result<Vec<u8>> {
+pub(super) fn last_of(part: &AbsPath) -> io::Result<Vec<u8>> {
     let text = fs::read(os_path(part))?;
     Ok(lines(&text).last().unwrap_or_default().to_vec())
 }
@@ -228,22 +255,15 @@ pub(super) fn is_before(part: &File, since_ms: u64) -> bool {
     written.is_some_and(|at| at.as_millis() + u128::from(SLACK) < u128::from(since_ms))
 }
 
-/// Puts the current part away under the number of its last line, and removes the oldest where there are too many. That one was
-/// removed is said before it is.
-fn put_away(dir: &AbsPath, head: &File, at: Head) -> io::Result<()> {
+/// Puts the current part away under the number of its last line, and makes room where there is too much.
+fn put_away(dir: &AbsPath, head: &File, at: Head, kept: u64) -> io::Result<()> {
     let part = dir.join(&format!("log-{:012}.jsonl", at.n));
     fs::rename(os_path(&dir.join(LOG)), os_path(&part))?;
     let mut at = Head { length: 0, ..at };
     at.store(head)?;
-    let parts = parts(dir)?;
-    for old in parts.iter().take(parts.len().saturating_sub(PARTS)) {
-        let last = last_of(old)?;
-        let through = serde_json::from_slice::<Link>(&last).map_or(0, |link| link.n);
-        let pruned = note(What::Pruned { through, hash: hash(&last) });
+    room::make(dir, kept, |event| {
         let log = open(&dir.join(LOG), OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
-        write(&log, &mut at, [&pruned].into_iter())?;
-        at.store(head)?;
-        fs::remove_file(os_path(old))?;
-    }
-    Ok(())
+        write(&log, &mut at, [event].into_iter())?;
+        at.store(head)
+    })
 }

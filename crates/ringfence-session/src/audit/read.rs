@@ -7,7 +7,7 @@ use ringfence_surface::AbsPath;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::log::{self, Head};
+use super::log::{self, Head, StoredHead};
 use super::{Event, What};
 use crate::text::Bytes;
 
@@ -69,9 +69,9 @@ pub(super) struct Part {
 }
 
 /// Opens every part, the oldest first, in one moment in which nobody writes.
-pub(super) fn open_all(dir: &AbsPath) -> io::Result<(Vec<Part>, io::Result<Option<Head>>)> {
+pub(super) fn open_all(dir: &AbsPath) -> io::Result<(Vec<Part>, StoredHead)> {
     let lock = match log::lock(dir, std::time::Duration::from_secs(5)) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Ok(None))),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), StoredHead::Missing)),
         lock => lock?,
     };
     let mut open = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn open_all(dir: &AbsPath) -> io::Result<(Vec<Part>, io::Result<Optio
         };
         open.push(Part { length: file.metadata()?.len(), path, file });
     }
-    Ok((open, Head::load(&lock)))
+    Ok((open, Head::load(&lock)?))
 }
 
 impl Part {

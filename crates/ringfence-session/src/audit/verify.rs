@@ -1,12 +1,15 @@
 //! Checks the chain: every line follows from the one before, from the first to the one that the head names.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use ringfence_surface::AbsPath;
+use sha2::{Digest as _, Sha256};
 
-use super::log::Head;
+use super::log::{Head, StoredHead};
 use super::read::{Part, open_all};
-use super::{Link, NOTHING, What, hash};
+use super::{Event, Link, NOTHING, What, hash};
+use crate::text::hex;
 
 /// A line that somebody remembered elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub struct Report {
     pub hash: String,
     /// How many lines there are.
     pub lines: u64,
+    /// How many were removed by right, since there is a limit to what is kept.
+    pub removed: u64,
     /// What is wrong. Nothing, where the chain is whole.
     pub problems: Vec<String>,
     /// What is no fault, and worth knowing.
@@ -43,9 +48,12 @@ pub(super) fn verify(dir: &AbsPath, known: Option<&Known>) -> io::Result<Report>
         lines: 0,
         begins_after: None,
         pruned: Vec::new(),
+        stand_ins: BTreeMap::new(),
+        thinned: Vec::new(),
+        removed: 0,
         known: known.cloned(),
         beyond: None,
-        head: head.as_ref().ok().and_then(Clone::clone),
+        head: if let StoredHead::Whole(head) = &head { Some(head.clone()) } else { None },
         problems: Vec::new(),
         remarks: Vec::new(),
     };
@@ -53,9 +61,9 @@ pub(super) fn verify(dir: &AbsPath, known: Option<&Known>) -> io::Result<Report>
         chain.part(part)?;
     }
     match &head {
-        Err(cause) => chain.problem(format!("the head cannot be read: {cause}")),
-        Ok(None) if has_log => chain.problem("the head is gone".to_owned()),
-        Ok(_) => {}
+        StoredHead::Damaged(cause) => chain.problem(format!("the head cannot be read: {cause}")),
+        StoredHead::Missing if has_log => chain.problem("the head is gone".to_owned()),
+        StoredHead::Missing | StoredHead::Whole(_) => {}
     }
     Ok(chain.finish())
 }
@@ -66,14 +74,37 @@ struct Chain {
     lines: u64,
     /// What stands before the first line, where that is not nothing.
     begins_after: Option<(u64, String)>,
-    /// What was removed by right.
-    pruned: Vec<(u64, String)>,
+    /// Parts that were removed by right: the last line of each, its hash, and when.
+    pruned: Vec<(u64, String, u64)>,
+    /// What stands in the place of lines that were removed, by part and session.
+    stand_ins: BTreeMap<(String, String), StandIns>,
+    /// What the chain says of such lines.
+    thinned: Vec<Thinned>,
+    /// How many lines were removed by right.
+    removed: u64,
     known: Option<Known>,
     /// How many lines follow the one that the head names.
     beyond: Option<u64>,
     head: Option<Head>,
     problems: Vec<String>,
     remarks: Vec<String>,
+}
+
+/// All that stands in one part in the place of one session's lines.
+struct StandIns {
+    hash: Sha256,
+    lines: u64,
+    from: u64,
+    through: u64,
+}
+
+/// That lines were removed, as it was written down.
+struct Thinned {
+    of: String,
+    in_their_place: String,
+    lines: u64,
+    bytes: u64,
+    at_ms: u64,
 }
 
 impl Chain {
@@ -92,7 +123,7 @@ impl Chain {
             number += 1;
             let place = format!("{name}:{number}");
             match line.strip_suffix(b"\n") {
-                Some(line) => self.line(&place, line),
+                Some(line) => self.line(&name, &place, line),
                 None => self.torn(&place),
             }
         })
@@ -108,7 +139,7 @@ impl Chain {
         }
     }
 
-    fn line(&mut self, place: &str, line: &[u8]) {
+    fn line(&mut self, part: &str, place: &str, line: &[u8]) {
         self.lines += 1;
         let own = hash(line);
         let Ok(link) = serde_json::from_slice::<Link>(line) else {
@@ -136,49 +167,105 @@ impl Chain {
             }
             Some(_) => {}
         }
-        self.says(place, line);
+        let (last, own) = self.says(part, place, (link.n, own), line);
         if let Some(known) = &self.known
-            && known.n == link.n
+            && (link.n..last).contains(&known.n)
+        {
+            self.remarks.push(format!("line {}, which was known, was removed since: see below", known.n));
+            self.known = None;
+        }
+        if let Some(known) = &self.known
+            && known.n == last
         {
             if known.hash != own {
-                self.problem(format!("{place}: line {} is not the one that was known", link.n));
+                self.problem(format!("{place}: line {last} is not the one that was known"));
             }
             self.known = None;
         }
         if let Some(head) = &self.head
-            && head.n == link.n
+            && head.n == last
         {
             if head.hash == own {
                 self.beyond = Some(0);
             } else {
-                self.problem(format!("{place}: line {} is not the one that the head names", link.n));
+                self.problem(format!("{place}: line {last} is not the one that the head names"));
             }
         } else if let Some(beyond) = &mut self.beyond {
             *beyond += 1;
         }
-        self.at = Some((link.n, own));
+        self.at = Some((last, own));
     }
 
-    /// What a line says about the chain itself.
-    fn says(&mut self, place: &str, line: &[u8]) {
-        match serde_json::from_slice::<What>(line) {
-            Ok(What::Broken { found }) => self.problem(format!("{place}: noted when it was found: {found}")),
-            Ok(What::Torn { bytes, .. }) => {
-                self.remarks.push(format!("{place}: half a line of {bytes} bytes was set right"))
+    /// What a line says about the chain itself. Returns the number and the hash by which the next line follows it.
+    fn says(&mut self, part: &str, place: &str, (n, own): (u64, String), line: &[u8]) -> (u64, String) {
+        let Ok(Event { session, at_ms, what }) = serde_json::from_slice::<Event>(line) else { return (n, own) };
+        match what {
+            What::Broken { found } => self.problem(format!("{place}: noted when it was found: {found}")),
+            What::Torn { bytes, .. } => {
+                self.remarks.push(format!("{place}: half a line of {bytes} bytes was set right"));
             }
-            Ok(What::Pruned { through, hash }) => self.pruned.push((through, hash)),
+            What::Pruned { through, hash } => self.pruned.push((through, hash, at_ms)),
+            What::Thinned { of, lines, bytes, in_their_place, .. } => {
+                self.thinned.push(Thinned { of, in_their_place, lines, bytes, at_ms });
+            }
+            What::Gone { through, hash } if through >= n => {
+                let group = (part.to_owned(), session.unwrap_or_default());
+                let found = StandIns { hash: Sha256::new(), lines: 0, from: n, through };
+                let stand_ins = self.stand_ins.entry(group).or_insert(found);
+                stand_ins.hash.update(line);
+                stand_ins.hash.update(b"\n");
+                (stand_ins.lines, stand_ins.through) = (stand_ins.lines + (through - n + 1), through);
+                return (through, hash);
+            }
             _ => {}
+        }
+        (n, own)
+    }
+
+    /// Compares what stands in the place of lines with what was written down when they were removed.
+    fn removed(&mut self) {
+        // By session, and by the day on which it was: how many lines, and how long they were.
+        let mut by_right: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
+        for ((part, session), StandIns { hash, lines, from, through }) in std::mem::take(&mut self.stand_ins) {
+            let hash = hex(&hash.finalize());
+            let said = self
+                .thinned
+                .iter()
+                .find(|said| said.of == session && said.in_their_place == hash && said.lines == lines);
+            let Some(said) = said else {
+                self.problem(format!(
+                    "{part}: {lines} lines of session {session} between {from} and {through} are missing, and nothing says that they \
+                     were removed by right"
+                ));
+                continue;
+            };
+            self.removed += lines;
+            let sum = by_right.entry((session, crate::text::moment(said.at_ms))).or_default();
+            *sum = (sum.0 + lines, sum.1 + said.bytes);
+        }
+        for ((session, when), (lines, bytes)) in by_right {
+            self.remarks.push(format!(
+                "{lines} lines ({bytes} bytes) of session {session} were removed at {when}: the audit was larger than its limit, and \
+                 this session took the most of it"
+            ));
         }
     }
 
     fn finish(mut self) -> Report {
-        if let Some(before) = self.begins_after.take()
-            && !self.pruned.contains(&before)
-        {
-            self.problem(format!(
-                "the lines up to {} are missing, and nothing says that they were removed by right",
-                before.0
-            ));
+        self.removed();
+        if let Some((through, hash)) = self.begins_after.take() {
+            match self.pruned.iter().find(|pruned| (pruned.0, &pruned.1) == (through, &hash)) {
+                Some((_, _, at_ms)) => {
+                    let when = crate::text::moment(*at_ms);
+                    self.removed += through;
+                    self.remarks.push(format!(
+                        "the lines up to {through} were removed, the last of them at {when}: the audit was larger than its limit"
+                    ));
+                }
+                None => self.problem(format!(
+                    "the lines up to {through} are missing, and nothing says that they were removed by right"
+                )),
+            }
         }
         let (n, hash) = self.at.clone().unwrap_or((0, NOTHING.to_owned()));
         if let Some(head) = self.head.clone() {
@@ -198,6 +285,6 @@ impl Chain {
         if let Some(known) = self.known.take() {
             self.problem(format!("line {}, which was known, is not there", known.n));
         }
-        Report { n, hash, lines: self.lines, problems: self.problems, remarks: self.remarks }
+        Report { n, hash, lines: self.lines, removed: self.removed, problems: self.problems, remarks: self.remarks }
     }
 }

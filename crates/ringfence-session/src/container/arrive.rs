@@ -23,7 +23,7 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
 use super::check;
 use super::orders::{Arrived, Orders};
@@ -228,6 +228,7 @@ fn start(prepared: Prepared, ends: Ends, seat: Option<OwnedFd>) -> u8 {
         Err(errno) => return report(&errors, Failed { step: TERMINAL, errno }),
     };
     let at: SeatAt<'_> = made.as_ref().zip(seats).map(|(slave, seats)| (slave.as_fd(), seats, Place::Leader));
+    process::default_signal(Signal::CHILD);
     let Ok(signals) = pty::signalfd(&FORWARDED) else { return 125 };
     if pty::block(&FORWARDED).is_err() {
         return 125;

@@ -111,7 +111,7 @@ fn start(session: &str, order: &[u8], door: Door) -> io::Result<(Running, [Owned
     rustix::io::ioctl_fionbio(&channel, true)?;
     ways::send(&channel, order, &[input.as_fd(), output.as_fd(), errors.as_fd()])?;
     rustix::io::ioctl_fionbio(&channel, false)?;
-    let child = command.spawn()?;
+    let child = ringfence_sys::process::with_callers_umask(&mut command).spawn()?;
     let pid = Pid::from_child(&child);
     // It is not waited for yet, so this number is no other's.
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_surface::policy::Counted;
 
-use crate::audit::{Event, Patience, What};
+use crate::audit::{Admission, Budget, Event, Patience, What};
 use crate::given;
 use crate::terminal::Screen;
 use crate::verdicts::Verdicts;
@@ -28,6 +28,11 @@ impl Desk {
     pub(super) fn note(&mut self, what: What) {
         let event = Event::now(&self.about.id, what);
         self.clients.tell(&Answer::Event { happened: Box::new(event.clone()) });
+        match self.budget.admit(&event) {
+            Admission::Written => {}
+            Admission::FirstCounted => return self.note(Budget::full()),
+            Admission::Counted => return,
+        }
         if self.pending.len() < MOST_PENDING {
             self.pending.push(event);
         } else {
@@ -49,7 +54,10 @@ impl Desk {
                 (self.again, self.lost) = (None, 0);
                 self.sync = self.sync.or(Some(Instant::now() + SYNC));
             }
-            Err(_) => self.again = Some(Instant::now() + AGAIN),
+            Err(cause) => {
+                self.again = Some(Instant::now() + AGAIN);
+                self.unwritten = Some(cause);
+            }
         }
     }
 
@@ -144,7 +152,8 @@ impl Desk {
             Notice::Line(line) => line,
             Notice::Stopped(one) => {
                 self.stream.is_shown(&one.violation);
-                format!("ringfence: stopped: {}", one.violation.line(one.times))
+                let line = one.violation.short_line(one.violation.line(one.times), one.times, &self.about.id);
+                format!("ringfence: stopped: {line}")
             }
         })
     }

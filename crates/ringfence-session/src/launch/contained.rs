@@ -7,7 +7,7 @@ use ringfence_surface::Shown;
 use super::{Begun, Control, Network, Prepared, Shape, StartError, Unreaped, before, pipe};
 use crate::container::{Contained, Orders, hand_over};
 use crate::first::{Ends, Seat};
-use crate::terminal::Lifeline;
+use crate::terminal::{LastResort, Lifeline};
 
 impl Prepared {
     /// Has an engine make the new process, and hands it what others inherit.
@@ -30,7 +30,14 @@ impl Prepared {
         let listeners = outwards.as_ref().map(|(rules, addresses, _)| rules.listeners(*addresses)).unwrap_or_default();
         let child = contained.start().map_err(|source| StartError::Clone { source })?;
         let lifeline = Lifeline::new(alive_write);
-        let unreaped = Unreaped { child, lifeline, code: None, signal: signal_read, says_code: true };
+        let unreaped = Unreaped {
+            child,
+            lifeline,
+            last_resort: LastResort::Kill,
+            code: None,
+            signal: signal_read,
+            says_code: true,
+        };
         let called = contained.called(&unreaped.child).map_err(before("waiting for the container"))?;
         let Some(called) = called else {
             // It may still be about to: whoever calls then finds nobody and ends.

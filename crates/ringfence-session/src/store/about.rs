@@ -171,7 +171,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t [u8]) -> io::Result<T> {
 
 /// Removes what is written about a session from its directory. What is not there needs no removing.
 pub(crate) fn remove(dir: &AbsPath) {
-    for name in [FILE, NEW, crate::desk::SOCKET, crate::desk::PAUSED] {
+    for name in [FILE, NEW, crate::desk::SOCKET, crate::desk::PAUSED, crate::desk::RESERVE] {
         let _ = rustix::fs::unlink(dir.join(name).as_bytes());
     }
 }

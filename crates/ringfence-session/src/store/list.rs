@@ -24,6 +24,12 @@ pub struct Live {
 }
 
 impl Live {
+    /// Has it not ended yet? Its lock is held by its supervisor and by its first process.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        is_live(&self.dir)
+    }
+
     /// Why it is paused, if it is.
     #[must_use]
     pub fn paused(&self) -> Option<String> {

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ringfence_sys::process::is_ignored;
 use ringfence_sys::pty::{self, SignalMask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -37,14 +38,18 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks TERM, INT, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP in the calling thread until this is dropped.
+    /// Blocks TERM, INT, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP in the calling thread until this is dropped, but for those
+    /// that the process ignores.
     ///
     /// # Errors
     ///
     /// When there is no descriptor left for the `signalfd`.
     pub fn block() -> io::Result<Self> {
-        let fd = pty::signalfd(&ANSWERED)?;
-        Ok(Self { fd, before: pty::block(&ANSWERED)? })
+        // A signal that this process ignores is not passed on either: its caller meant the payload (`nohup`). Blocked, it would
+        // be queued for the signalfd although it is ignored.
+        let answered: Vec<Signal> = ANSWERED.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+        let fd = pty::signalfd(&answered)?;
+        Ok(Self { fd, before: pty::block(&answered)? })
     }
 
     /// The mask that the payload should have.
@@ -101,8 +106,17 @@ impl Recipient<'_> {
     }
 }
 
-/// How long a payload has after it was asked to end.
+/// How long a payload has after it was asked to end, and then whoever is to end it.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// What is done where the process that is to end the payload does not: it may have been stopped (`SIGSTOP`) from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastResort {
+    /// It is killed, and the kernel ends everything in its process namespace or group with it.
+    Kill,
+    /// It is continued, again and again: killed, it would leave its descendants to nobody.
+    Continue,
+}
 
 /// Something else that a supervisor looks after while it waits. It waits for nobody itself.
 pub trait Aside: std::fmt::Debug {
@@ -195,6 +209,7 @@ pub struct Clock<'a> {
     why: Why,
     /// Whoever waits for the payload ends it when this is closed.
     alive: Option<Lifeline>,
+    last_resort: LastResort,
     aside: Option<&'a mut dyn Aside>,
     is_called: bool,
 }
@@ -222,9 +237,9 @@ pub enum Struck {
 impl<'a> Clock<'a> {
     /// Begins now; without a limit it never strikes.
     #[must_use]
-    pub fn new(limit: Option<Duration>, alive: Option<Lifeline>) -> Self {
+    pub fn new(limit: Option<Duration>, alive: Option<Lifeline>, last_resort: LastResort) -> Self {
         let next = limit.and_then(|limit| Instant::now().checked_add(limit));
-        Self { next, struck: Struck::Not, why: Why::Time, alive, aside: None, is_called: false }
+        Self { next, struck: Struck::Not, why: Why::Time, alive, last_resort, aside: None, is_called: false }
     }
 
     /// With something else to look after.
@@ -312,17 +327,27 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Does what is due: TERM to whoever gets signals, and after a grace the end.
+    /// Does what is due: TERM to whoever gets signals, after a grace the end, and after another one the last resort.
     pub(super) fn strike(&mut self, to: Recipient<'_>) -> io::Result<()> {
         self.attend();
         if self.next.is_none_or(|next| Instant::now() < next) {
             return Ok(());
         }
         if self.struck == Struck::Asked {
-            (self.next, self.struck) = (None, Struck::Told);
+            (self.next, self.struck) = (Some(Instant::now() + GRACE), Struck::Told);
             if let Some(alive) = self.alive.take() {
                 alive.cut();
             }
+            return Ok(());
+        }
+        if self.struck == Struck::Told {
+            // One that is not ours to signal, in a container, has its engine.
+            let _ = match self.last_resort {
+                LastResort::Kill => to.send(Signal::KILL),
+                LastResort::Continue => to.send(Signal::CONT),
+            };
+            // A process in an uninterruptible wait dies later.
+            self.next = Some(Instant::now() + GRACE);
             return Ok(());
         }
         (self.next, self.struck) = (Some(Instant::now() + GRACE), Struck::Asked);

@@ -209,6 +209,7 @@ impl<'p> Git<'p> {
         let lock = self.lock.as_ref().map(File::try_clone).transpose().map_err(|source| GitError::Start { source })?;
         command.args(words).stdin(lock.map_or_else(Stdio::null, Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        ringfence_sys::process::with_callers_umask(&mut command);
         let usual = match what {
             "reset" | "mv" | "rm" => CHECKOUT,
             "status" => LOOK,

@@ -33,6 +33,7 @@ pub(crate) use called::run as called;
 const KEPT: usize = 1 << 20;
 
 pub(crate) fn run(args: &ExecArgs) -> Result<ExitCode, Failure> {
+    ringfence_session::adopt_own_umask();
     match attempt(args) {
         Err(failure) if args.json => {
             print_json(&WireRefused::new(&failure))?;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
-use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, Ways};
+use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, UNWRITTEN, Ways};
 use ringfence_session::git_gains::Gain;
 use ringfence_session::given;
 use ringfence_session::governed;
@@ -23,6 +23,7 @@ use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, O
 use ringfence_session::store::{About, Grants, SCHEMA, Session};
 use ringfence_session::text::{Bytes, new_token, now_ms};
 use ringfence_session::violations::Summary;
+use ringfence_session::{adopt_own_umask, restore_callers_umask};
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Client, Governance, Resolved, Shown};
 
@@ -46,6 +47,7 @@ use crate::out::say;
 use crate::tell::{self, Detail};
 
 pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
+    adopt_own_umask();
     let args = &with_agent(args);
     if args.command.is_empty() && args.policy.agent.is_none() {
         return Err(Failure::Prepare { source: PrepareError::NoCommand });
@@ -233,6 +235,7 @@ impl Ladder<'_> {
             tell_changes(session);
         }
         if let Some(place) = report {
+            restore_callers_umask();
             place.write(session.name(), began, &ended, &denied)?;
         }
         Ok(told_code(&ended))
@@ -302,13 +305,13 @@ impl Ladder<'_> {
                 Ok(desk)
             },
         );
-        let ended = ended.map_err(|source| self.not_started(source));
+        let mut ended = ended.map_err(|source| self.not_started(source));
         let surface = desk.as_ref().and_then(Desk::surface);
         let gained = git.zip(surface).map(|(git, surface)| git.gains(&surface)).unwrap_or_default();
         if let Some(desk) = &mut desk {
             desk.gained(&gained);
         }
-        let denied = write_down(&ended, desk);
+        let denied = write_down(&mut ended, desk, session);
         Ok((ended?, denied, gained))
     }
 
@@ -389,8 +392,8 @@ impl Ladder<'_> {
             Ways { watches: Vec::new(), ask: None, learned: None },
         );
         let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
-        let ended = ready.run().map_err(|source| Failure::Start { source });
-        write_down(&ended, Some(desk));
+        let mut ended = ready.run().map_err(|source| Failure::Start { source });
+        write_down(&mut ended, Some(desk), session);
         ended.map(|ended| told_code(&ended))
     }
 
@@ -469,8 +472,8 @@ fn tell_changes(session: &Session) {
     }
 }
 
-/// Writes down how a session ended, and returns what was denied in it.
-fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) -> Summary {
+/// Writes down how a session ended, and returns what was denied in it. A run of which no evidence is left is no success.
+fn write_down(ended: &mut Result<Ended, Failure>, desk: Option<Desk>, session: &Session) -> Summary {
     match (ended, desk) {
         (Ok(ended), Some(desk)) => {
             let (denied, written, leftover) = desk.ended(ended.code);
@@ -478,6 +481,10 @@ fn write_down(ended: &Result<Ended, Failure>, desk: Option<Desk>) -> Summary {
             std::mem::forget(leftover);
             if let Err(cause) = written {
                 say(&format!("ringfence: the end of the session could not be written down: {cause}"));
+                session.leave_unended();
+                if ended.code == 0 {
+                    ended.code = UNWRITTEN;
+                }
             }
             denied
         }

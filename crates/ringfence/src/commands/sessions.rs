@@ -9,6 +9,7 @@ mod words;
 
 use std::io;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use ringfence_session::container::sweep;
 use ringfence_session::desk::{Answer, Connection, Verb};
@@ -93,16 +94,28 @@ pub(crate) fn mode(args: &ModeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends a session: the command is asked to, and after two seconds told.
+/// How long `stop` waits for the end. The supervisor asks, ends and kills within six seconds, and then removes the session's files.
+const STOPPING: Duration = Duration::from_secs(30);
+
+/// Ends a session: the command is asked to, after two seconds told, and after two more killed by the kernel. Says whether it ended.
 pub(crate) fn stop(args: &OneArgs) -> Result<ExitCode, Failure> {
     let (_, live) = live(&args.session)?;
     ask(&live, Verb::Stop {})?;
-    if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "asked": true }))?;
-    } else {
-        say(&format!("ringfence: session {} was asked to end", live.id));
+    let until = Instant::now() + STOPPING;
+    while live.is_running() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
     }
-    Ok(ExitCode::SUCCESS)
+    let has_ended = !live.is_running();
+    if args.json {
+        print_json(&serde_json::json!({ "schema": SCHEMA, "id": live.id, "asked": true, "ended": has_ended }))?;
+    } else if has_ended {
+        say(&format!("ringfence: session {} has ended", live.id));
+    } else {
+        let supervisor = live.about.as_ref().map(|about| format!(": `kill -KILL {}` ends its supervisor", about.pid));
+        let (id, time, hint) = (&live.id, STOPPING.as_secs(), supervisor.unwrap_or_default());
+        say(&format!("ringfence: session {id} was asked to end {time} s ago and still runs{hint}"));
+    }
+    Ok(ExitCode::from(u8::from(!has_ended)))
 }
 
 /// Stops everything in a session.

@@ -26,6 +26,7 @@ use crate::host::{Recorder, facts, mounts};
 
 pub(crate) fn run(args: &CalledArgs) -> Result<ExitCode, Failure> {
     // Before there is another thread that a signal could reach.
+    ringfence_session::adopt_own_umask();
     let signals = Signals::block().map_err(|source| Failure::Output { source })?;
     let called = Called::take().map_err(|source| Failure::Output { source })?;
     let (order, streams, channel) = called.into_parts();

@@ -88,7 +88,10 @@ pub(super) fn gains(gained: &[Gain]) -> Vec<String> {
 
 /// What was denied, with what allows it. What stood on the terminal when it happened is not told again.
 pub(super) fn lines(denied: &Summary, session: &str) -> Vec<String> {
-    let line = |one: &Counted| format!("ringfence: stopped: {}", one.violation.line_afterwards(one.times));
+    let line = |one: &Counted| {
+        let whole = one.violation.line_afterwards(one.times);
+        format!("ringfence: stopped: {}", one.violation.short_line(whole, one.times, session))
+    };
     let untold = denied.kinds.iter().zip(&denied.shown).filter(|(_, is_shown)| !**is_shown).map(|(one, _)| one);
     let mut lines: Vec<String> = untold.clone().take(FEW).map(line).collect();
     let others = untold.skip(FEW).map(|one| one.times).sum::<u64>() + denied.more;

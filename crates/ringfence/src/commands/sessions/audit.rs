@@ -66,6 +66,7 @@ struct One {
     place: String,
     whole: bool,
     lines: u64,
+    removed: u64,
     last: String,
     problems: Vec<String>,
     remarks: Vec<String>,
@@ -84,6 +85,7 @@ fn verify(known: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
             place: place.to_string(),
             whole: report.problems.is_empty(),
             lines: report.lines,
+            removed: report.removed,
             last: format!("{}:{}", report.n, report.hash),
             problems: report.problems,
             remarks: report.remarks,
@@ -95,7 +97,11 @@ fn verify(known: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
     } else {
         for one in &audits {
             let judged = if one.whole { "whole" } else { "NOT WHOLE" };
-            print(&format!("{}: {judged}, {} lines, the last is {}\n", one.place, one.lines, one.last))?;
+            let removed = match one.removed {
+                0 => String::new(),
+                more => format!(" but for {more} that were removed for room"),
+            };
+            print(&format!("{}: {judged}{removed}, {} lines, the last is {}\n", one.place, one.lines, one.last))?;
             print(&one.problems.iter().map(|problem| format!("  wrong: {problem}\n")).collect::<String>())?;
             print(&one.remarks.iter().map(|remark| format!("  note: {remark}\n")).collect::<String>())?;
         }

@@ -2,23 +2,8 @@
 
 use ringfence_session::audit::{Event, What};
 use ringfence_session::text::Bytes;
+pub(super) use ringfence_session::text::moment;
 use ringfence_surface::Shown;
-
-/// `2026-11-15 16:02:11Z`.
-pub(super) fn moment(ms: u64) -> String {
-    let (days, second) = (ms / 86_400_000, ms / 1_000 % 86_400);
-    // The calendar from a day number, counted from the first of March of the year 0.
-    let day = days + 719_468;
-    let (era, of_era) = (day / 146_097, day % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
-}
 
 /// How long ago, in one word.
 pub(super) fn age(ms: u64) -> String {
@@ -105,6 +90,19 @@ fn what(what: &What) -> String {
         What::Torn { bytes, .. } => format!("half a line of {bytes} bytes was found at the end, and set right"),
         What::Broken { found } => format!("BROKEN: {}", shown(found)),
         What::Pruned { through, .. } => format!("the lines up to {through} were removed, since there is a limit"),
+        What::Full { bytes } => {
+            format!(
+                "its part of the audit is full ({bytes} bytes): more of what the program causes is counted, and not written"
+            )
+        }
+        What::Omitted { lines } => {
+            format!("{lines} lines were counted and not written: its part of the audit was full")
+        }
+        What::Thinned { of, lines, bytes, from, through, .. } => format!(
+            "{lines} lines ({bytes} bytes) of session {} between {from} and {through} were removed: the audit was larger than its limit",
+            shown(of)
+        ),
+        What::Gone { through, .. } => format!("the lines from here to {through} were removed, since there is a limit"),
     }
 }
 

@@ -9,6 +9,7 @@ mod asked;
 mod attacks;
 mod doors;
 mod earlier;
+mod faults;
 mod foreign;
 mod given;
 mod hook;
