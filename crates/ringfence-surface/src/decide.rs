@@ -9,8 +9,8 @@ use std::fmt;
 use crate::curated;
 use crate::host::{HostPattern, HostTarget};
 use crate::matcher::{Covering, Hit};
-use crate::path::{AbsPath, Word};
-use crate::pattern::Anchor;
+use crate::path::{AbsPath, Shown, Word};
+use crate::pattern::{Anchor, Pattern};
 use crate::policy::View;
 use crate::source::Source;
 use crate::surface::{Effect, Injection, MANAGED, PROTECTED_ANYWHERE, Role, Rule, Sense, Sourced, Stage, Surface};
@@ -184,7 +184,10 @@ impl Surface {
                 }
                 Effect::Escape => "none: this is closed in every policy".into(),
                 Effect::Deny if rule.source.place().is_some() => {
-                    format!("change the rule, or add an exception below it in the same list: '!{}'", rule_text(path))
+                    match entry_text("!", path) {
+                        Some(entry) => format!("change the rule, or add an exception below it in the same list: {entry}"),
+                        None => "change the rule: no exception can name a path that is not UTF-8".into(),
+                    }
                 }
                 Effect::Deny if access == Access::Read => {
                     format!("for one run, name it yourself: --ref {}", Word(path.as_bytes()))
@@ -200,10 +203,18 @@ impl Surface {
             Because::OnlyReadable(Rule { effect: Effect::Read(Role::Private), .. }) => {
                 "none: what the kernel shows of processes is never writable, and only what a process may see of another is readable".into()
             }
+            // Outside what was granted `**/NAME` is not asked about, and it would deny the path again.
+            Because::OnlyReadable(_) | Because::View(_) if self.floating(path, access).is_some() => {
+                let rule = self.floating(path, access).map(|rule| format!("{rule} ({})", rule.source));
+                format!("no grant helps: {} would deny it", rule.unwrap_or_default())
+            }
             Because::OnlyReadable(_) => self.to_write(path),
             Because::View(_) if access == Access::Read => {
                 let word = Word(path.as_bytes());
-                format!("add {} to `read` in [files], or for one run: --ref {word}", entry_text(path))
+                match entry_text("", path) {
+                    Some(entry) => format!("add {entry} to `read` in [files], or for one run: --ref {word}"),
+                    None => format!("for one run: --ref {word}"),
+                }
             }
             Because::View(_) => self.to_write(path),
         })
@@ -211,7 +222,10 @@ impl Surface {
 
     /// What the user can do about a host that is not reached.
     pub fn to_reach(&self, host: &str) -> String {
-        format!("add \"{host}\" to `allow` in [network]{}", self.beside_allow())
+        match HostPattern::parse(host) {
+            Ok(_) => format!("add \"{host}\" to `allow` in [network]{}", self.beside_allow()),
+            Err(why) => format!("no entry of `allow` can name it: {why}"),
+        }
     }
 
     /// What a first list of `allow` needs: one in the project's file takes the place of what packs bring, which would be lost.
@@ -232,7 +246,20 @@ impl Surface {
     fn to_write(&self, path: &AbsPath) -> String {
         let is_new = self.rules().iter().any(|rule| rule.source == PROJECT_IS_WRITABLE);
         let beside = if is_new { ", in a new list with \".\" so that the project stays writable" } else { "" };
-        format!("add {} to `write` in [files]{beside}", entry_text(path))
+        match entry_text("", path) {
+            Some(entry) => format!("add {entry} to `write` in [files]{beside}"),
+            None => "make this change yourself, outside the fence: no entry can name a path that is not UTF-8".into(),
+        }
+    }
+
+    /// The floating rule that would take a path away if it were granted.
+    fn floating(&self, path: &AbsPath, access: Access) -> Option<&Rule> {
+        let mut covering = self.covering(path);
+        covering.searched.get_or_insert(0);
+        match self.judge(&covering, access).because {
+            Because::Rule(rule) if rule.effect.takes_away() => Some(rule),
+            _ => None,
+        }
     }
 }
 
@@ -316,22 +343,39 @@ fn is_private(rule: &Rule) -> bool {
     matches!(rule.effect, Effect::Write(Role::Private) | Effect::Read(Role::Private))
 }
 
-/// A path as rule text: what would be a wildcard or a variable is escaped.
-fn rule_text(path: &AbsPath) -> String {
-    let mut text = String::new();
-    for c in path.to_string().chars() {
+/// A path as an entry of a list in TOML, after a mark. What would be a wildcard or a variable is escaped, and so is what does
+/// not show. `None` where no entry means exactly this path.
+fn entry_text(mark: &str, path: &AbsPath) -> Option<String> {
+    let name = std::str::from_utf8(path.as_bytes()).ok()?;
+    let mut rule = String::new();
+    for c in name.chars() {
         if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '$' | '\\') {
-            text.push('\\');
+            rule.push('\\');
         }
-        text.push(c);
+        rule.push(c);
     }
-    text
-}
-
-/// The same, in the quotes that TOML takes for it.
-fn entry_text(path: &AbsPath) -> String {
-    let text = rule_text(path);
-    if text.contains(['\\', '"']) { format!("'{text}'") } else { format!("\"{text}\"") }
+    if Pattern::parse(&rule).ok()?.as_path() != Some(path) {
+        return None;
+    }
+    let text = format!("{mark}{rule}");
+    let is_shown = Shown(text.as_bytes()).to_string() == text;
+    if is_shown && !text.contains(['\\', '"']) {
+        return Some(format!("\"{text}\""));
+    }
+    if is_shown && !text.contains('\'') {
+        return Some(format!("'{text}'"));
+    }
+    let mut quoted = String::new();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if Shown(c.encode_utf8(&mut [0; 4]).as_bytes()).to_string().starts_with('\\') => {
+                quoted.push_str(&format!("\\U{:08x}", u32::from(c)));
+            }
+            c => quoted.push(c),
+        }
+    }
+    Some(format!("\"{quoted}\""))
 }
 
 impl fmt::Display for Because<'_> {

@@ -6,6 +6,8 @@
 use std::borrow::Borrow;
 use std::fmt;
 
+use crate::spelling::is_ignored;
+
 /// The kernel's PATH_MAX; longer paths cannot be named in one call, so no rule about them could be enforced.
 pub const PATH_MAX: usize = 4096;
 
@@ -250,9 +252,10 @@ impl fmt::Display for Word<'_> {
     }
 }
 
+/// Moves a cursor, changes the direction of a text, or is invisible: two names that differ in it look alike.
 fn is_unsafe_to_show(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}' | '\u{e0000}'..='\u{e007f}')
+    let moves = matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fff9}'..='\u{fffb}');
+    c.is_control() || moves || is_ignored(c)
 }
 
 #[cfg(test)]
@@ -263,6 +266,17 @@ mod tests {
     fn check(input: &[u8], expected: &str) {
         let got = AbsPath::lexical(input).map_or_else(|e| e.to_string(), |p| p.to_string());
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a16_what_is_invisible_or_reorders_is_escaped() {
+        let hostile = "\u{1b}\u{9b}\u{ad}\u{34f}\u{61c}\u{115f}\u{17b4}\u{180e}\u{200b}\u{200f}\u{2028}\u{202e}\u{2066}\u{2069}\u{3164}\u{fe0f}\u{feff}\u{ffa0}\u{fff9}\u{1d173}\u{e0041}\u{e0100}";
+        for c in hostile.chars() {
+            let shown = Shown(format!("a{c}b").as_bytes()).to_string();
+            assert_eq!(shown, format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        let plain = "/home/é/日本/ß/\u{1f600}";
+        assert_eq!(Shown(plain.as_bytes()).to_string(), plain);
     }
 
     #[test]

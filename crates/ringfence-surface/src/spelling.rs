@@ -35,6 +35,11 @@ const IGNORED: &[(char, char)] = &[
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
+/// Is it a code point that nothing shows?
+pub(crate) fn is_ignored(c: char) -> bool {
+    IGNORED.iter().any(|(from, to)| (*from..=*to).contains(&c))
+}
+
 /// The spelling that all spellings of a name have in common.
 pub fn folded_name(name: &[u8]) -> Vec<u8> {
     let mut folded = folded_text(name);
@@ -50,11 +55,10 @@ fn folded_text(bytes: &[u8]) -> Vec<u8> {
         return bytes.to_ascii_lowercase();
     }
     let decompose = DecomposingNormalizerBorrowed::new_nfkd();
-    let is_ignored = |c: &char| IGNORED.iter().any(|(from, to)| (from..=to).contains(&c));
     // By way of upper case: the long s and the dotless i are letters of their own in lower case.
     let case = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
-    let text: String = decompose.normalize(text).chars().filter(|c| !is_ignored(c)).flat_map(case).collect();
-    decompose.normalize(&text).chars().filter(|c| !is_ignored(c)).collect::<String>().into_bytes()
+    let text: String = decompose.normalize(text).chars().filter(|c| !is_ignored(*c)).flat_map(case).collect();
+    decompose.normalize(&text).chars().filter(|c| !is_ignored(*c)).collect::<String>().into_bytes()
 }
 
 fn folded_path(path: &AbsPath) -> AbsPath {

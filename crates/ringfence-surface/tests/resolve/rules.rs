@@ -1,7 +1,7 @@
 //! Deny, protect, exceptions, links and git directories.
 
 use crate::host::{Host, abs};
-use ringfence_surface::{Access, Level};
+use ringfence_surface::{AbsPath, Access, Level};
 
 #[test]
 fn deny_beats_allow_at_any_depth() {
@@ -326,6 +326,48 @@ fn every_refusal_has_a_remedy() {
     let verdict = surface.decide(&abs("/home/u/x"), Access::Write);
     let remedy = surface.remedy(&abs("/home/u/x"), Access::Write, &verdict);
     assert_eq!(remedy.as_deref(), Some("add \"/home/u/x\" to `write` in [files]"));
+}
+
+/// What a remedy says is typed into a policy, and then the path can be read.
+#[test]
+fn e5_a_remedy_works_when_it_is_typed() {
+    let surface = |policy: &str| Host::new().user(policy).resolve().0.surface;
+    for name in [
+        "x",
+        "it's",
+        "a\"b",
+        "both'\"",
+        "new\nline",
+        "a\u{202e}b",
+        "a\u{ad}b",
+        "[x]*?",
+        "$HOME",
+        "back\\slash",
+        "!x",
+        "~",
+    ] {
+        let path = abs("/srv").child(name.as_bytes());
+        let before = surface("");
+        let remedy = before.remedy(&path, Access::Read, &before.decide(&path, Access::Read)).unwrap();
+        let entry = remedy.strip_prefix("add ").and_then(|rest| rest.split_once(" to `read` in [files]")).unwrap().0;
+        assert!(!entry.contains(['\n', '\u{202e}', '\u{ad}']), "{entry}");
+        let after = surface(&format!("[files]\nread = [{entry}]\n"));
+        assert!(after.decide(&path, Access::Read).is_allowed(), "{name:?}: {remedy}");
+        // An exception too.
+        let denied = |more: &str| surface(&format!("[files]\nread = [\"/srv\"]\ndeny = [\"/srv/*\"{more}]\n"));
+        let before = denied("");
+        let remedy = before.remedy(&path, Access::Read, &before.decide(&path, Access::Read)).unwrap();
+        let entry = remedy.split_once("same list: ").unwrap().1;
+        assert!(denied(&format!(", {entry}")).decide(&path, Access::Read).is_allowed(), "{name:?}: {remedy}");
+    }
+    let before = surface("[files]\ndeny = [\"**/vault\"]\n");
+    let remedy = |surface: &ringfence_surface::Surface, path: &AbsPath| {
+        surface.remedy(path, Access::Read, &surface.decide(path, Access::Read)).unwrap()
+    };
+    // Nothing is proposed that does not help.
+    assert!(remedy(&before, &abs("/srv/vault/x")).starts_with("no grant helps: deny \"**/vault\""));
+    assert!(remedy(&before, &AbsPath::lexical(b"/srv/\xff").unwrap()).starts_with("for one run: --ref "));
+    assert!(before.to_reach("co.uk:443").starts_with("no entry of `allow` can name it"));
 }
 
 /// A first list of `allow` in the project's file takes the place of what packs bring: the remedy says what belongs in it, and whoever

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::line::Line;
 use crate::error::Failure;
+use crate::out::safe_json;
 
 /// How long somebody may take to listen.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,8 +32,11 @@ const NOTHING: &str = "Content-Security-Policy: default-src 'none'; frame-ancest
 impl Answer {
     /// A value.
     pub(super) fn json(status: u16, value: &impl Serialize) -> Self {
-        match serde_json::to_vec(value) {
-            Ok(body) => Self { status, kind: "application/json", more: NOTHING.to_owned(), body },
+        match serde_json::to_string(value) {
+            Ok(text) => {
+                let body = safe_json(&text).into_bytes();
+                Self { status, kind: "application/json", more: NOTHING.to_owned(), body }
+            }
             Err(cause) => Self::problem(500, &cause.to_string(), None),
         }
     }
@@ -50,7 +54,7 @@ impl Answer {
             body["hint"] = Value::from(hint);
         }
         let kind = "application/problem+json";
-        Self { status, kind, more: NOTHING.to_owned(), body: body.to_string().into_bytes() }
+        Self { status, kind, more: NOTHING.to_owned(), body: safe_json(&body.to_string()).into_bytes() }
     }
 
     /// The page, with what it may do.
@@ -118,5 +122,20 @@ fn title(status: u16) -> &'static str {
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         _ => "Internal Server Error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A16: a program that asks often prints what it is told.
+    #[test]
+    fn a16_an_answer_holds_no_raw_control_or_override() {
+        let value = json!({ "line": "rm \u{202e}x\u{ad}\u{1b}" });
+        let body = Answer::json(200, &value).body;
+        assert!(body.is_ascii(), "{body:?}");
+        assert_eq!(serde_json::from_slice::<Value>(&body).expect("JSON"), value);
+        assert!(Answer::problem(400, "\u{202e}", Some("\u{2066}")).body.is_ascii());
     }
 }

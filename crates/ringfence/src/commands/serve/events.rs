@@ -15,6 +15,7 @@ use super::sessions;
 use crate::commands::sessions::states;
 use crate::error::Failure;
 use crate::host::os_path;
+use crate::out::safe_json;
 
 /// So often something is said, so that whoever has gone is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -111,7 +112,7 @@ impl Events {
             },
         );
         let id = told.map(|told| told.to_string()).collect::<Vec<_>>().join("-");
-        let text = format!("id: {id}\nevent: {name}\ndata: {value}\n\n");
+        let text = format!("id: {id}\nevent: {name}\ndata: {}\n\n", safe_json(&value.to_string()));
         line.write(text.as_bytes(), Instant::now() + PATIENCE)
     }
 

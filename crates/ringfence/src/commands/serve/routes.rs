@@ -160,6 +160,16 @@ mod tests {
 
     use super::*;
 
+    /// A16: nothing that others wrote gets onto the page but through the function that escapes it.
+    #[test]
+    fn a16_the_page_escapes_every_text() {
+        for line in PAGE.lines().filter(|line| line.contains("textContent =") || line.contains(".append(")) {
+            let is_row = line.trim() == "row.append(cell);";
+            assert!(is_row || line.contains("shown("), "{line}");
+        }
+        assert!(!PAGE.contains("innerHTML") && !PAGE.contains("innerText"));
+    }
+
     /// A10: the document has every route, and no other.
     #[test]
     fn a10_the_document_and_the_routes_are_the_same() {
