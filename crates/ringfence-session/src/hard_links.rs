@@ -17,7 +17,7 @@ use crate::walk::Guard;
 #[derive(Debug)]
 struct LinkedFile {
     guard: Guard,
-    link_count: u64,
+    link_count: usize,
     /// Where it was found. One name may have several paths, where a directory is mounted twice.
     paths: HashSet<AbsPath>,
 }
@@ -40,7 +40,11 @@ impl LinkedFiles {
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || status.st_nlink < 2 {
             return;
         }
-        let empty = || LinkedFile { guard, link_count: status.st_nlink, paths: HashSet::new() };
+        let empty = || LinkedFile {
+            guard,
+            link_count: usize::try_from(status.st_nlink).unwrap_or(usize::MAX),
+            paths: HashSet::new(),
+        };
         let file = self.files.entry(Id::of(status)).or_insert_with(empty);
         file.guard = file.guard.max(guard);
         file.paths.insert(path.clone());
@@ -71,7 +75,7 @@ impl LinkedFiles {
                 let dir = open_place(top, &relative(&path.parent()?)).and_then(rustix::fs::fstat).ok()?;
                 Some((Id::of(&dir), path.file_name()?.to_vec()))
             });
-            let found = entries.collect::<HashSet<_>>().len() as u64;
+            let found = entries.collect::<HashSet<_>>().len();
             if found < file.link_count {
                 left.extend(file.paths);
             }
