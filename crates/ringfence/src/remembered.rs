@@ -7,8 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io;
+#[cfg(target_os = "linux")]
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ringfence_surface::AbsPath;
@@ -65,6 +69,7 @@ impl Remembered {
     }
 
     /// Notes places that a session can write from now on.
+    #[cfg(target_os = "linux")]
     pub(crate) fn note_written<'p>(&self, places: impl IntoIterator<Item = &'p AbsPath>) -> io::Result<()> {
         let known = self.written().unwrap_or_default();
         let is_new = |place: &&AbsPath| !place.ancestors().any(|above| known.contains(above.as_bytes()));
