@@ -22,6 +22,7 @@ mod mounts;
 mod names;
 mod near;
 mod open;
+mod parked;
 mod reads;
 mod request;
 mod resolve;
@@ -43,7 +44,7 @@ use ringfence_sys::seccomp;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::WaitOptions;
+use rustix::process::{Pid, WaitOptions};
 
 use crate::beside::{Beside, Within};
 use crate::git_files::{ContentJudge, Regions};
@@ -59,6 +60,7 @@ use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
 use self::near::{Kept, Near};
+use self::parked::ParkedCalls;
 use self::request::Calls;
 use self::sockets::Sockets;
 use self::work::{Reply, Work};
@@ -161,6 +163,8 @@ pub(crate) struct Broker<'s> {
     regions: Regions,
     /// Files of git directories that are being written.
     judged: JudgedFiles,
+    /// Calls that wait for another process.
+    parked: ParkedCalls,
     proc: OwnedFd,
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
@@ -195,6 +199,7 @@ impl<'s> Broker<'s> {
             sockets: Sockets::new(),
             regions: Regions::new(),
             judged: JudgedFiles::new(),
+            parked: ParkedCalls::new()?,
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
@@ -236,32 +241,56 @@ impl<'s> Broker<'s> {
         polled.is_err() || fds[0].revents().contains(PollFlags::HUP)
     }
 
-    /// Carries out one call, and answers it whatever happens.
-    fn settle(&self, call: &Notification, hand: &mut Hand<'_>) {
-        let mut pending = Pending { listener: self.listener.as_fd(), id: call.id, answer: Answer::Error(Errno::IO) };
-        pending.answer = match self.carry_out(call, &mut hand.again) {
+    /// Carries out one call, and answers it whatever happens. A call that has to wait for another process is parked instead.
+    fn settle<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, call: &Notification, hand: &mut Hand<'_>) {
+        let mut pending =
+            Pending { listener: self.listener.as_fd(), id: call.id, answer: Some(Answer::Error(Errno::IO)) };
+        match self.carry_out(call, &mut hand.again) {
+            Ok(Reply::Parked(parking)) => {
+                pending.answer = None;
+                self.park(scope, call, parking);
+            }
+            done => {
+                let answer = self.answer((call.id, call.thread), done, |add| hand.near.with(call.thread, add));
+                pending.answer = Some(answer);
+            }
+        }
+    }
+
+    /// The answer to a call. `together` runs what puts a descriptor into the caller's table.
+    fn answer(
+        &self,
+        (id, thread): (u64, Pid),
+        done: rustix::io::Result<Reply>,
+        together: impl FnOnce(&dyn Fn() -> rustix::io::Result<i32>) -> rustix::io::Result<i32>,
+    ) -> Answer {
+        match done {
             Ok(Reply::Done) => Answer::Value(0),
             Ok(Reply::Continue) => Answer::Continue,
             Err(errno) => Answer::Error(errno),
+            // A call is parked once.
+            Ok(Reply::Parked(_)) => Answer::Error(Errno::AGAIN),
             Ok(Reply::Judged(fd, on_exec)) => {
-                let caller = Caller { thread: call.thread, proc: self.proc.as_fd() };
-                let added = self.add_judged((call.id, &caller), &fd, on_exec);
+                let added = self.add_judged((id, &self.caller(thread)), &fd, on_exec);
                 drop(fd);
                 added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))
             }
             Ok(Reply::Descriptor(fd, on_exec)) => {
-                let add = || notify::add_descriptor(self.listener.as_fd(), call.id, fd.as_fd(), on_exec);
-                let added = hand.near.with(call.thread, add);
+                let added = together(&|| notify::add_descriptor(self.listener.as_fd(), id, fd.as_fd(), on_exec));
                 // Ours is closed before the caller goes on.
                 drop(fd);
                 added.map_or_else(Answer::Error, |number| Answer::Value(i64::from(number)))
             }
-        };
+        }
+    }
+
+    fn caller(&self, thread: Pid) -> Caller<'_> {
+        Caller { thread, proc: self.proc.as_fd() }
     }
 
     fn carry_out(&self, call: &Notification, again: &mut Again) -> rustix::io::Result<Reply> {
         let (name, request) = self.calls.read(call).ok_or(Errno::NOSYS)?;
-        let caller = Caller { thread: call.thread, proc: self.proc.as_fd() };
+        let caller = self.caller(call.thread);
         let domain = self.domains.of(&caller)?;
         Work::new(self, (caller, again), (call.id, name), domain).carry_out(request)
     }
@@ -307,16 +336,18 @@ impl<'b> Hand<'b> {
     }
 }
 
-/// A call that waits for its answer: it gets one also where something here went wrong.
+/// A call that waits for its answer: it gets one also where something here went wrong. One that was parked gets it later.
 struct Pending<'b> {
     listener: BorrowedFd<'b>,
     id: u64,
-    answer: Answer,
+    answer: Option<Answer>,
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // Whoever has ended needs no answer.
-        let _ = notify::answer(self.listener, self.id, self.answer);
+        if let Some(answer) = self.answer {
+            // A caller that has ended needs no answer.
+            let _ = notify::answer(self.listener, self.id, answer);
+        }
     }
 }

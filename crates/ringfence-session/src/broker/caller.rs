@@ -18,6 +18,8 @@ const PATH_MAX: usize = 4096;
 const PAGE: u64 = 4096;
 /// What stands for the working directory.
 pub(super) const AT_FDCWD: i32 = -100;
+/// The kernel restarts the call once the signal is handled, or answers EINTR, as the `sigaction` of the caller says.
+const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
 /// `PIDFD_THREAD`, since Linux 6.9.
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 
@@ -147,15 +149,44 @@ impl Caller<'_> {
         field.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).ok_or(Errno::ACCESS)
     }
 
-    /// Is there a signal for it that it would handle now?
-    pub(super) fn has_signal(&self) -> bool {
-        let Ok(status) = self.read("status", 4096) else { return true };
-        let mask = |name: &[u8]| {
-            let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name));
-            line.and_then(|digits| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).unwrap_or(0)
+    /// The error by which a call of it is interrupted, where it has a signal to handle.
+    ///
+    /// ERESTARTSYS must reach only a thread that handles a signal: the kernel replaces it on the way to the handler, and any other thread
+    /// would see it. A signal of the whole process goes to its first thread unless that one blocks it, and then to some other: EINTR
+    /// is right for each of them.
+    pub(super) fn interruption(&self) -> Option<Errno> {
+        let Ok(own) = self.signals_of(self.number()) else { return Some(Errno::INTR) };
+        let handled = |pending: u64| pending & !own.blocked & !own.ignored;
+        if handled(own.pending) != 0 || own.is_first && handled(own.shared) != 0 {
+            return Some(ERESTARTSYS);
+        }
+        if handled(own.shared) == 0 {
+            return None;
+        }
+        let left = match self.signals_of(own.process) {
+            Ok(first) if !first.is_dead => handled(own.shared) & first.blocked,
+            _ => handled(own.shared),
         };
-        let pending = mask(b"SigPnd:\t") | mask(b"ShdPnd:\t");
-        pending & !mask(b"SigBlk:\t") & !mask(b"SigIgn:\t") != 0
+        (left != 0).then_some(Errno::INTR)
+    }
+
+    fn signals_of(&self, thread: i32) -> rustix::io::Result<Signals> {
+        let status = self.read_of(thread, "status", 4096)?;
+        let field = |name: &[u8]| {
+            let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| std::str::from_utf8(value).ok()).ok_or(Errno::ACCESS)
+        };
+        let set = |name: &[u8]| u64::from_str_radix(field(name)?, 16).map_err(|_| Errno::ACCESS);
+        let process = field(b"Tgid:\t")?.parse().map_err(|_| Errno::ACCESS)?;
+        Ok(Signals {
+            process,
+            is_first: process == thread,
+            is_dead: field(b"State:\t")?.starts_with(['Z', 'X']),
+            pending: set(b"SigPnd:\t")?,
+            shared: set(b"ShdPnd:\t")?,
+            blocked: set(b"SigBlk:\t")?,
+            ignored: set(b"SigIgn:\t")?,
+        })
     }
 
     /// The name of the thread, and the command line of its process.
@@ -206,6 +237,21 @@ impl Caller<'_> {
     pub(super) fn number(&self) -> i32 {
         self.thread.as_raw_nonzero().get()
     }
+}
+
+/// The signals of a thread.
+struct Signals {
+    process: i32,
+    /// Is it the first thread of its process?
+    is_first: bool,
+    /// Has it ended?
+    is_dead: bool,
+    /// Sent to it.
+    pending: u64,
+    /// Sent to its process.
+    shared: u64,
+    blocked: u64,
+    ignored: u64,
 }
 
 /// A name as the kernel takes it.

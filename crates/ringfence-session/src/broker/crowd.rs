@@ -97,19 +97,19 @@ impl Broker<'_> {
             return;
         }
         hands.fetch_add(1, Ordering::Relaxed);
-        if Builder::new().stack_size(STACK).spawn_scoped(scope, || self.lend_a_hand()).is_err() {
+        if Builder::new().stack_size(STACK).spawn_scoped(scope, || self.lend_a_hand(scope)).is_err() {
             hands.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// One more thread, for as long as there is a crowd.
-    fn lend_a_hand(&self) {
+    fn lend_a_hand<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         if stand_in_line().is_ok() {
             let mut hand = Hand::of(self);
             while self.crowd.is_on.load(Ordering::Relaxed) {
                 let Some(call) = self.next() else { break };
                 self.note_caller(call.thread);
-                self.settle(&call, &mut hand);
+                self.settle(scope, &call, &mut hand);
             }
         }
         self.crowd.hands.fetch_sub(1, Ordering::Relaxed);

@@ -4,12 +4,13 @@ use std::os::fd::AsFd as _;
 
 use ringfence_surface::Access;
 use ringfence_sys::notify;
-use rustix::fs::{AtFlags, FileType, Gid, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::caller::c_string;
 use super::git::JudgedBy;
 use super::open::mode_of;
+use super::parked::{Rights, Waiter};
 use super::request::{AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, Named, Times};
 use super::resolve::{Last, Target};
 use super::work::{Reply, Stop, Work};
@@ -103,12 +104,9 @@ impl Work<'_, '_> {
         if let Some(path) = &target.path {
             self.may_change_in_git(path)?;
         }
-        // Whoever has a lease is given the time to let go of it, and nobody else waits for that. Nothing that may be written becomes
-        // what may not be, wherever it is moved to meanwhile.
-        self.release();
-        let held = target.by_descriptor();
-        self.perform(|| notify::truncate(&held, length))?;
-        Ok(Reply::Done)
+        // Another process that has a lease gets the time to release it, and no other call waits for that. Nothing that may be
+        // written becomes what may not be, wherever it is moved to meanwhile.
+        self.wait(Truncation { target, length })
     }
 
     pub(super) fn touch(&mut self, file: Named, times: Times, flags: u32) -> Result<Reply, Stop> {
@@ -223,4 +221,25 @@ impl Work<'_, '_> {
 /// -1 is nobody.
 fn some(id: u32) -> Option<u32> {
     (id != u32::MAX).then_some(id)
+}
+
+/// A `truncate`, which blocks while another process has a lease.
+#[derive(Debug)]
+struct Truncation {
+    target: Target,
+    length: i64,
+}
+
+impl Waiter for Truncation {
+    fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>> {
+        let held = self.target.by_descriptor();
+        // truncate(2) has no flag not to block, an open has. As long as the file is open for writing nobody gets a new lease. This
+        // is not the caller's open: its Landlock domain may let it truncate and not write.
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(held.as_c_str(), flags, Mode::empty());
+        if opened.as_ref().err() == Some(&Errno::AGAIN) {
+            return None;
+        }
+        Some(rights.perform(|| notify::truncate(&held, self.length)).map(|()| Reply::Done))
+    }
 }

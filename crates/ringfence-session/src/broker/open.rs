@@ -1,29 +1,26 @@
 //! Opening for more than reading.
 //!
 //! The file is opened here, in the directory that is held, without following a link and without waiting, and the caller gets
-//! the descriptor. What would wait (a pipe that nobody reads, a lease of somebody else's) is waited for with nothing held.
+//! the descriptor. What would block (a FIFO without a reader, a lease of another process) is parked, with nothing else held.
 
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::time::Duration;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use ringfence_git::layout::{FileKind, Grammar, file_kind};
 use ringfence_git::settings::Age;
 use ringfence_surface::{AbsPath, Access};
 use ringfence_sys::notify::OnExec;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::c_string;
 use super::git::{Content, JudgedBy, Refusal, is_telling};
+use super::parked::{Rights, Waiter};
 use super::request::Named;
 use super::resolve::{From, Last, Place, Target, mount_of};
 use super::work::{Reply, Stop, Work};
 use crate::repository::is_redirect_of_jj;
 
-/// The longest pause between two looks at a pipe.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// What a call fails with that begins again once its signal is handled.
-const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
 /// `struct open_how`, as far as it is known.
 const OPEN_HOW: usize = 24;
 /// The bits by which a program runs as its owner or its group, and those by which it runs at all.
@@ -36,6 +33,7 @@ const ANY_EXEC: u32 = 0o111;
 const DEV_TTY: u64 = 0x500;
 
 /// What is to be opened, and how.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
     pub(super) flags: OFlags,
     pub(super) mode: Mode,
@@ -401,108 +399,26 @@ impl Work<'_, '_> {
         }
         let flags =
             (opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)) | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let flags = if opening.has(OFlags::NONBLOCK) { flags } else { flags | OFlags::NONBLOCK };
         let path = target.by_descriptor();
-        let waits = !opening.has(OFlags::NONBLOCK);
-        let early = if waits { flags | OFlags::NONBLOCK } else { flags };
-        let fd = match self.perform(|| rustix::fs::open(path.as_c_str(), early, Mode::empty())) {
-            Err(Errno::AGAIN) if waits => {
-                // Somebody has a lease, and is given the time to let go of it.
-                self.release();
-                self.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty()))?
+        match self.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty())) {
+            Err(Errno::AGAIN) if !opening.has(OFlags::NONBLOCK) => {
+                // Another process has a lease, and gets the time to release it.
+                let target = target.try_clone()?;
+                self.wait(UnderLease { target, flags, opening: *opening })
             }
-            other => {
-                let fd = other?;
-                if waits {
-                    settle(&fd, opening.flags)?;
-                }
-                fd
-            }
-        };
-        self.may_alter(&fd, (&target.status, target.path.as_ref()), opening)?;
-        Ok(Reply::Descriptor(fd, opening.on_exec()))
+            opened => Ok(opened_again(&self.rights(), opened?, target, opening)?),
+        }
     }
 
-    /// Whoever writes to a program that runs with rights of its own takes them from it: the kernel sees to that, but not where it is
-    /// written by way of memory. That takes a descriptor for both reading and writing.
-    fn may_alter(
-        &self,
-        fd: &OwnedFd,
-        (status, path): (&Stat, Option<&AbsPath>),
-        opening: &Opening,
-    ) -> Result<(), Stop> {
-        let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
-        let is_for_both = opening.flags.bits() & 3 == 2 && !opening.has(OFlags::TRUNC);
-        // Of one that counts in another user namespace the kernel says only that it cannot be shown.
-        let is_capable = || {
-            let size = rustix::fs::fgetxattr(fd, c"security.capability", [0_u8; 0].as_mut_slice());
-            matches!(size, Ok(_) | Err(Errno::OVERFLOW))
-        };
-        if !is_file || !is_for_both {
-            return Ok(());
-        }
-        // The kernel takes these bits away at the first write; here that is done before the first one by way of memory.
-        let runs_as_another = status.st_mode & SET_USER != 0 || status.st_mode & SET_GROUP == SET_GROUP;
-        let plain = Mode::from_raw_mode(status.st_mode & 0o7777 & !SET_IDS);
-        let is_plain = !runs_as_another || self.perform(|| rustix::fs::fchmod(fd, plain)).is_ok();
-        if is_plain && !(status.st_mode & ANY_EXEC != 0 && is_capable()) {
-            return Ok(());
-        }
-        if let Some(path) = path {
-            let why = "it is a program that runs with rights of its own, and would keep them".to_owned();
-            let remedy = "make it anew under its name, or take its rights away outside the fence".to_owned();
-            let (judge, call) = self.teller();
-            judge.stopped(self.caller.known(), call, path.clone(), (why, remedy));
-        }
-        Err(Errno::ACCESS.into())
+    fn may_alter(&self, fd: &OwnedFd, about: (&Stat, Option<&AbsPath>), opening: &Opening) -> Result<(), Stop> {
+        Ok(may_alter(&self.rights(), fd, about, opening)?)
     }
 
     /// A pipe with a name: whoever opens one end waits for the other.
     fn open_pipe(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
-        self.release();
-        let path = target.by_descriptor();
-        let flags =
-            (opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)) | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let mut pause = Duration::from_micros(200);
-        loop {
-            match self.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty())) {
-                Ok(fd) => {
-                    if opening.flags.bits() & 3 == 0 {
-                        self.await_writer(&fd)?;
-                    }
-                    settle(&fd, opening.flags)?;
-                    return Ok(Reply::Descriptor(fd, opening.on_exec()));
-                }
-                Err(Errno::NXIO) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            self.pause(&mut pause)?;
-        }
-    }
-
-    fn await_writer(&self, fd: &OwnedFd) -> Result<(), Stop> {
-        let mut pause = Duration::from_micros(200);
-        loop {
-            let wanted = rustix::event::PollFlags::IN;
-            let mut fds = [rustix::event::PollFd::new(fd, wanted)];
-            let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-            if rustix::event::poll(&mut fds, Some(&now))? > 0 {
-                return Ok(());
-            }
-            self.pause(&mut pause)?;
-        }
-    }
-
-    /// Waits a little, unless the caller has ended or has a signal to handle.
-    fn pause(&self, pause: &mut Duration) -> Result<(), Stop> {
-        if !self.is_waiting() {
-            return Err(Errno::INTR.into());
-        }
-        if self.caller.has_signal() {
-            return Err(ERESTARTSYS.into());
-        }
-        std::thread::sleep(*pause);
-        *pause = (*pause * 2).min(LONGEST_PAUSE);
-        Ok(())
+        let target = target.try_clone()?;
+        self.wait(PipeEnd { target, opening: *opening, reader: None })
     }
 
     /// A file without a name. Where it may get one is asked when it does.
@@ -533,6 +449,111 @@ impl Work<'_, '_> {
         let is_it = target.status.st_rdev == rustix::fs::makedev(major as u32, minor as u32);
         if is_it { Ok(target) } else { Err(Errno::NXIO.into()) }
     }
+}
+
+/// An open of a FIFO that blocks until its other end is open.
+#[derive(Debug)]
+struct PipeEnd {
+    target: Target,
+    opening: Opening,
+    /// The end for reading, which is open already and waits for a writer.
+    reader: Option<OwnedFd>,
+}
+
+impl Waiter for PipeEnd {
+    fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>> {
+        let opening = &self.opening;
+        let flags =
+            (opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)) | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let end = match self.reader.take() {
+            Some(end) => end,
+            None => {
+                let path = self.target.by_descriptor();
+                match rights.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty())) {
+                    Ok(end) => end,
+                    Err(Errno::NXIO) => return None,
+                    Err(errno) => return Some(Err(errno)),
+                }
+            }
+        };
+        if opening.flags.bits() & 3 == 0 && !has_writer(&end) {
+            self.reader = Some(end);
+            return None;
+        }
+        let settled = rustix::fs::fcntl_setfl(&end, opening.flags & !OFlags::NONBLOCK);
+        Some(settled.map(|()| Reply::Descriptor(end, opening.on_exec())))
+    }
+
+    fn readiness(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        self.reader.as_ref().map(|reader| (reader.as_fd(), PollFlags::IN))
+    }
+}
+
+/// Has anything been written to a pipe since this end was opened?
+fn has_writer(end: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut [PollFd::new(end, PollFlags::IN)], Some(&now)) != Ok(0)
+}
+
+/// An open that blocks until another process has released its lease.
+#[derive(Debug)]
+struct UnderLease {
+    target: Target,
+    flags: OFlags,
+    opening: Opening,
+}
+
+impl Waiter for UnderLease {
+    fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>> {
+        let (path, flags) = (self.target.by_descriptor(), self.flags);
+        match rights.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty())) {
+            // The kernel breaks the lease after its time (`lease-break-time`).
+            Err(Errno::AGAIN) => None,
+            opened => Some(opened.and_then(|fd| opened_again(rights, fd, &self.target, &self.opening))),
+        }
+    }
+}
+
+/// A descriptor of what was held, as the caller gets it.
+fn opened_again(rights: &Rights<'_, '_>, fd: OwnedFd, target: &Target, opening: &Opening) -> rustix::io::Result<Reply> {
+    if !opening.has(OFlags::NONBLOCK) {
+        rustix::fs::fcntl_setfl(&fd, opening.flags & !OFlags::NONBLOCK)?;
+    }
+    may_alter(rights, &fd, (&target.status, target.path.as_ref()), opening)?;
+    Ok(Reply::Descriptor(fd, opening.on_exec()))
+}
+
+/// Whoever writes to a program that runs with rights of its own takes them from it: the kernel sees to that, but not where it is
+/// written by way of memory. That takes a descriptor for both reading and writing.
+fn may_alter(
+    rights: &Rights<'_, '_>,
+    fd: &OwnedFd,
+    (status, path): (&Stat, Option<&AbsPath>),
+    opening: &Opening,
+) -> rustix::io::Result<()> {
+    let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+    let is_for_both = opening.flags.bits() & 3 == 2 && !opening.has(OFlags::TRUNC);
+    // Of one that counts in another user namespace the kernel says only that it cannot be shown.
+    let is_capable = || {
+        let size = rustix::fs::fgetxattr(fd, c"security.capability", [0_u8; 0].as_mut_slice());
+        matches!(size, Ok(_) | Err(Errno::OVERFLOW))
+    };
+    if !is_file || !is_for_both {
+        return Ok(());
+    }
+    // The kernel takes these bits away at the first write; here that is done before the first one by way of memory.
+    let runs_as_another = status.st_mode & SET_USER != 0 || status.st_mode & SET_GROUP == SET_GROUP;
+    let plain = Mode::from_raw_mode(status.st_mode & 0o7777 & !SET_IDS);
+    let is_plain = !runs_as_another || rights.perform(|| rustix::fs::fchmod(fd, plain)).is_ok();
+    if is_plain && !(status.st_mode & ANY_EXEC != 0 && is_capable()) {
+        return Ok(());
+    }
+    if let Some(path) = path {
+        let why = "it is a program that runs with rights of its own, and would keep them".to_owned();
+        let remedy = "make it anew under its name, or take its rights away outside the fence".to_owned();
+        rights.broker.judge.stopped(rights.caller.known(), rights.call, path.clone(), (why, remedy));
+    }
+    Err(Errno::ACCESS)
 }
 
 /// How an entry of a directory was opened.

@@ -57,6 +57,14 @@ pub(super) struct Target {
     pub(super) path: Option<AbsPath>,
 }
 
+impl Target {
+    /// The same with a descriptor of its own.
+    pub(super) fn try_clone(&self) -> rustix::io::Result<Self> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(&self.fd, 3)?;
+        Ok(Self { fd, status: self.status, path: self.path.clone() })
+    }
+}
+
 /// Are links at the end followed?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {

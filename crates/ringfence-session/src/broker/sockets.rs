@@ -9,12 +9,13 @@
 //! The descriptor is taken from the caller once: what it puts under that number meanwhile is not connected.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ringfence_surface::{AbsPath, Access, Because, Effect, Role};
 use ringfence_sys::notify;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
@@ -23,6 +24,7 @@ use rustix::process::PidfdGetfdFlags;
 
 use super::caller::{AT_FDCWD, c_string};
 use super::git::Making;
+use super::parked::{Rights, Waiter};
 use super::resolve::{Last, Target, mount_of};
 use super::work::{Reply, Stop, Work};
 
@@ -30,10 +32,6 @@ use super::work::{Reply, Stop, Work};
 const MOST: usize = 512;
 /// The kernel's longest address.
 const LONGEST: usize = 128;
-/// How long one attempt of a call that waits may take, before it is looked whether the caller still does.
-const ATTEMPT: Duration = Duration::from_millis(50);
-/// The kernel begins the call anew once the signal is handled, or says EINTR, as the caller asked for.
-const ERESTARTSYS: Errno = Errno::from_raw_os_error(512);
 
 /// The sockets that were made inside.
 #[derive(Debug)]
@@ -87,11 +85,15 @@ impl Work<'_, '_> {
             bytes = [&bytes[..2], target.by_descriptor().as_bytes_with_nul()].concat();
             held = Some(target);
         }
-        // It may wait for whoever listens, who may wait for a call of its own.
-        self.release();
-        let connected = self.connect_in_turns(&socket, &bytes);
-        drop(held);
-        connected.map(|()| Reply::Done)
+        // It may wait for the process that listens, which may wait for a call of its own.
+        if rustix::fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK) {
+            self.release();
+            self.perform(|| notify::connect(socket.as_fd(), &bytes))?;
+            return Ok(Reply::Done);
+        }
+        let limit = sockopt::socket_timeout(&socket, Timeout::Send)?;
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        self.wait(Connecting { socket, family, address: bytes, target: held, until, waits: None })
     }
 
     pub(super) fn bind(&mut self, socket: i32, address: u64, length: u32) -> Result<Reply, Stop> {
@@ -187,31 +189,69 @@ impl Work<'_, '_> {
         self.caller.bytes(address, &mut bytes)?;
         Ok(bytes)
     }
+}
 
-    /// A call that waits does so a little at a time: its caller may end, or have a signal to handle.
-    fn connect_in_turns(&self, socket: &OwnedFd, bytes: &[u8]) -> Result<(), Stop> {
-        let once = || self.perform(|| notify::connect(socket.as_fd(), bytes));
-        if rustix::fs::fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
-            return Ok(once()?);
+/// A `connect` on a socket whose calls block.
+#[derive(Debug)]
+struct Connecting {
+    socket: OwnedFd,
+    family: AddressFamily,
+    address: Vec<u8>,
+    /// The socket file, which the address names by its descriptor.
+    target: Option<Target>,
+    /// When the caller's own time-out (SO_SNDTIMEO) ends.
+    until: Option<Instant>,
+    /// Why it waits.
+    waits: Option<Errno>,
+}
+
+impl Waiter for Connecting {
+    fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>> {
+        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+        if let (Some(waits), true) = (self.waits, is_late) {
+            return Some(Err(waits));
         }
-        let own = sockopt::socket_timeout(socket, Timeout::Send)?;
-        let began = Instant::now();
-        sockopt::set_socket_timeout(socket, Timeout::Send, Some(own.map_or(ATTEMPT, |own| own.min(ATTEMPT))))?;
-        let result = loop {
-            match once() {
-                Err(Errno::AGAIN | Errno::INPROGRESS | Errno::ALREADY)
-                    if own.is_none_or(|own| began.elapsed() < own) =>
-                {
-                    if self.caller.has_signal() {
-                        break Err(ERESTARTSYS);
-                    }
-                }
-                other => break other,
+        if self.waits.is_some() && !self.is_worth_an_attempt() {
+            return None;
+        }
+        match rights.perform(|| connect_without_blocking(&self.socket, &self.address)) {
+            Err(waits @ (Errno::AGAIN | Errno::INPROGRESS | Errno::ALREADY)) => {
+                self.waits.get_or_insert(waits);
+                None
             }
-        };
-        sockopt::set_socket_timeout(socket, Timeout::Send, own)?;
-        Ok(result?)
+            done => Some(done.map(|()| Reply::Done)),
+        }
     }
+
+    fn readiness(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        (self.family != AddressFamily::UNIX).then(|| (self.socket.as_fd(), PollFlags::OUT))
+    }
+
+    fn queue(&self) -> Option<(u64, u64)> {
+        self.target.as_ref().map(|target| (target.status.st_dev, target.status.st_ino))
+    }
+}
+
+impl Connecting {
+    /// A handshake tells by the socket when it is over. A full backlog does not.
+    fn is_worth_an_attempt(&self) -> bool {
+        let Some((fd, flags)) = self.readiness() else { return true };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&now)) != Ok(0)
+    }
+}
+
+/// One attempt. The flag belongs to the open file, which the caller shares: it is set for this moment only. No byte goes through a
+/// socket that is not connected yet.
+fn connect_without_blocking(socket: &OwnedFd, address: &[u8]) -> rustix::io::Result<()> {
+    let before = rustix::fs::fcntl_getfl(socket)?;
+    rustix::fs::fcntl_setfl(socket, before | OFlags::NONBLOCK)?;
+    let connected = notify::connect(socket.as_fd(), address);
+    if !before.contains(OFlags::NONBLOCK) {
+        let after = rustix::fs::fcntl_getfl(socket)?;
+        rustix::fs::fcntl_setfl(socket, after & !OFlags::NONBLOCK)?;
+    }
+    connected
 }
 
 /// The path that an address names, if it does.

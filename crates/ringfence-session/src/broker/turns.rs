@@ -88,7 +88,7 @@ impl Broker<'_> {
                         }
                     }
                 }
-                self.settle(&call, &mut hand);
+                self.settle(scope, &call, &mut hand);
                 self.watch_judged(scope);
                 turn.beat.fetch_add(1, Ordering::SeqCst);
             }

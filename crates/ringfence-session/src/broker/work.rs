@@ -13,6 +13,7 @@ use super::caller::Caller;
 use super::domain::Domain;
 use super::git::JudgedFiles;
 use super::judge::Ruling;
+use super::parked::{Parking, Rights, Waiter};
 use super::reads::only_reads;
 use super::request::{Named, Request};
 use super::resolve::{Place, Resolver};
@@ -32,6 +33,8 @@ pub(super) enum Reply {
     Judged(OwnedFd, OnExec),
     /// By the kernel: its arguments are numbers only.
     Continue,
+    /// Later: it waits for another process.
+    Parked(Parking),
 }
 
 /// Why a call goes no further.
@@ -308,12 +311,22 @@ impl<'w, 's> Work<'w, 's> {
         &self,
         action: impl FnOnce() -> rustix::io::Result<T> + Send,
     ) -> rustix::io::Result<T> {
-        if !self.is_waiting() {
-            return Err(Errno::INTR);
-        }
-        match &self.domain {
-            None => action(),
-            Some(domain) => domain.within(action),
+        self.rights().perform(action)
+    }
+
+    pub(super) fn rights(&self) -> Rights<'_, 's> {
+        let Self { broker, caller, id, call, ref domain, .. } = *self;
+        Rights { broker, caller, id, call, domain: domain.as_ref() }
+    }
+
+    /// Tries what may have to wait for another process. If it has to, the call is parked, and holds nothing but what `waiter` has.
+    pub(super) fn wait(&mut self, mut waiter: impl Waiter + 'static) -> Result<Reply, Stop> {
+        self.release();
+        match waiter.attempt(&self.rights()) {
+            Some(done) => Ok(done?),
+            None => {
+                Ok(Reply::Parked(Parking { waiter: Box::new(waiter), call: self.call, domain: self.domain.clone() }))
+            }
         }
     }
 }

@@ -19,4 +19,5 @@ mod same;
 mod sent;
 mod sockets;
 mod traps;
+mod waits;
 mod without;
