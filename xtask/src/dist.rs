@@ -12,7 +12,7 @@ use crate::steps::{Failure, Outcome, cargo, has_subcommand, must_succeed};
 /// Builds all of it, and says where it is.
 pub(crate) fn run(root: &Path) -> ExitCode {
     let made = build(root).and_then(|program| Ok((triple()?, program)));
-    match made.and_then(|(triple, program)| package(root, &program, ["--target", &triple])) {
+    match made.and_then(|(triple, program)| package(root, &program, &["--target", &triple, "--profile", "dist"])) {
         Ok(made) => {
             say::result(made.program.display().to_string());
             say::result(made.package.display().to_string());
@@ -43,19 +43,19 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, Failure> {
     let triple = triple()?;
     let flags = [std::env::var("RUSTFLAGS").unwrap_or_default().as_str(), STATIC, SHORT_RELOCATIONS].join(" ");
     // Where a target is named, the flags do not reach what runs while building, which must be able to load libraries.
-    let arguments = ["build", "--release", "-p", "ringfence", "--target", &triple];
+    let arguments = ["build", "--profile", "dist", "-p", "ringfence", "--target", &triple];
     must_succeed(cargo(root, &arguments).env("RUSTFLAGS", flags.trim()))?;
-    Ok(target_directory(root).join(triple).join("release/ringfence"))
+    Ok(target_directory(root).join(triple).join("dist/ringfence"))
 }
 
 /// The version that packages are made with. What it is told is in the manifest of the command line.
 const CARGO_DEB: &str = "3.8.0";
 
 /// Makes the package from a built program. `built` says how it was, in the packager's words.
-fn package(root: &Path, program: &Path, built: [&str; 2]) -> Result<Made, Failure> {
+fn package(root: &Path, program: &Path, built: &[&str]) -> Result<Made, Failure> {
     let release = program.parent().unwrap_or(root);
     // Files beside the program: the packager looks there for whatever its table calls `target/release`.
-    let texts = release.join("dist");
+    let texts = release.join("texts");
     write_texts(program, &texts)?;
     let tools = tools(root)?;
     let output = target_directory(root).join("dist");
@@ -170,7 +170,7 @@ pub(crate) fn try_it(root: &Path) -> Result<Outcome, Failure> {
     must_succeed(cargo(root, &install).arg(&place))?;
     used(&place.join("bin/ringfence"), root)?;
     // Of the program that the tests have run: it differs from the one that is handed out in how it was compiled only.
-    let made = package(root, &target_directory(root).join("debug/ringfence"), ["--profile", "dev"])?;
+    let made = package(root, &target_directory(root).join("debug/ringfence"), &["--profile", "dev"])?;
     let unpacked = target_directory(root).join("dist/unpacked");
     if unpacked.exists() {
         self::made(std::fs::remove_dir_all(&unpacked), &unpacked)?;

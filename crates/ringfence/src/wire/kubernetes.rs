@@ -1,24 +1,22 @@
 //! A pod's description as the objects of a cluster, with their types. Nothing is decided here.
 
+mod types;
+
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMap, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, HostPathVolumeSource,
-    PersistentVolumeClaimVolumeSource, Pod, PodDNSConfig, PodDNSConfigOption, PodSecurityContext, PodSpec,
-    ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
-};
-use k8s_openapi::api::networking::v1::{
-    IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
-};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ringfence_plan::{
     EMPTY_FILE, MountAccess, NetworkRule, NodeKind, PodMount, PodPlan, PodUsers, PodVolume, PodVolumeKind, Pull,
     ReadOnlyGoes,
 };
 use serde::Serialize;
 use serde_json::Value;
+
+use types::{
+    Capabilities, ConfigMap, ConfigMapVolume, Container, EmptyDir, EnvVar, HostPath, IpBlock, LabelSelector,
+    NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec, ObjectMeta,
+    PersistentVolumeClaim, Pod, PodDnsConfig, PodDnsConfigOption, PodSecurityContext, PodSpec, Quantity,
+    ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount, VolumeSource,
+};
 
 /// What a pod is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub(crate) fn objects(plan: &PodPlan, kind: PodKind) -> Result<Vec<Value>, serde
     }
     let metadata = ObjectMeta { labels: Some(labels(plan)), ..named(&plan.name) };
     objects.push(match kind {
-        PodKind::Pod => serde_json::to_value(Pod { metadata, spec: Some(pod_spec(plan)), status: None })?,
+        PodKind::Pod => serde_json::to_value(Pod { api_version: "v1", metadata, spec: pod_spec(plan) })?,
         PodKind::Sandbox => serde_json::to_value(sandbox(plan, metadata))?,
     });
     Ok(objects)
@@ -64,67 +62,53 @@ fn pod_spec(plan: &PodPlan) -> PodSpec {
     let (dns_policy, dns_config) = dns(plan);
     PodSpec {
         active_deadline_seconds: plan.seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX)),
-        automount_service_account_token: Some(false),
+        automount_service_account_token: false,
         containers: vec![container(plan)],
-        dns_config: Some(dns_config),
-        dns_policy: Some(dns_policy.to_owned()),
-        enable_service_links: Some(false),
-        host_ipc: Some(false),
-        host_network: Some(false),
-        host_pid: Some(false),
+        dns_config,
+        dns_policy,
+        enable_service_links: false,
+        host_ipc: false,
+        host_network: false,
+        host_pid: false,
         host_users: (plan.users == PodUsers::Own).then_some(false),
-        restart_policy: Some("Never".to_owned()),
+        restart_policy: "Never",
         runtime_class_name: plan.runtime_class.clone(),
-        security_context: Some(PodSecurityContext {
-            run_as_group: Some(i64::from(plan.user.1)),
-            run_as_non_root: Some(true),
-            run_as_user: Some(i64::from(plan.user.0)),
-            seccomp_profile: Some(runtime_default()),
-            ..PodSecurityContext::default()
-        }),
-        share_process_namespace: Some(false),
-        termination_grace_period_seconds: Some(GRACE),
-        volumes: Some(plan.volumes.iter().map(|one| volume(one, &plan.name)).collect()),
-        ..PodSpec::default()
+        security_context: PodSecurityContext {
+            run_as_group: i64::from(plan.user.1),
+            run_as_non_root: true,
+            run_as_user: i64::from(plan.user.0),
+            seccomp_profile: RUNTIME_DEFAULT,
+        },
+        share_process_namespace: false,
+        termination_grace_period_seconds: GRACE,
+        volumes: plan.volumes.iter().map(|one| volume(one, &plan.name)).collect(),
     }
 }
 
 fn container(plan: &PodPlan) -> Container {
-    let memory = |bytes: u64| [("memory".to_owned(), Quantity(bytes.to_string()))].into();
-    let variable = |(name, value): &(&str, String)| EnvVar {
-        name: (*name).to_owned(),
-        value: Some(value.clone()),
-        ..EnvVar::default()
-    };
+    let memory = |bytes: u64| BTreeMap::from([("memory".to_owned(), Quantity(bytes.to_string()))]);
+    let variable = |(name, value): &(&str, String)| EnvVar { name: (*name).to_owned(), value: value.clone() };
     Container {
         args: (!plan.arguments.is_empty()).then(|| plan.arguments.clone()),
-        env: Some(plan.variables.iter().map(variable).collect()),
-        image: Some(plan.image.clone()),
-        image_pull_policy: Some(if plan.pull == Pull::Never { "Never" } else { "IfNotPresent" }.to_owned()),
-        name: "agent".to_owned(),
-        resources: plan.memory.map(|bytes| ResourceRequirements {
-            limits: Some(memory(bytes)),
-            requests: Some(memory(bytes)),
-            ..ResourceRequirements::default()
-        }),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities { add: None, drop: Some(vec!["ALL".to_owned()]) }),
-            privileged: Some(false),
-            read_only_root_filesystem: Some(true),
-            run_as_non_root: Some(true),
-            seccomp_profile: Some(runtime_default()),
-            ..SecurityContext::default()
-        }),
-        volume_mounts: Some(plan.mounts.iter().map(|one| mount(one, plan.recursive)).collect()),
-        working_dir: Some(plan.workdir.clone()),
-        ..Container::default()
+        env: plan.variables.iter().map(variable).collect(),
+        image: plan.image.clone(),
+        image_pull_policy: if plan.pull == Pull::Never { "Never" } else { "IfNotPresent" },
+        name: "agent",
+        resources: plan.memory.map(|bytes| ResourceRequirements { limits: memory(bytes), requests: memory(bytes) }),
+        security_context: SecurityContext {
+            allow_privilege_escalation: false,
+            capabilities: Capabilities { drop: vec!["ALL"] },
+            privileged: false,
+            read_only_root_filesystem: true,
+            run_as_non_root: true,
+            seccomp_profile: RUNTIME_DEFAULT,
+        },
+        volume_mounts: plan.mounts.iter().map(|one| mount(one, plan.recursive)).collect(),
+        working_dir: plan.workdir.clone(),
     }
 }
 
-fn runtime_default() -> SeccompProfile {
-    SeccompProfile { localhost_profile: None, type_: "RuntimeDefault".to_owned() }
-}
+const RUNTIME_DEFAULT: SeccompProfile = SeccompProfile { type_: "RuntimeDefault" };
 
 fn mount(mount: &PodMount, recursive: ReadOnlyGoes) -> VolumeMount {
     let is_read_only = mount.access == MountAccess::ReadOnly;
@@ -132,86 +116,68 @@ fn mount(mount: &PodMount, recursive: ReadOnlyGoes) -> VolumeMount {
         mount_path: mount.path.clone(),
         name: mount.volume.clone(),
         read_only: is_read_only.then_some(true),
-        recursive_read_only: (is_read_only && recursive == ReadOnlyGoes::AllTheWay).then(|| "Enabled".to_owned()),
+        recursive_read_only: (is_read_only && recursive == ReadOnlyGoes::AllTheWay).then_some("Enabled"),
         sub_path: mount.part.clone(),
-        ..VolumeMount::default()
     }
 }
 
 fn volume(volume: &PodVolume, pod: &str) -> Volume {
-    let empty = |bytes: u64, medium: Option<&str>| {
-        let size_limit = Some(Quantity(bytes.to_string()));
-        Some(EmptyDirVolumeSource { medium: medium.map(str::to_owned), size_limit })
-    };
-    let mut made = Volume { name: volume.name.clone(), ..Volume::default() };
-    match &volume.kind {
+    let empty =
+        |bytes: u64, medium| VolumeSource::EmptyDir(EmptyDir { medium, size_limit: Quantity(bytes.to_string()) });
+    let source = match &volume.kind {
         PodVolumeKind::Node { path, kind } => {
             let type_ = match kind {
-                NodeKind::Directory => Some("Directory".to_owned()),
-                NodeKind::File => Some("File".to_owned()),
+                NodeKind::Directory => Some("Directory"),
+                NodeKind::File => Some("File"),
                 // A device that is said to be one is made anew by some, and not mounted.
                 NodeKind::Null => None,
             };
-            made.host_path = Some(HostPathVolumeSource { path: path.clone(), type_ });
+            VolumeSource::HostPath(HostPath { path: path.clone(), type_ })
         }
         PodVolumeKind::Claim(name) => {
-            let claim_name = name.clone();
-            made.persistent_volume_claim = Some(PersistentVolumeClaimVolumeSource { claim_name, read_only: None });
+            VolumeSource::PersistentVolumeClaim(PersistentVolumeClaim { claim_name: name.clone() })
         }
-        PodVolumeKind::Disk(bytes) => made.empty_dir = empty(*bytes, None),
-        PodVolumeKind::Memory(bytes) => made.empty_dir = empty(*bytes, Some("Memory")),
+        PodVolumeKind::Disk(bytes) => empty(*bytes, None),
+        PodVolumeKind::Memory(bytes) => empty(*bytes, Some("Memory")),
+        // Owner may read it, and that is the node's root.
         PodVolumeKind::EmptyFile => {
-            let name = empty_name(pod);
-            made.config_map = Some(ConfigMapVolumeSource {
-                // Owner may read it, and that is the node's root.
-                default_mode: Some(0o400),
-                name,
-                ..ConfigMapVolumeSource::default()
-            });
+            VolumeSource::ConfigMap(ConfigMapVolume { default_mode: 0o400, name: empty_name(pod) })
         }
-    }
-    made
+    };
+    Volume { name: volume.name.clone(), source }
 }
 
 /// Names are looked up where they are allowed at all, and as they are written.
-fn dns(plan: &PodPlan) -> (&'static str, PodDNSConfig) {
+fn dns(plan: &PodPlan) -> (&'static str, PodDnsConfig) {
     if plan.network.names.is_empty() {
         // Nobody answers there, at once.
         let nameservers = Some(vec!["127.0.0.1".to_owned()]);
-        return ("None", PodDNSConfig { nameservers, ..PodDNSConfig::default() });
+        return ("None", PodDnsConfig { nameservers, options: None });
     }
-    let option = PodDNSConfigOption { name: Some("ndots".to_owned()), value: Some("1".to_owned()) };
-    ("ClusterFirst", PodDNSConfig { options: Some(vec![option]), ..PodDNSConfig::default() })
+    let option = PodDnsConfigOption { name: "ndots", value: "1" };
+    ("ClusterFirst", PodDnsConfig { nameservers: None, options: Some(vec![option]) })
 }
 
 /// Nothing comes in; out goes what is listed by its address.
 fn network_policy(plan: &PodPlan) -> NetworkPolicy {
     let rule = |rule: &NetworkRule| NetworkPolicyEgressRule {
-        ports: Some(rule.ports.iter().map(|port| tcp(*port)).collect()),
-        to: Some(vec![NetworkPolicyPeer {
-            ip_block: Some(IPBlock {
+        ports: rule.ports.iter().map(|port| NetworkPolicyPort { port: *port, protocol: "TCP" }).collect(),
+        to: vec![NetworkPolicyPeer {
+            ip_block: IpBlock {
                 cidr: rule.network.clone(),
                 except: (!rule.except.is_empty()).then(|| rule.except.clone()),
-            }),
-            ..NetworkPolicyPeer::default()
-        }]),
+            },
+        }],
     };
     NetworkPolicy {
+        api_version: "networking.k8s.io/v1",
         metadata: named(&plan.name),
-        spec: Some(NetworkPolicySpec {
-            egress: Some(plan.network.addresses.iter().map(rule).collect()),
-            ingress: Some(Vec::new()),
-            pod_selector: Some(LabelSelector { match_labels: Some(labels(plan)), ..LabelSelector::default() }),
-            policy_types: Some(vec!["Ingress".to_owned(), "Egress".to_owned()]),
-        }),
-    }
-}
-
-fn tcp(port: u16) -> NetworkPolicyPort {
-    NetworkPolicyPort {
-        end_port: None,
-        port: Some(IntOrString::Int(i32::from(port))),
-        protocol: Some("TCP".to_owned()),
+        spec: NetworkPolicySpec {
+            egress: plan.network.addresses.iter().map(rule).collect(),
+            ingress: [],
+            pod_selector: LabelSelector { match_labels: labels(plan) },
+            policy_types: ["Ingress", "Egress"],
+        },
     }
 }
 
@@ -221,10 +187,10 @@ fn empty_name(pod: &str) -> String {
 
 fn empty_file(plan: &PodPlan) -> ConfigMap {
     ConfigMap {
-        data: Some([(EMPTY_FILE.to_owned(), String::new())].into()),
-        immutable: Some(true),
+        api_version: "v1",
+        data: [(EMPTY_FILE.to_owned(), String::new())].into(),
+        immutable: true,
         metadata: named(&empty_name(&plan.name)),
-        binary_data: None,
     }
 }
 
@@ -329,8 +295,7 @@ fn cilium(plan: &PodPlan) -> CiliumNetworkPolicy {
         false => CiliumName::MatchName(name.clone()),
     };
     let port = |port: u16, protocol| CiliumPort { port: port.to_string(), protocol };
-    let selector =
-        |labels: BTreeMap<String, String>| LabelSelector { match_labels: Some(labels), match_expressions: None };
+    let selector = |labels: BTreeMap<String, String>| LabelSelector { match_labels: labels };
     // Only listed names are looked up: any other would carry what is in it to whoever answers for it.
     let lookups = CiliumEgress {
         to_endpoints: Some(vec![selector(NAME_SERVER.map(|(key, value)| (key.into(), value.into())).into())]),
