@@ -43,6 +43,9 @@ pub use tree::{Tree, differences};
 /// What every canary holds.
 const CANARY: &[u8] = b"ringfence canary\n";
 
+/// What is in a file that is made: no grammar of git takes it, and it names nothing that may be read.
+const HOSTILE: &[u8] = b"/proc/1/root/ringfence\n";
+
 /// What somebody of the host's says to whoever connects.
 const GREETING: &[u8; 9] = b"ringfence";
 

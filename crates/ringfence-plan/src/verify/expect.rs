@@ -230,7 +230,7 @@ impl Asked<'_, '_> {
             _ => self.need(&found.path, Access::Write, What::Content),
         }
         if !matches!(one, One::Read | One::List | One::See | One::Connect) {
-            self.is_open |= self.is_git_pointer(&found.path);
+            self.is_open |= self.is_git_pointer(&found.path) || self.is_of_later_module(&found.path);
         }
         // What is removed is made again.
         if one == One::MakeLink || one == One::Remove && matches!(node, Some(Node::Link(_))) {
@@ -310,6 +310,7 @@ impl Asked<'_, '_> {
             self.need(&path, Access::Write, What::Content);
             self.need(&there, Access::Write, What::Content);
             self.is_open |= self.is_git_pointer(&path) || self.is_git_pointer(&there);
+            self.is_open |= self.is_of_later_module(&there) || self.is_alternates(&there);
             // It is moved back, too.
             let begins = self.begins(&there) || self.begins(&path);
             self.is_open |= matches!(self.shape.get(&path), Some(Node::Link(_))) && begins;
@@ -446,6 +447,22 @@ impl Asked<'_, '_> {
     /// Is something mounted at a path or below it?
     fn is_mounted_within(&self, path: &AbsPath) -> bool {
         self.oracle.mounts.iter().any(|place| place.is_within(path))
+    }
+
+    /// Is this below `modules` of a git directory, in something that is no git directory yet? The broker judges that as a whole when it
+    /// becomes one: a submodule may be called `config` or `hooks`.
+    fn is_of_later_module(&self, path: &AbsPath) -> bool {
+        let Because::Rule(rule) = self.oracle.decide(path, Access::Write).because else { return false };
+        let is_module = path.components().any(|name| name == b"modules");
+        let is_git_directory = |dir: &AbsPath| self.shape.get(&dir.child(b"HEAD")).is_some();
+        let above = path.ancestors().skip(1).take_while(|dir| dir.file_name() != Some(b"modules"));
+        rule.is_of_git_directory() && is_module && !above.into_iter().any(|dir| is_git_directory(&dir))
+    }
+
+    /// What lists further directories of objects may name what can be read, as a canary does.
+    fn is_alternates(&self, path: &AbsPath) -> bool {
+        let Because::Rule(rule) = self.oracle.decide(path, Access::Write).because else { return false };
+        rule.is_of_git_directory() && path.file_name() == Some(b"alternates")
     }
 
     /// What ties a work tree to its repository is guarded where it exists, whatever rules say.

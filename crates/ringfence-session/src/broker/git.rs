@@ -207,7 +207,8 @@ impl Work<'_, '_> {
                 is_own(self.surface(), &place.at)
             }
             (None, Making::Name(Source::Git)) => false,
-            (None, _) => true,
+            // Git reads `.gitmodules` of a work tree through a link, and nothing judges what is there later.
+            (None, _) => self.content_of(place, None) != Some(Content::Modules),
         };
         if is_known {
             return Ok(());
@@ -439,6 +440,15 @@ impl Work<'_, '_> {
         let listed = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::openat(&old.dir, c_string(&old.name)?.as_c_str(), listed, Mode::empty())?;
         let is_whole = old.name == b".git" || is_git_directory(|name| is_there(dir.as_fd(), name));
+        if is_whole && is_there(dir.as_fd(), b"commondir") {
+            // `commondir` was judged by where it lies: elsewhere the same text names another repository. Git never moves such a directory.
+            let parts = |git: &GitPlace| git.relative.split(|byte| *byte == b'/').count();
+            let is_entry = |git: &&GitPlace| git.relative.starts_with(b"worktrees/") && parts(git) == 2;
+            let root = |git: Option<&GitPlace>| git.filter(is_entry).map(|git| git.root.clone());
+            if root(from).is_none() || root(from) != root(to) {
+                return self.refuse_in_git(old, &Refusal::Closed);
+            }
+        }
         if let Some(git) = from.filter(|_| !is_whole) {
             // What git moves is below `logs` and `refs`, or still being made.
             let first = |path: &[u8]| path.split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);

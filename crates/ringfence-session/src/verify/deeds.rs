@@ -11,7 +11,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringfence_plan::verify::{Came, Deed, One, Two};
 use ringfence_surface::AbsPath;
@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use super::{CANARY, GREETING, wire};
+use super::{CANARY, GREETING, HOSTILE, wire};
 
 /// The name of the hidden command that calls [`run`].
 pub const COMMAND: &str = "try-deeds";
@@ -97,10 +97,7 @@ fn do_one(one: One, path: &AbsPath) -> Done {
             rustix::fs::chmod(name, Mode::from_raw_mode(status.st_mode & 0o7777))?;
             Ok(Came::Done)
         }
-        One::Create => {
-            open(OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
-            undone(rustix::fs::unlink(name))
-        }
+        One::Create => create(name),
         One::MakeDirectory => {
             rustix::fs::mkdir(name, Mode::RWXU)?;
             undone(rustix::fs::rmdir(name))
@@ -123,6 +120,25 @@ fn do_one(one: One, path: &AbsPath) -> Done {
         One::Connect => {
             let (_dir, place) = short(path)?;
             heard(UnixStream::connect(place).map_err(errno)?)
+        }
+    }
+}
+
+/// Makes a file with content that means harm wherever content means something. Where content is judged, the file is there while it is
+/// written, and the content is dropped when the file is closed: that is a refusal.
+fn create(name: &[u8]) -> Done {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = rustix::fs::open(name, flags, Mode::from_raw_mode(0o644))?;
+    rustix::io::write(&file, HOSTILE)?;
+    drop(file);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match rustix::fs::stat(name) {
+            Err(Errno::NOENT) => return Err(Errno::ACCESS),
+            Err(errno) => return Err(errno),
+            Ok(status) if status.st_size != 0 || Instant::now() > until => return undone(rustix::fs::unlink(name)),
+            // It is being judged.
+            Ok(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
 }

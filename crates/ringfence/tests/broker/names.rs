@@ -91,6 +91,11 @@ const ATTACKS: &[(&str, &str)] = &[
          mv worktrees/w modules/w",
     ),
     (
+        "the valid entry of a work tree becomes a submodule",
+        "git init -q tied4 && cd tied4/.git && mkdir -p worktrees/w modules && echo ref: refs/heads/x > worktrees/w/HEAD && \
+         echo ../.. > worktrees/w/commondir && while ! grep -q . worktrees/w/commondir; do :; done && mv worktrees/w modules/w",
+    ),
+    (
         "a repository of Mercurial shares what another has",
         "mkdir -p m/.hg && echo shared > m/.hg/requires && echo ../evil > m/.hg/sharedpath",
     ),

@@ -341,6 +341,11 @@ fn hard_links_are_reported() {
     each(|fence| {
         fs::hard_link(fence.world.path("project/.env"), fence.world.path("project/copy")).unwrap();
         let output = fence.sh("true");
-        assert!(text(&output.stderr).contains("it has another name"), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains("it is another name (a hard link) of something denied"),
+            "{}",
+            text(&output.stderr)
+        );
+        fence.fails("cat copy");
     });
 }

@@ -251,15 +251,15 @@ pub(super) static TOPIC: Topic = Topic {
             .luck("our own supervisor hides it again, some milliseconds later")
             .meanwhile(|ground, number, _| save(ground, number, "here/.env")),
         python(
-            Line::Words("no other name of $here/.env"),
-            "a denied file is denied by a second name that it had before",
+            DENY_ENV,
+            "A13: a denied file is denied by a second name that it had before",
             "show('name')",
             Sign::Secret,
         )
         .files(&[File("here/.env", SECRET), Name("here/name", "here/.env")]),
         python(
-            Line::Words("no other name of $here/kept/key"),
-            "a file in a denied directory is denied by a second name that it had before",
+            Line::Words("deny $here/kept"),
+            "A13: a file in a denied directory is denied by a second name that it had before",
             "show('name')",
             Sign::Secret,
         )

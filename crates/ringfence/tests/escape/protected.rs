@@ -141,8 +141,8 @@ pub(super) static TOPIC: Topic = Topic {
         )
         .files(&[Link("here/.vscode", "other"), File("here/other/settings.json", "{}\n")]),
         python(
-            Line::Words("no other name of $here/infra/main"),
-            "a protected file is not written by a second name that it had before",
+            PROTECT_INFRA,
+            "A13: a protected file is not written by a second name that it had before",
             "write('name')",
             Sign::Changed("here/infra/main"),
         )

@@ -140,6 +140,21 @@ impl Fence {
     }
 
     /// The same with a network of its own. What the script starts ends with it.
+    /// Runs a command in a network of its own, beside another that has `address`: an address of the machine itself is refused. The
+    /// script starts what listens there by `there COMMAND`.
+    fn beside_a_host(&self, address: &str, script: &str, arguments: &[&str]) -> Output {
+        let hosts = format!(
+            "ip link set lo up; unshare -n sleep infinity & host=$!; \
+             until [ \"$(readlink /proc/$host/ns/net)\" != \"$(readlink /proc/self/ns/net)\" ]; do sleep 0.01; done; \
+             there() {{ nsenter -t $host -n \"$@\"; }}; \
+             ip link add v0 type veth peer name v1 netns $host; there ip link set lo up; \
+             there ip addr add {address}/32 dev v1; there ip link set v1 up; \
+             ip addr add 172.16.0.1/32 dev v0; ip link set v0 up; ip route add {address}/32 dev v0; \
+             there ip route add 172.16.0.1/32 dev v1; {script}"
+        );
+        self.in_a_network(&hosts, arguments)
+    }
+
     fn in_a_network(&self, script: &str, arguments: &[&str]) -> Output {
         let flags: &[&str] = if is_root() { &["-mn"] } else { &["-Urmn"] };
         let ends = ["-pf", "--kill-child", "--mount-proc", "--"];

@@ -2,14 +2,14 @@
 
 use super::{Fence, each, text};
 
-/// Fetches from two names of one private address, in a network of the test's own in which that address is this machine's.
+/// Fetches from two names of one private address, in a network of the test's own, where a host has that address.
 fn fetch(fence: &Fence, policy: &str) -> String {
     fence.policy(policy);
     fence.write(&[("run/hosts", "10.9.8.7 internal.example.com other.example.com\n"), ("run/web/file", "served\n")]);
     let trusted = fence.ringfence().args(["trust", "--force"]).output().unwrap();
     assert!(trusted.status.success(), "{}", text(&trusted.stderr));
-    let world = "ip link set lo up; ip route add local 10.0.0.0/8 dev lo; mount --bind $W/run/hosts /etc/hosts; \
-                 python3 -m http.server -d $W/run/web -b 10.9.8.7 80 >/dev/null 2>&1 & \
+    let world = "mount --bind $W/run/hosts /etc/hosts; \
+                 there python3 -m http.server -d $W/run/web -b 10.9.8.7 80 >/dev/null 2>&1 & \
                  for i in $(seq 1200); do python3 -c 'import socket; socket.create_connection((\"10.9.8.7\", 80))' 2>/dev/null && break; \
                  sleep 0.05; done";
     let one = |name: &str| {
@@ -20,7 +20,7 @@ fn fetch(fence: &Fence, policy: &str) -> String {
     };
     let script = one("internal") + &one("other");
     let command = [fence.binary(), "run", "--", "/bin/sh", "-c", &script];
-    let output = fence.in_a_network(world, &command);
+    let output = fence.beside_a_host("10.9.8.7", world, &command);
     text(&output.stdout) + &text(&output.stderr)
 }
 

@@ -26,16 +26,15 @@ fn guarded(fence: &Fence) {
     fence.policy("[files]\ndeny = [\"**/.env\"]\nprotect = [\"infra\"]\n");
 }
 
-/// Starts a session and stops it between the look and the mounts: its receipt has a line for each secret with a second name, more
-/// than fits into a pipe that nobody reads. Then something is changed, and it goes on.
+/// Starts a session and stops it between the look and the mounts: its receipt has a line for each secret with a second name outside
+/// the project, more than fits into a pipe that nobody reads. Then something is changed, and it goes on.
 fn changed_meanwhile(fence: &Fence, change: impl FnOnce(), script: &str) -> Output {
+    let _ = fs::remove_dir_all(fence.path("linked"));
+    fence.world.mkdir("linked");
     for number in 0..60 {
         fence.world.write(format!("project/names/{number}/.env"), "SECRET\n");
-        fs::hard_link(
-            fence.path(format!("project/names/{number}/.env")),
-            fence.path(format!("project/names/{number}/n")),
-        )
-        .unwrap();
+        let (secret, second) = (format!("project/names/{number}/.env"), format!("linked/{number}"));
+        fs::hard_link(fence.path(secret), fence.path(second)).unwrap();
     }
     fence.own();
     let (read, write) = std::io::pipe().unwrap();

@@ -164,13 +164,17 @@ fn k16_a_watch_that_strikes_at_the_end_is_told() {
         for then in ["notify", "pause", "stop"] {
             fence.policy(&format!("[[watch]]\nwhen = {{ denied = \">2 in 1m\" }}\nthen = \"{then}\"\n"));
             let mut shell = Shell::start(fence, &["--policy", "ringfence.toml"]);
+            // The supervisor carries the standard streams, so the last line is read before it stands still.
+            let last = b"while test ! -e go; do :; done; exec mkdir .git/hooks .git/hooks .git/hooks 2> /dev/null\n";
+            std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"touch read; ").unwrap();
+            std::io::Write::write_all(shell.stdin.as_mut().unwrap(), last).unwrap();
+            until("it was read", || fence.path("project/read").exists());
             // The supervisor stands still, where it waits for what happens, until all is over.
             let (supervisor, number) = (Pid::from_child(&shell.child), shell.child.id().to_string());
             until("it waits", || is(&number, 'S'));
             kill_process(supervisor, Signal::STOP).unwrap();
             until("it stands still", || is(&number, 'T'));
-            let last = b"exec mkdir .git/hooks .git/hooks .git/hooks 2> /dev/null\n";
-            std::io::Write::write_all(shell.stdin.as_mut().unwrap(), last).unwrap();
+            fence.write(&[("project/go", "")]);
             let inside = children(&number);
             assert_eq!(inside.len(), 1, "{inside:?}");
             // With all its threads, of which some are the broker's.
@@ -184,6 +188,9 @@ fn k16_a_watch_that_strikes_at_the_end_is_told() {
             let log = text(&ringfence(fence, &["logs", &id]).stdout);
             let done = if then == "notify" { "told" } else { "told, it had ended" };
             assert!(log.contains(done), "as {:?}: {then}: {log}", fence.who);
+            for name in ["read", "go"] {
+                fs::remove_file(fence.path("project").join(name)).unwrap();
+            }
         }
     });
 }
