@@ -35,6 +35,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "catatonit", sign: Sign::File("/usr/bin/catatonit"), why: ENGINES },
     Package { name: "curl", sign: Sign::File("/usr/bin/curl"), why: NET },
     Package { name: "docker.io", sign: Sign::File("/usr/sbin/dockerd"), why: ENGINES },
+    Package { name: "fish", sign: Sign::File("/usr/bin/fish"), why: "the lines of `shell-install` are read by it" },
     Package { name: "gawk", sign: Sign::File("/usr/bin/gawk"), why: LINES },
     Package { name: "gcc", sign: Sign::File("/usr/bin/gcc"), why: WORK },
     Package {

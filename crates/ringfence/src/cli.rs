@@ -43,7 +43,9 @@ Exit codes:
   125  ringfence refused or failed, and nothing was started
   126  run, exec: the command cannot be executed
   127  run, exec: the command is not there
-  otherwise run and exec end with the command's own code, or with 128 and the signal that ended it";
+  otherwise run and exec end with the command's own code, or with 128 and the signal that ended it
+
+`ringfence --version --verbose` prints the commit, profile, target and features that this program was built from.";
 
 /// Decide which files and hosts a spawned coding agent may touch.
 ///
@@ -100,6 +102,8 @@ pub(crate) enum Command {
     Schema,
     Completions(CompletionsArgs),
     Man(ManArgs),
+    ShellInstall(ShellInstallArgs),
+    ShellUninstall(ShellUninstallArgs),
     Hook(HookArgs),
     #[command(hide = true)]
     JailExec(JailExecArgs),
@@ -536,6 +540,44 @@ pub(crate) struct ManArgs {
     /// The command, and which of its own where it has some: `root create`
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// Make the names of agents start them fenced in your shell
+///
+/// Adds a marked block with a function for each name to the start file of the shell: `claude` then runs `ringfence run -- claude`.
+/// The lines are shown before they are written. `command claude` still starts the program itself.
+#[derive(Debug, Args)]
+pub(crate) struct ShellInstallArgs {
+    /// The shell; without it the one that SHELL names
+    #[arg(long)]
+    pub(crate) shell: Option<Shell>,
+    /// Write without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// The programs; without any, claude, codex and gemini
+    #[arg(value_name = "PROGRAM")]
+    pub(crate) names: Vec<String>,
+}
+
+/// Take the block of `shell-install` out of the start file of your shell
+///
+/// Everything else in the file stays as it is, byte for byte.
+#[derive(Debug, Args)]
+pub(crate) struct ShellUninstallArgs {
+    /// The shell; without it the one that SHELL names
+    #[arg(long)]
+    pub(crate) shell: Option<Shell>,
+}
+
+/// A shell that has a start file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Shell {
+    /// `~/.bashrc`
+    Bash,
+    /// `~/.zshrc`, or in ZDOTDIR
+    Zsh,
+    /// `~/.config/fish/config.fish`, or in XDG_CONFIG_HOME
+    Fish,
 }
 
 /// Judge one tool call of an agent's client

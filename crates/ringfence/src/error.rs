@@ -8,6 +8,8 @@ mod render;
 mod review;
 mod root;
 #[cfg(target_os = "linux")]
+mod shell;
+#[cfg(target_os = "linux")]
 mod worktree;
 
 use std::io;
@@ -40,6 +42,8 @@ pub(crate) use render::RenderFailure;
 #[cfg(target_os = "linux")]
 pub(crate) use review::ReviewFailure;
 pub(crate) use root::RootFailure;
+#[cfg(target_os = "linux")]
+pub(crate) use shell::ShellFailure;
 
 /// Why a command did not do its job.
 #[derive(Debug, thiserror::Error)]
@@ -271,6 +275,10 @@ pub(crate) enum Failure {
         /// As typed.
         flag: String,
     },
+    /// The start file of a shell is not changed.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Shell(#[from] ShellFailure),
     #[cfg(target_os = "linux")]
     /// A remedy would be carried out, and nobody is there to say yes.
     #[error("there is no terminal to ask on")]
@@ -407,6 +415,8 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Self::User { .. } | Self::Amount { .. } | Self::WithoutHooks { .. } | Self::KnownLine { .. } => USAGE,
             Self::Root { source } if source.is_usage() => USAGE,
+            #[cfg(target_os = "linux")]
+            Self::Shell(source) if source.is_usage() => USAGE,
             Self::Render { source: RenderFailure::OnlyWith { .. } } => USAGE,
             #[cfg(target_os = "linux")]
             Self::NoAgent { .. } => NOT_FOUND,

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
     }
     let done = match words.as_slice() {
         [] | [_] => commands::map::run(),
+        words if commands::version::is_asked(words) => commands::version::run(),
         _ => commands::dispatch(parse(words), Path::new(MANAGED)),
     };
     match done {

@@ -143,6 +143,25 @@ pub(crate) mod serve {
     }
 }
 
+/// `ringfence shell-install` and `shell-uninstall`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod shell {
+    use std::process::ExitCode;
+
+    use crate::cli::{ShellInstallArgs, ShellUninstallArgs};
+    use crate::error::Failure;
+
+    pub(crate) fn install(args: &ShellInstallArgs) -> Result<ExitCode, Failure> {
+        let ShellInstallArgs { shell: _, yes: _, names: _ } = args;
+        Err(Failure::NotLinux)
+    }
+
+    pub(crate) fn uninstall(args: &ShellUninstallArgs) -> Result<ExitCode, Failure> {
+        let ShellUninstallArgs { shell: _ } = args;
+        Err(Failure::NotLinux)
+    }
+}
+
 /// `ringfence root`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) mod root {

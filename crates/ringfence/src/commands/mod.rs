@@ -32,10 +32,13 @@ mod serve;
 #[cfg(target_os = "linux")]
 mod sessions;
 #[cfg(target_os = "linux")]
+pub(crate) mod shell;
+#[cfg(target_os = "linux")]
 mod statusline;
 mod trust;
 #[cfg(target_os = "linux")]
 mod verify;
+pub(crate) mod version;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,7 +48,7 @@ use ringfence_surface::policy::PolicyFile;
 use crate::cli::{Cli, Command};
 use crate::error::Failure;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{doctor, exec, learn, review, root, run, serve, sessions, statusline, verify};
+use elsewhere::{doctor, exec, learn, review, root, run, serve, sessions, shell, statusline, verify};
 
 /// Does what was asked. `managed` is where the administrator's file is.
 pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
@@ -88,6 +91,8 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         }
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::ShellInstall(args) => shell::install(&args),
+        Command::ShellUninstall(args) => shell::uninstall(&args),
         // `main` has answered it; this is for whoever asks in another way.
         Command::Hook(_) => Ok(hook::run(&std::env::args_os().collect::<Vec<_>>())),
         Command::JailExec(_) => Ok(jail_exec::run()),

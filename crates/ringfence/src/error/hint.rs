@@ -124,6 +124,8 @@ impl Failure {
             Self::NobodyToAsk => "`--yes` does it without asking; without `--fix` nothing is changed".into(),
             #[cfg(target_os = "linux")]
             Self::Learn { source } => return source.hint(),
+            #[cfg(target_os = "linux")]
+            Self::Shell(source) => return source.hint(),
             Self::Root { source } => return source.hint(),
             Self::Render { source } => return source.hint(),
             #[cfg(target_os = "linux")]

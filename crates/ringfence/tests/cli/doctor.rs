@@ -121,6 +121,9 @@ fn a15_a_host_that_can() {
         let words = doctor(&world, *who, &[]).output().unwrap();
         let words = text(&words.stdout);
         assert!(words.starts_with("native: "), "{words}");
+        let head: Vec<&str> = words.lines().take(4).collect();
+        assert!(head[1].starts_with("full sandbox: works on this machine"), "{words}");
+        assert!(head[2].starts_with("to fix it: ") && head[3].is_empty(), "{words}");
         assert!(words.contains("\n  works    a second wall "), "{words}");
         assert!(!words.contains('\u{1b}') && !words.contains("\\x1b"), "no colour for a pipe: {words}");
     }

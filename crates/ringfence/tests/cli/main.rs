@@ -21,6 +21,7 @@ mod run;
 #[path = "../work/screen.rs"]
 #[expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 mod screen;
+mod shell;
 mod small;
 #[cfg(target_os = "linux")]
 mod tour;

@@ -39,6 +39,10 @@ fn schema_and_completions() {
         assert!(run.stdout.contains("explain") && run.stdout.contains("125  ringfence refused"), "{}", run.stdout);
     }
     world.ringfence(&["--version"]).expect_code(0);
+    let built = world.ringfence(&["--version", "--verbose"]).expect_code(0).stdout;
+    let names: Vec<&str> = built.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(names[1..], ["commit", "profile", "target", "linked", "features"], "{built}");
+    assert!(built.lines().all(|line| line.split_whitespace().count() > 1), "{built}");
 }
 
 /// Every page that a page names is there.

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use ringfence_session::doctor::{Action, Diagnosis, Feature, Group, Host, Need, Remedy, State, Way};
+use ringfence_session::doctor::{Action, Diagnosis, Feature, Group, Host, Need, Remedy, Rung, State, Way};
 use ringfence_session::probe::{Caller, Surroundings};
 use ringfence_surface::Shown;
 
@@ -35,9 +35,44 @@ impl Colour {
     }
 }
 
+/// What the user who has just installed ringfence needs to know, in three lines: the verdict, whether this is the full sandbox, and the
+/// one command that makes it so.
+pub(super) fn head(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy]) -> [String; 3] {
+    let missing: Vec<&str> = diagnosis
+        .groups
+        .iter()
+        .filter(|group| group.rung == Rung::Native)
+        .flat_map(|group| &group.features)
+        .filter(|feature| !feature.state.works())
+        .map(|feature| feature.name)
+        .collect();
+    let full = match (diagnosis.verdict.is_full, missing.as_slice()) {
+        (true, []) => "full sandbox: works on this machine".to_owned(),
+        (true, missing) => format!("full sandbox: works on this machine, without {}", missing.join(", ")),
+        (false, []) => "full sandbox: does not work on this machine".to_owned(),
+        (false, missing) => format!("full sandbox: does not work on this machine; missing: {}", missing.join(", ")),
+    };
+    [diagnosis.verdict.to_string(), full, format!("to fix it: {}", fix(host, diagnosis, remedies))]
+}
+
+/// One command where steps are known, otherwise the advice for what is needed first.
+fn fix(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy]) -> String {
+    let mut needed = remedies.iter().filter(|remedy| remedy.need == Need::Needed);
+    if needed.clone().any(|remedy| matches!(remedy.way, Way::Steps(_))) {
+        let sudo = if host.signs.caller == Caller::Root { "" } else { "sudo " };
+        return format!("{sudo}ringfence doctor --fix");
+    }
+    match needed.find_map(|remedy| if let Way::ByHand(advice) = &remedy.way { Some(advice) } else { None }) {
+        Some(advice) => advice.clone(),
+        None if diagnosis.verdict.is_full => "nothing to do".to_owned(),
+        None => "no command on this machine does; the reasons are below".to_owned(),
+    }
+}
+
 /// The whole report; the verdict is its first line.
 pub(super) fn report(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy], colour: Colour) -> String {
-    let mut lines = vec![diagnosis.verdict.to_string(), String::new(), on(host)];
+    let mut lines = head(host, diagnosis, remedies).to_vec();
+    lines.extend([String::new(), on(host)]);
     for Group { rung, works, features } in &diagnosis.groups {
         let state = if *works { "works" } else { "does not work here" };
         lines.extend([String::new(), format!("{}: {state}; {}", rung.name(), rung.words())]);
