@@ -14,7 +14,20 @@ use crate::steps::{Failure, cargo, must_succeed};
 const DEEDS: &str = "500";
 
 /// The layers. Another root directory takes a right that only root has.
-const LAYERS: [&str; 6] = ["native", "no-broker", "bwrap", "landlock", "hook", "chroot"];
+const LAYERS: [&str; 12] = [
+    "policy",
+    "native",
+    "no-broker",
+    "bwrap",
+    "landlock",
+    "call",
+    "call-landlock",
+    "render-docker",
+    "render-podman",
+    "render-kubernetes",
+    "hook",
+    "chroot",
+];
 
 /// Tries until so many pairs of a policy and a deed were judged in each fence, from a seed on; without one from a seed of this
 /// moment, which is said.
@@ -36,7 +49,7 @@ fn attempt(root: &Path, pairs: u32, seed: u64) -> Result<(), Failure> {
     must_succeed(&mut cargo(root, &["build", "--example", "agree", "-p", "ringfence-session"]))?;
     let program = target_directory(root).join("debug/examples/agree");
     let place = place(root)?;
-    let layers = if crate::packages::is_root() { &LAYERS[..] } else { &LAYERS[..5] };
+    let layers = if crate::packages::is_root() { &LAYERS[..] } else { &LAYERS[..LAYERS.len() - 1] };
     let mut command = Command::new(program);
     command.arg("run").arg(&place).arg(root.join("crates/ringfence-session/tests/agree/cases"));
     command.args([&seed.to_string(), &format!("{pairs}-pairs"), DEEDS]).args(layers);

@@ -26,7 +26,38 @@ pub struct Findings {
 
 /// The mounts with everything guarded that was found, sorted by destination: what contains comes before what is contained.
 /// Only the pins of a root come before it is covered, the deepest first.
-pub fn guarded(mounts: &[MountOp], findings: &Findings) -> Vec<MountOp> {
+///
+/// No operation makes a place writable that the Surface refuses to be written, whatever was found there.
+pub fn guarded(surface: &Surface, mounts: &[MountOp], findings: &Findings) -> Vec<MountOp> {
+    let mut ops = arranged(mounts, findings);
+    ops.iter_mut().for_each(|op| assert_writable(surface, op));
+    ops
+}
+
+/// A writable mount of a place that may not be written is made read-only. Each operation is checked by itself: an engine that
+/// mounts every place separately knows nothing of the read-only mount around it.
+pub(crate) fn assert_writable(surface: &Surface, op: &mut MountOp) {
+    let path = match op {
+        MountOp::Bind { path, access: MountAccess::ReadWrite, .. }
+        | MountOp::Pin { path }
+        | MountOp::Cover { path } => path.clone(),
+        _ => return,
+    };
+    if surface.decide(&path, Access::Write).is_allowed() {
+        return;
+    }
+    match op {
+        MountOp::Bind { access, .. } => *access = MountAccess::ReadOnly,
+        _ => *op = MountOp::Freeze { path },
+    }
+}
+
+/// The same for mounts that the operator adds to a Surface: whether they are writable is the operator's decision.
+pub fn guarded_operator(mounts: &[MountOp], findings: &Findings) -> Vec<MountOp> {
+    arranged(mounts, findings)
+}
+
+fn arranged(mounts: &[MountOp], findings: &Findings) -> Vec<MountOp> {
     let layout = Layout::new(mounts, findings);
     let pins = layout.pins();
     let mut ops: Vec<MountOp> = mounts.to_vec();
@@ -185,7 +216,7 @@ mod tests {
             denied: denied.iter().map(|(path, kind)| (abs(path), *kind)).collect(),
             protected: protected.iter().map(|path| abs(path)).collect(),
         };
-        let shown: Vec<String> = guarded(mounts, &findings).iter().map(show).collect();
+        let shown: Vec<String> = arranged(mounts, &findings).iter().map(show).collect();
         assert_eq!(shown, expected);
     }
 
@@ -259,6 +290,27 @@ mod tests {
         );
     }
 
+    /// [E3] Whatever was found, nothing that the Surface refuses to be written is mounted writable. (`e3_` in tests/containers.rs
+    /// shows it of what is rendered.)
+    #[test]
+    fn e3_a_writable_mount_of_what_may_not_be_written_is_read_only() {
+        let surface = crate::mounts::tests::surface("[files]\nprotect = [\"b\", \"!b/open\"]\n");
+        let (root, below) = ("/home/u/proj", |path: &str| format!("/home/u/proj/{path}"));
+        let mut ops = [
+            bind(root, RW),
+            MountOp::Pin { path: abs(&below("b/c")) },
+            MountOp::Pin { path: abs(&below("a")) },
+            MountOp::Cover { path: abs(root) },
+            bind(&below("b"), RW),
+            bind(&below("b/open"), RW),
+        ];
+        ops.iter_mut().for_each(|op| assert_writable(&surface, op));
+        let frozen = MountOp::Freeze { path: abs(&below("b/c")) };
+        assert_eq!(ops[1], frozen);
+        assert_eq!((&ops[4], &ops[5]), (&bind(&below("b"), RO), &bind(&below("b/open"), RW)));
+        assert!(matches!((&ops[0], &ops[2], &ops[3]), (_, MountOp::Pin { .. }, MountOp::Cover { .. })));
+    }
+
     /// The session's own home in a home directory that is the project.
     #[test]
     fn what_is_shown_in_something_denied_comes_after_it() {
@@ -280,6 +332,6 @@ mod tests {
     #[test]
     fn nothing_found_nothing_pinned() {
         let mounts = [bind("/w", MountAccess::ReadWrite)];
-        assert_eq!(guarded(&mounts, &Findings { denied: Vec::new(), protected: Vec::new() }), mounts);
+        assert_eq!(arranged(&mounts, &Findings { denied: Vec::new(), protected: Vec::new() }), mounts);
     }
 }

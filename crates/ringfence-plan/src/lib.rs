@@ -48,7 +48,7 @@ pub use container::{
     compose, container,
 };
 pub use env::{env, set_inside};
-pub use guards::{Findings, guarded, unseen_exceptions};
+pub use guards::{Findings, guarded, guarded_operator, unseen_exceptions};
 pub use host_profile::Profile;
 pub use kubernetes::{
     ClusterVersion, EMPTY_FILE, FilesFrom, NEVER_DIALLED, NamedHosts, NetworkRule, NetworkRules, NodeKind, POD_HOME,
@@ -84,7 +84,8 @@ pub struct Plan {
 /// Compiles the operations of every layer, for a fence built in one way. Without namespaces nothing is mounted; the mounts
 /// then say what would be, and where to look for what is denied.
 pub fn compile(surface: &Surface, facts: &HostFacts, rung: Rung) -> Plan {
-    let (mounts, skipped) = mounts::compile(surface, facts);
+    let (mut mounts, skipped) = mounts::compile(surface, facts);
+    mounts.iter_mut().for_each(|op| guards::assert_writable(surface, op));
     let (ground, fence) = match rung {
         Rung::Native => (Ground::View, Fence::Namespaces),
         Rung::Bwrap | Rung::Docker | Rung::Podman => (Ground::ForeignView, Fence::Namespaces),

@@ -305,7 +305,7 @@ fn skip(rule: &Rule, why: Why) -> Skipped {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use ringfence_surface::policy::PolicyFile;
     use ringfence_surface::text::PolicyText;
     use ringfence_surface::{Inputs, Layer, Level, Request, Trust, Via, resolve};
@@ -316,9 +316,12 @@ mod tests {
         AbsPath::lexical(text.as_bytes()).unwrap()
     }
 
-    /// The mounts of a session in `/home/u/proj` with this policy, one line each, but for what every session has.
-    #[track_caller]
-    fn check(policy: &str, expected: &[&str]) {
+    /// What a policy says in `/home/u/proj`.
+    pub(crate) fn surface(policy: &str) -> Surface {
+        resolved(policy).0
+    }
+
+    fn resolved(policy: &str) -> (Surface, HostFacts) {
         let dirs = "/home /home/u /home/u/proj /home/u/proj/private /home/u/proj/private/open /home/u/proj/infra \
                     /home/u/proj/infra/state /home/u/.local/state /home/u/docs /run /usr /etc";
         let path = "/home/u/proj/ringfence.toml";
@@ -351,7 +354,13 @@ mod tests {
             worktree: None,
         };
         let inputs = Inputs { layers: vec![Layer { level, via: Via::Itself, file, text, path: abs(path) }], request };
-        let surface = resolve(&inputs, &facts, &mut &facts).unwrap().surface;
+        (resolve(&inputs, &facts, &mut &facts).unwrap().surface, facts)
+    }
+
+    /// The mounts of a session in `/home/u/proj` with this policy, one line each, but for what every session has.
+    #[track_caller]
+    fn check(policy: &str, expected: &[&str]) {
+        let (surface, facts) = resolved(policy);
         let (mounts, skipped) = compile(&surface, &facts);
         let is_ours = |path: &AbsPath| {
             path.as_bytes().starts_with(b"/dev/") || ["/tmp", "/var/tmp", "/proc"].contains(&path.to_string().as_str())

@@ -221,7 +221,7 @@ fn planned(case: &Case) -> (Result<ContainerPlan, ContainerError>, Vec<String>) 
     let mounts = match case.surface {
         Surface::Given => {
             let plan = compile(&resolved.surface, &facts, Rung::Docker);
-            guarded(&plan.mounts, &findings(&resolved, &facts))
+            guarded(&resolved.surface, &plan.mounts, &findings(&resolved, &facts))
         }
         Surface::Not => Vec::new(),
     };

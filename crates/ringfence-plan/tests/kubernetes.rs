@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use ringfence_plan::{
     ClusterVersion, FilesFrom, Findings, Found, MountAccess, MountOp, NamedHosts, OperatorMount, PodError, PodOrder,
-    PodPlan, PodVolumeKind, Programs, guarded, pod,
+    PodPlan, PodVolumeKind, Programs, guarded_operator, pod,
 };
 use ringfence_surface::policy::PolicyFile;
 use ringfence_surface::text::PolicyText;
@@ -202,7 +202,7 @@ proptest! {
         let protected: Vec<AbsPath> =
             protected.into_iter().filter(|path| shown(path) && !denied.iter().any(|(above, _)| path.is_within(above))).collect();
         let findings = Findings { denied: denied.clone(), protected: protected.clone() };
-        let mounts = guarded(&ops, &findings);
+        let mounts = guarded_operator(&ops, &findings);
         let files = if claimed { FilesFrom::Claim("c") } else { FilesFrom::Node };
         let programs = if host && !claimed { Programs::Host } else { Programs::Image };
         let plan = described(&PodOrder { files, programs, cluster: ClusterVersion(minor), ..order(&SURFACE, &mounts, &[]) });

@@ -338,7 +338,7 @@ pub fn prepare_with(
     // How the fence is built.
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let unguarded = mounts;
-    let mut mounts = guarded(&unguarded, &guards);
+    let mut mounts = guarded(surface, &unguarded, &guards);
     change(Last::Mounts(&mut mounts));
     let (mounts, texts) = shown::with_own(order, mounts, identity, client.as_ref(), program, look)?;
     let shape = match rung {

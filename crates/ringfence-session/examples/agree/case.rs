@@ -2,6 +2,9 @@
 //!
 //! One thing to a line: `deny PATTERN`, `file PATH`, `rename PATH PATH`. Bytes that are no plain text, and blanks, stand as
 //! `%41`. Paths begin with `project`, where the policy holds, `outside` or `home`. `port` lets a port of the host be reached.
+//!
+//! `user deny PATTERN` and `managed deny PATTERN` are rules of other files than the project's, `call read PATTERN` narrows one call
+//! within the session. In these `@outside/a` is a path of the tree. `earlier PATH` is a place that an earlier session could write.
 
 use ringfence_plan::verify::{Deed, Node, One, Shape, Two};
 use ringfence_session::verify::Outsiders;
@@ -30,6 +33,29 @@ impl List {
             Self::Protect => "protect",
             Self::Allow => "allow",
             Self::Sockets => "sockets",
+        }
+    }
+}
+
+/// Whose rules these are, beside the project's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Whose {
+    /// The administrator's.
+    Managed,
+    /// The user's own.
+    User,
+    /// Those of one call within the session.
+    Call,
+}
+
+impl Whose {
+    const ALL: [Self; 3] = [Self::Managed, Self::User, Self::Call];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Managed => "managed",
+            Self::User => "user",
+            Self::Call => "call",
         }
     }
 }
@@ -85,11 +111,28 @@ pub(crate) struct Case {
     /// Whether the policy names a port of the host's.
     pub(crate) has_port: bool,
     pub(crate) rules: Vec<(List, String)>,
+    /// Rules of other files, and of a call. `@` stands for the place of the tree.
+    pub(crate) others: Vec<(Whose, List, String)>,
+    /// Places that an earlier session could write.
+    pub(crate) earlier: Vec<Vec<u8>>,
     pub(crate) nodes: Vec<(Vec<u8>, Made)>,
     pub(crate) acts: Vec<Act>,
 }
 
 impl Case {
+    /// Nothing.
+    pub(crate) fn empty() -> Self {
+        Self {
+            is_host_view: false,
+            has_port: false,
+            rules: Vec::new(),
+            others: Vec::new(),
+            earlier: Vec::new(),
+            nodes: Vec::new(),
+            acts: Vec::new(),
+        }
+    }
+
     /// The policy, as somebody would write it; `port` is the one that stands for those of the host's that are named.
     pub(crate) fn policy(&self, port: Option<u16>) -> String {
         let mut text = "version = 1\n[files]\n".to_owned();
@@ -107,6 +150,24 @@ impl Case {
             text += &format!("host_ports = [{port}]\n");
         }
         text
+    }
+
+    /// The policy of another file; nothing where it has no rule.
+    pub(crate) fn policy_of(&self, whose: Whose, place: &AbsPath) -> Option<String> {
+        let mut text = "version = 1\n[files]\n".to_owned();
+        for list in List::FILES {
+            let entries: Vec<String> = self.entries(whose, list, place).iter().map(|entry| quoted(entry)).collect();
+            if !entries.is_empty() {
+                text += &format!("{} = [{}]\n", list.word(), entries.join(", "));
+            }
+        }
+        self.others.iter().any(|(of, ..)| *of == whose).then_some(text)
+    }
+
+    /// The entries of one list of another file, as they are written there.
+    pub(crate) fn entries(&self, whose: Whose, list: List, place: &AbsPath) -> Vec<String> {
+        let those = self.others.iter().filter(|(of, in_list, _)| (*of, *in_list) == (whose, list));
+        those.map(|(_, _, entry)| entry.replacen('@', &format!("{place}/"), 1)).collect()
     }
 
     /// The tree, at a place.
@@ -162,6 +223,12 @@ impl Case {
         for (list, entry) in &self.rules {
             text += &format!("{} {}\n", list.word(), coded(entry.as_bytes()));
         }
+        for (whose, list, entry) in &self.others {
+            text += &format!("{} {} {}\n", whose.word(), list.word(), coded(entry.as_bytes()));
+        }
+        for path in &self.earlier {
+            text += &format!("earlier {}\n", coded(path));
+        }
         for (path, made) in &self.nodes {
             text += &match made {
                 Made::Directory => format!("dir {}\n", coded(path)),
@@ -185,8 +252,7 @@ impl Case {
 
     /// What a text says; `None` with the first line that says nothing.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let mut case =
-            Self { is_host_view: false, has_port: false, rules: Vec::new(), nodes: Vec::new(), acts: Vec::new() };
+        let mut case = Self::empty();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             case.line(line).ok_or_else(|| line.to_owned())?;
         }
@@ -202,6 +268,12 @@ impl Case {
             ["around", dir, to, file] => self.acts.push(Act::Around(plain(dir)?, plain(to)?, plain(file)?)),
             ["resolve", name] => self.acts.push(Act::Resolve(String::from_utf8(plain(name)?).ok()?)),
             ["reach", word] => self.acts.push(Act::Whom(Whom::ALL.into_iter().find(|whom| whom.word() == *word)?)),
+            ["earlier", path] => self.earlier.push(plain(path)?),
+            [whose @ ("managed" | "user" | "call"), word, entry] => {
+                let whose = Whose::ALL.into_iter().find(|one| one.word() == *whose)?;
+                let list = List::FILES.into_iter().find(|list| list.word() == *word)?;
+                self.others.push((whose, list, String::from_utf8(plain(entry)?).ok()?));
+            }
             ["dir", path] => self.nodes.push((plain(path)?, Made::Directory)),
             ["file", path] => self.nodes.push((plain(path)?, Made::File)),
             ["symbolic", path, target] => self.nodes.push((plain(path)?, Made::Link(plain(target)?))),

@@ -8,7 +8,9 @@
 
 mod bugs;
 mod case;
+mod properties;
 mod random;
+mod rendered;
 mod trial;
 
 use std::env;
@@ -67,9 +69,10 @@ fn run(state: &str, save: &str, numbers: [&str; 3], words: &[&str]) -> io::Resul
     let layers = layers(words)?;
     let world = World::new(state, &layers)?;
     let (mut tried, mut left_out, mut wrong, mut policies) = (vec![0; layers.len()], 0, 0, 0);
-    // The hook has no deed for most, and the fences the same number but for policies that start nothing.
+    // The hook has no deed for most, renderings and calls are not made of every policy, and the fences have the same number but
+    // for policies that start nothing.
     let is_enough = |tried: &[usize]| {
-        let fences = layers.iter().zip(tried).filter(|(layer, _)| **layer != Layer::Hook);
+        let fences = layers.iter().zip(tried).filter(|(layer, _)| matches!(layer, Layer::Fence(_) | Layer::Walls));
         fences.map(|(_, count)| *count as u64).min().is_some_and(|least| least >= pairs)
     };
     for seed in seed..seed + cases {
@@ -86,7 +89,14 @@ fn run(state: &str, save: &str, numbers: [&str; 3], words: &[&str]) -> io::Resul
                     tried[at] += count;
                     if let Some(first) = found.first() {
                         wrong += 1;
-                        let small = if save == "-" { case.clone() } else { shrunk(&world, &case, *layer)? };
+                        if save == "-" {
+                            report(&case, seed, *layer, first, &found, save)?;
+                            continue;
+                        }
+                        // What is still wrong in the small one says more.
+                        let small = shrunk(&world, &case, *layer)?;
+                        let left = world.try_case(&small, *layer, &mut |_| ())?.map(|left| left.wrong);
+                        let first = left.iter().flatten().next().unwrap_or(first);
                         report(&small, seed, *layer, first, &found, save)?;
                     }
                 }

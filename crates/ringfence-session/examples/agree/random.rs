@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ringfence_plan::verify::{One, Two};
 
-use super::case::{Act, Case, List, Made, Whom};
+use super::case::{Act, Case, List, Made, Whom, Whose};
 
 /// A generator of one's own.
 pub(crate) struct Random(u64);
@@ -75,19 +75,15 @@ const NAMES: &[&[u8]] = &[
 /// One case.
 pub(crate) fn case(seed: u64, deeds: usize) -> Case {
     let random = &mut Random::new(seed);
-    let mut case = Case {
-        is_host_view: random.one_in(12),
-        has_port: false,
-        rules: Vec::new(),
-        nodes: Vec::new(),
-        acts: Vec::new(),
-    };
+    let mut case = Case { is_host_view: random.one_in(12), ..Case::empty() };
     case.nodes.push((b"project".to_vec(), Made::Directory));
     for (top, most) in [(&b"project"[..], 26), (b"outside", 10), (b"home", 6)] {
         tree(random, &mut case, top, most);
     }
     links(random, &mut case);
     rules(random, &mut case);
+    below_a_name(random, &mut case);
+    others(random, &mut case);
     network(random, &mut case);
     // What was tried once shows nothing more when it is tried again; small trees have no more to try.
     let mut known = HashSet::new();
@@ -225,6 +221,78 @@ fn rules(random: &mut Random, case: &mut Case) {
             case.rules.push((list, if not { format!("!{pattern}") } else { pattern }));
         }
     }
+}
+
+/// A name is denied at any depth, and something at such a name or below it is granted (E2).
+fn below_a_name(random: &mut Random, case: &mut Case) {
+    if !random.one_in(3) {
+        return;
+    }
+    let path = any(random, case);
+    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    let name = escaped(names[random.below(names.len())]);
+    let whose = if random.one_in(3) { Whose::User } else { Whose::Managed };
+    let list = if random.one_in(3) { List::Protect } else { List::Deny };
+    match random.one_in(2) {
+        // A work in a place that the administrator denies is none.
+        true if name != "project" => case.others.push((whose, list, format!("**/{name}"))),
+        _ => case.rules.push((list, format!("**/{name}"))),
+    }
+    if let Some(text) = spelled(&path) {
+        case.rules.push((if random.one_in(2) { List::Write } else { List::Read }, text));
+    }
+}
+
+/// Rules of the user's own file and of the administrator's, those of a call, and what an earlier session could write.
+fn others(random: &mut Random, case: &mut Case) {
+    if random.one_in(3) {
+        for _ in 0..random.below(3) + 1 {
+            let list = *random.pick(&List::FILES);
+            let entry = absolute(random, case, list);
+            case.others.push((Whose::User, list, entry));
+        }
+    }
+    if random.one_in(5) {
+        // A ceiling without the project leaves nothing to start in.
+        for list in [List::Read, List::Write] {
+            if random.one_in(2) {
+                case.others.push((Whose::Managed, list, "@project".to_owned()));
+                let entry = absolute(random, case, list);
+                case.others.push((Whose::Managed, list, entry));
+            }
+        }
+        for list in [List::Deny, List::Protect] {
+            if random.one_in(2) {
+                let entry = absolute(random, case, list);
+                case.others.push((Whose::Managed, list, entry));
+            }
+        }
+    }
+    for list in List::FILES {
+        for _ in 0..random.below(3) {
+            if random.one_in(2) {
+                let entry = absolute(random, case, list);
+                case.others.push((Whose::Call, list, entry));
+            }
+        }
+    }
+    if random.one_in(2) {
+        case.earlier.push(b"outside".to_vec());
+    }
+}
+
+/// A rule of another file, for something in the tree.
+fn absolute(random: &mut Random, case: &Case, list: List) -> String {
+    let path = any(random, case);
+    let mut names: Vec<String> = path.split(|byte| *byte == b'/').map(escaped).collect();
+    if matches!(list, List::Deny | List::Protect) && random.one_in(2) {
+        return format!("**/{}", names.last().map_or("a", String::as_str));
+    }
+    if random.one_in(5) && names.len() > 1 {
+        let at = 1 + random.below(names.len() - 1);
+        names[at] = random.pick(&["*", "?", "*e*", "**"]).to_string();
+    }
+    format!("@{}", names.join("/"))
 }
 
 /// A pattern for something in a part of the tree: its path, or that with wildcards in it.

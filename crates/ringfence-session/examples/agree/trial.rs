@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use ringfence_plan::Rung;
-use ringfence_plan::verify::{Came, Deed, Expected, Judged, Oracle, Said, Shape, hook, judge};
-use ringfence_session::look::Live;
+use ringfence_plan::verify::{Came, Deed, Expected, Judged, Node, Oracle, Said, Shape, hook, judge};
+use ringfence_plan::{Rung, compile};
+use ringfence_session::launch::StartError;
+use ringfence_session::look::{Live, facts_of};
 use ringfence_session::roots::Roots;
 use ringfence_session::start::{BrokerChoice, Last, PrepareError};
 use ringfence_session::store::Session;
@@ -15,11 +16,13 @@ use ringfence_session::walk::os_path;
 use ringfence_surface::policy::PolicyFile;
 use ringfence_surface::text::PolicyText;
 use ringfence_surface::{
-    AbsPath, GitFact, HostFacts, Inputs, Layer as PolicyLayer, Level, Look, PathFact, Request, Surface, Trust, Via,
-    resolve,
+    AbsPath, GitFact, HostFacts, Inputs, Layer as PolicyLayer, Level, Look, PathFact, Pattern, Request, SubPolicy,
+    Surface, Trust, Via, resolve,
 };
 
-use super::case::{Case, Made};
+use super::case::{Case, List, Made, Whose, at};
+use super::properties::{self, Answers};
+use super::rendered::{Reader, rendered};
 
 /// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +30,12 @@ pub(crate) enum Layer {
     Fence(Rung),
     /// The native fence without its broker: what the walls hold by themselves.
     Walls,
+    /// One call within a session, narrower than that: the same fence around less.
+    Call(Rung),
+    /// What a container engine or a cluster would make of what is rendered.
+    Rendered(Reader),
+    /// The policy alone: see [`properties`].
+    Policy,
     Hook,
 }
 
@@ -35,8 +44,17 @@ impl Layer {
         match self {
             Self::Fence(rung) => rung.word(),
             Self::Walls => "no-broker",
+            Self::Call(Rung::LandlockOnly) => "call-landlock",
+            Self::Call(_) => "call",
+            Self::Rendered(reader) => reader.word(),
+            Self::Policy => "policy",
             Self::Hook => "hook",
         }
+    }
+
+    /// Is something started in it?
+    pub(crate) fn is_fence(self) -> bool {
+        matches!(self, Self::Fence(_) | Self::Walls | Self::Call(_))
     }
 
     /// Which one this word means.
@@ -44,6 +62,12 @@ impl Layer {
         match word {
             "hook" => Some(Self::Hook),
             "no-broker" => Some(Self::Walls),
+            "call" => Some(Self::Call(Rung::Native)),
+            "call-landlock" => Some(Self::Call(Rung::LandlockOnly)),
+            "policy" => Some(Self::Policy),
+            word if word.starts_with("render-") => {
+                Reader::ALL.into_iter().find(|reader| reader.word() == word).map(Self::Rendered)
+            }
             word => {
                 let mut rungs = Rung::LADDER.into_iter().chain([Rung::Chroot]);
                 rungs.find(|rung| rung.word() == word).map(Self::Fence)
@@ -107,7 +131,15 @@ impl World {
         let shape = case.shape(place);
         let session = Session::create_call(&self.state)?;
         let facts = facts(place, session.dir());
-        let Some(surface) = self.surface(case, &shape, &facts) else { return Ok(None) };
+        let Some(session_surface) = self.surface(case, &shape, &facts) else { return Ok(None) };
+        let surface = match layer {
+            Layer::Call(_) => match called(case, &shape, &session_surface) {
+                Some(surface) => surface,
+                None => return Ok(None),
+            },
+            Layer::Policy => return Ok(Some(self.policy(case, &shape, &facts, &session_surface))),
+            _ => session_surface,
+        };
         let deeds = case.deeds(place, Some(&self.outsiders));
         let oracle = Oracle::new(&surface, &shape);
         let trials: Vec<(Deed, Expected)> =
@@ -120,8 +152,18 @@ impl World {
                 let came: Vec<Came> = trials.iter().map(|(deed, _)| hook(&surface, &shape, &home, deed)).collect();
                 (came, Said { short: Vec::new(), less: Vec::new(), hidden: Vec::new(), unwritable: None }, Vec::new())
             }
-            Layer::Fence(_) | Layer::Walls => {
-                let rung = if let Layer::Fence(rung) = layer { rung } else { Rung::Native };
+            Layer::Policy => return Ok(None),
+            Layer::Rendered(reader) => {
+                let tree = Tree::make(shape.clone(), owner()).map_err(io::Error::other)?;
+                let rendered = rendered(&surface, &shape, &facts, session.dir(), reader);
+                fs::remove_dir_all(os_path(place))?;
+                drop(tree);
+                let Some(rendered) = rendered? else { return Ok(None) };
+                let came: Vec<Came> = trials.iter().map(|(deed, _)| rendered.attempt(&shape, deed)).collect();
+                (came, rendered.said, Vec::new())
+            }
+            Layer::Fence(_) | Layer::Walls | Layer::Call(_) => {
+                let rung = if let Layer::Fence(rung) | Layer::Call(rung) = layer { rung } else { Rung::Native };
                 let deeds: Vec<&Deed> = trials.iter().map(|(deed, _)| deed).collect();
                 let tree = Tree::make(shape.clone(), owner()).map_err(io::Error::other)?;
                 let trying = Trying {
@@ -143,11 +185,18 @@ impl World {
                 match tried {
                     Ok(tried) => (tried.came, tried.said, left),
                     Err(NotTried::Prepare(PrepareError::Workdir { .. })) => return Ok(None),
+                    // The place where the session works may not be shown to a call.
+                    Err(NotTried::Start(StartError::Step { step, .. }))
+                        if matches!(layer, Layer::Call(_)) && step.contains("working directory") =>
+                    {
+                        return Ok(None);
+                    }
+                    Err(cause) if case.acts.len() > 20 => return Err(io::Error::other(format!("{cause:?}"))),
                     Err(cause) => return Err(io::Error::other(format!("{cause:?}\n{}", case.to_text()))),
                 }
             }
         };
-        if layer != Layer::Hook && came.contains(&Came::NotTried) {
+        if layer.is_fence() && came.contains(&Came::NotTried) {
             wrong.push("whoever tried got no further".to_owned());
         }
         let mut tried = 0;
@@ -162,12 +211,44 @@ impl World {
         Ok(Some(Found { tried, wrong }))
     }
 
+    /// What must hold of the policy by itself.
+    fn policy(&self, case: &Case, shape: &Shape, facts: &HostFacts, surface: &Surface) -> Found {
+        let mut answers = Answers::new();
+        properties::of_one(case, shape, surface, false, &mut answers);
+        let mut look = Both { shape, host: Live::new(), earlier: Vec::new() };
+        let known = facts_of(surface, facts.clone(), &mut look);
+        properties::of_mounts(surface, &compile(surface, &known, Rung::Native).mounts, &mut answers);
+        if let Some(call) = called(case, shape, surface) {
+            properties::of_one(case, shape, &call, true, &mut answers);
+            properties::of_two(shape, &call, surface, "a call has more than its session", &mut answers);
+        }
+        if let Some(without) = properties::without_links(case, shape, surface)
+            && let Some(narrow) = self.surface(case, &without, facts)
+        {
+            properties::of_two(shape, surface, &narrow, "gained by a link of the agent's", &mut answers);
+        }
+        let place = format!("{}/", shape.place());
+        let wrong = answers.wrong.into_iter().map(|wrong| wrong.replace(&place, "")).collect();
+        Found { tried: answers.asked, wrong }
+    }
+
     /// What the case's policy says, trusted; nothing where it is none.
     fn surface(&self, case: &Case, shape: &Shape, facts: &HostFacts) -> Option<Surface> {
-        let path = shape.place().join("project/ringfence.toml");
+        let place = shape.place();
+        let layer = |level, path: AbsPath, policy: String| {
+            let text = PolicyText::new(path.as_bytes(), policy.into_bytes()).ok()?;
+            let file = PolicyFile::parse(&text).ok()?;
+            Some(PolicyLayer { level, via: Via::Itself, file, text, path })
+        };
+        let mut layers = Vec::new();
+        if let Some(policy) = case.policy_of(Whose::Managed, place) {
+            layers.push(layer(Level::Managed, AbsPath::root().join("etc/ringfence/managed.toml"), policy)?);
+        }
+        if let Some(policy) = case.policy_of(Whose::User, place) {
+            layers.push(layer(Level::User, place.join("home/.config/ringfence/config.toml"), policy)?);
+        }
         let policy = case.policy(self.outsiders.listed.first().copied());
-        let text = PolicyText::new(path.as_bytes(), policy.into_bytes()).ok()?;
-        let file = PolicyFile::parse(&text).ok()?;
+        layers.push(layer(Level::Project(Trust::Trusted), place.join("project/ringfence.toml"), policy)?);
         let request = Request {
             persona: None,
             task: None,
@@ -177,10 +258,44 @@ impl World {
             writes: Vec::new(),
             worktree: None,
         };
-        let layer = PolicyLayer { level: Level::Project(Trust::Trusted), via: Via::Itself, file, text, path };
-        let mut look = Both { shape, host: Live::new() };
-        Some(resolve(&Inputs { layers: vec![layer], request }, facts, &mut look).ok()?.surface)
+        let earlier = case.earlier.iter().map(|path| at(place, path)).collect();
+        let mut look = Both { shape, host: Live::new(), earlier };
+        Some(resolve(&Inputs { layers, request }, facts, &mut look).ok()?.surface)
     }
+}
+
+/// What a call within a session may touch; nothing where it asks for nothing of its own, or for more than the session has.
+fn called(case: &Case, shape: &Shape, session: &Surface) -> Option<Surface> {
+    // Links are followed, as the command line does: what is granted is a place.
+    let real = |pattern: Pattern| match pattern.as_path().and_then(|path| shape.follow(path)) {
+        Some(found) => Pattern::path(found.path),
+        None => pattern,
+    };
+    let patterns = |list: List| -> Option<Vec<Pattern>> {
+        let entries = case.entries(Whose::Call, list, shape.place());
+        let parsed: Option<Vec<Pattern>> = entries.iter().map(|entry| Pattern::parse(entry).ok()).collect();
+        let is_given = matches!(list, List::Read | List::Write);
+        parsed.map(|all| all.into_iter().map(|pattern| if is_given { real(pattern) } else { pattern }).collect())
+    };
+    let named = |list| patterns(list).map(|patterns| Some(patterns).filter(|patterns| !patterns.is_empty()));
+    let (read, write) = (named(List::Read)?, named(List::Write)?);
+    let (deny, protect) = (patterns(List::Deny)?, patterns(List::Protect)?);
+    if read.is_none() && write.is_none() && deny.is_empty() && protect.is_empty() {
+        return None;
+    }
+    // Where it may work: in the first directory that it names.
+    let is_directory = |path: &&AbsPath| shape.get(path) == Some(&Node::Directory);
+    let mut named = read.iter().chain(&write).flatten().filter_map(Pattern::as_path);
+    let own = named.find(is_directory).cloned();
+    let asked = |workdir| SubPolicy {
+        workdir,
+        read: read.clone(),
+        write: write.clone(),
+        deny: deny.clone(),
+        protect: protect.clone(),
+        ..SubPolicy::unchanged()
+    };
+    session.tighten(&asked(own)).or_else(|_| session.tighten(&asked(None))).ok()
 }
 
 /// Who owns the tree where root tries.
@@ -206,6 +321,8 @@ fn facts(place: &AbsPath, session: &AbsPath) -> HostFacts {
 struct Both<'s> {
     shape: &'s Shape,
     host: Live,
+    /// What an earlier session could write.
+    earlier: Vec<AbsPath>,
 }
 
 impl Look for Both<'_> {
@@ -220,6 +337,10 @@ impl Look for Both<'_> {
     fn git_runs(&mut self, _: &AbsPath, _: &AbsPath) -> Vec<ringfence_surface::GitRun> {
         Vec::new()
     }
+
+    fn was_writable(&mut self, path: &AbsPath) -> bool {
+        self.earlier.iter().any(|dir| path.is_within(dir))
+    }
 }
 
 /// How often a case is tried while it is made smaller.
@@ -233,7 +354,7 @@ pub(crate) fn shrunk(world: &World, case: &Case, layer: Layer) -> io::Result<Cas
         Ok(left > 0 && world.try_case(case, layer, &mut |_| ())?.is_some_and(|found| !found.wrong.is_empty()))
     };
     // Many at once first, then one by one.
-    for part in [Part::Acts, Part::Rules, Part::Nodes, Part::Acts] {
+    for part in [Part::Acts, Part::Rules, Part::Others, Part::Nodes, Part::Acts] {
         let mut size = part.len(&case).div_ceil(2);
         while size > 0 {
             let mut at = 0;
@@ -256,6 +377,7 @@ pub(crate) fn shrunk(world: &World, case: &Case, layer: Layer) -> io::Result<Cas
 enum Part {
     Acts,
     Rules,
+    Others,
     Nodes,
 }
 
@@ -264,6 +386,7 @@ impl Part {
         match self {
             Self::Acts => case.acts.len(),
             Self::Rules => case.rules.len(),
+            Self::Others => case.others.len(),
             Self::Nodes => case.nodes.len(),
         }
     }
@@ -274,6 +397,7 @@ impl Part {
         match self {
             Self::Acts => drop(case.acts.drain(at..end)),
             Self::Rules => drop(case.rules.drain(at..end)),
+            Self::Others => drop(case.others.drain(at..end)),
             Self::Nodes => drop(case.nodes.drain(at..end)),
         }
         // Without the project there is nothing to start in.

@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use ringfence_plan::{
     Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, First, LandlockRule, Material, MountAccess,
-    MountOp, OperatorMount, PodError, Programs, Rights, WhyDropped, compose, container, guarded,
+    MountOp, OperatorMount, PodError, Programs, Rights, WhyDropped, compose, container, guarded_operator,
 };
 use ringfence_surface::policy::{MountMode, SurfaceMode};
 use ringfence_surface::{AbsPath, Access, Because, ContainerChoice, HostFacts, Look, PathFact, Role, Surface};
@@ -162,7 +162,7 @@ impl Operator {
                     findings.denied.retain(|(path, _)| within(path));
                     findings.protected.retain(|path| within(path));
                     linked.extend(walked.linked.into_iter().filter(|path| within(path)));
-                    let guards = guarded(&[bind], &findings);
+                    let guards = guarded_operator(&[bind], &findings);
                     kept.push((mount, guards));
                     continue;
                 }

@@ -64,7 +64,7 @@ pub fn render_pod(described: &DescribedPod<'_>, look: &mut dyn Look) -> Result<R
     let mut hidden = walked.hidden;
     hidden.extend(glue::sayable(&mut findings, &ops, can_mount_in_pod));
     let operator = Operator::compose(choice, surface, facts, &ops, look)?;
-    let mounts = guarded(&ops, &findings);
+    let mounts = guarded(surface, &ops, &findings);
     let image = match programs {
         Programs::Host => image_name(&mounts),
         Programs::Image => image_of(choice).to_owned(),

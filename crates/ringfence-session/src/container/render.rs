@@ -65,7 +65,7 @@ pub fn render(described: &Described<'_>, look: &mut dyn Look) -> Result<Rendered
             hidden = walked.hidden;
             hidden.extend(glue::sayable(&mut findings, &ops, glue::can_say));
             let operator = Operator::compose(inside.choice, surface, facts, &ops, look)?;
-            mounts = guarded(&ops, &findings);
+            mounts = guarded(surface, &ops, &findings);
             (inside.programs(), operator)
         }
         None => {

@@ -108,8 +108,8 @@ fn example() -> PathBuf {
 
 /// What is tried. Another root directory takes a right that root has.
 fn layers(who: Who) -> &'static [&'static str] {
-    let all: &[&str] = &["native", "no-broker", "bwrap", "landlock", "hook", "chroot"];
-    if who == Who::Caller && is_root() { all } else { &all[..5] }
+    let all: &[&str] = &["policy", "native", "no-broker", "bwrap", "landlock", "hook", "chroot"];
+    if who == Who::Caller && is_root() { all } else { &all[..6] }
 }
 
 /// How many policies, and how many deeds for each, in every build. `cargo xtask agree` tries more.
@@ -121,15 +121,41 @@ fn by_chance(who: Who, seed: &str) {
     let (is_well, said) = World::new(who).agree(&[&["run", "-", seed, POLICIES, DEEDS], layers(who)].concat());
     assert!(is_well && said.contains("wrong: 0"), "{who:?}\n{said}");
     // One in which nothing is said of anything cannot fail.
-    let tried = said.lines().last().unwrap().split_once("native ").unwrap().1;
-    let tried: u32 = tried.split_once(',').unwrap().0.parse().unwrap();
-    assert!(tried > 3000, "{said}");
+    assert!(tried(&said, "native") > 3000, "{said}");
 }
 
 /// g2: what each layer does is what `decide` says, for everything that the layer claims.
 #[test]
 fn g2_every_layer_agrees_with_decide() {
     by_chance(if is_root() { Who::Nobody } else { Who::Caller }, "1");
+}
+
+/// [E1] [E3] Calls within a session that are narrower than it, and what others execute of what is rendered, agree with `decide`.
+#[test]
+fn e1_e3_calls_and_renderings_agree_with_decide() {
+    let who = if is_root() { Who::Nobody } else { Who::Caller };
+    let layers = ["call", "call-landlock", "render-docker", "render-podman", "render-kubernetes"];
+    let (is_well, said) = World::new(who).agree(&[&["run", "-", "9000", "14", "250"][..], &layers].concat());
+    assert!(is_well && said.contains("wrong: 0"), "{said}");
+    for layer in layers {
+        assert!(tried(&said, layer) > 500, "{layer}: {said}");
+    }
+}
+
+/// [E1] [E2] [E3] [E4] What must hold of a policy by itself: `deny` and `protect` beat every grant from every file at every depth, a
+/// ceiling is one, a link that an agent made widens nothing, a call has no more than its session, and no mount more than `decide`.
+#[test]
+fn e1_e2_e3_e4_policies_by_chance_keep_their_rules() {
+    let who = if is_root() { Who::Nobody } else { Who::Caller };
+    let (is_well, said) = World::new(who).agree(&["run", "-", "20000", "150", "1", "policy"]);
+    assert!(is_well && said.contains("wrong: 0"), "{said}");
+    assert!(tried(&said, "policy") > 20_000, "{said}");
+}
+
+/// In how many deeds a layer was tried.
+fn tried(said: &str, layer: &str) -> u32 {
+    let after = said.lines().last().unwrap().split_once(&format!("{layer} ")).unwrap().1;
+    after.split([',', ';']).next().unwrap().parse().unwrap()
 }
 
 #[test]

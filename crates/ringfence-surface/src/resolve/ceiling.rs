@@ -64,8 +64,12 @@ impl Cx<'_> {
     fn narrow_to_managed(&mut self, collected: &mut Collected, managed: &Layer) {
         let files = managed.file.files.as_ref();
         let limit = |word: &str| format!("the managed policy's `{word}`");
-        let writable = files.and_then(|f| self.patterns(&f.write, managed));
-        let mut readable = files.and_then(|f| self.patterns(&f.read, managed));
+        // What is private to the session is no place where an agent could have left a link on the host.
+        let is_write = |g: &&Grant| matches!(g.effect, Effect::Write(role) if role != Role::Private);
+        let agents = covering(collected.grants.iter().filter(is_write).map(|grant| &grant.pattern));
+        let places = (&collected.root, &agents);
+        let writable = files.and_then(|f| self.patterns(&f.write, managed, places));
+        let mut readable = files.and_then(|f| self.patterns(&f.read, managed, places));
         if let (Some(readable), Some(writable)) = (&mut readable, &writable) {
             readable.extend(writable.iter().cloned());
         }
@@ -87,13 +91,18 @@ impl Cx<'_> {
         collected.grants = kept;
     }
 
-    /// The patterns of a ceiling; `None` where the file sets none.
-    fn patterns(&mut self, rules: &Rules<AllowRule>, layer: &Layer) -> Option<Vec<Pattern>> {
+    /// The patterns of a ceiling; `None` where the file sets none. `agents` are the places that an agent may write.
+    fn patterns(
+        &mut self,
+        rules: &Rules<AllowRule>,
+        layer: &Layer,
+        agents: (&AbsPath, &Matcher),
+    ) -> Option<Vec<Pattern>> {
         let dir = layer.path.parent().unwrap_or_else(AbsPath::root);
         let rules = rules.as_ref()?;
         let mut patterns = Vec::new();
         for rule in rules {
-            match self.pattern(&rule.value.0, &dir) {
+            match self.pattern(&rule.value.0, &dir, agents) {
                 Ok(pattern) => {
                     // The repository of a session's own work tree is where the user works.
                     let twin = self.inputs.request.worktree.as_ref().and_then(|worktree| {
@@ -108,10 +117,22 @@ impl Cx<'_> {
         Some(patterns)
     }
 
-    /// A managed pattern. The caller's `$HOME` must not move an administrator's limit: the account's home counts.
-    fn pattern(&mut self, rule: &PathRule, dir: &AbsPath) -> Result<Pattern, Dropped> {
+    /// A managed pattern. The caller's `$HOME` must not move an administrator's limit: the account's home counts. Neither must a
+    /// symbolic link that an agent could have made, in this session's writable places or in an earlier one's: it would raise the
+    /// limit to wherever the agent points it.
+    fn pattern(
+        &mut self,
+        rule: &PathRule,
+        dir: &AbsPath,
+        (root, writable): (&AbsPath, &Matcher),
+    ) -> Result<Pattern, Dropped> {
         let split = rule.split(&self.facts.account_variables())?;
         let followed = self.follow(dir, &split.literal)?;
+        for link in &followed.links {
+            if link.is_within(root) || !writable.hits(link).is_empty() || self.look.was_writable(link) {
+                return Err(Dropped::PlantedLink { link: link.clone(), target: followed.path });
+            }
+        }
         Ok(Pattern { rest: split.rest, ..Pattern::path(followed.path) })
     }
 

@@ -228,6 +228,23 @@ fn a_working_directory_beyond_the_ceiling() {
     inside.check(&[("/home/u/proj/src/x", "rw"), ("/home/u/proj/x", "r-")]);
 }
 
+/// [E4] The administrator's limit does not follow a symbolic link that an agent can make, now or in an earlier session: with
+/// `write = ["/srv"]` it would have come down to wherever the agent pointed the link.
+#[test]
+fn e4_a_ceiling_does_not_follow_a_link_of_the_agents() {
+    let host =
+        || Host::new().dir("/srv").link("/srv/data", "/vault").dir("/vault").user("[files]\nwrite = [\"/srv\"]\n");
+    let ceiling = "[files]\nread = [\"/home/u/proj\", \"/srv/data\"]\n";
+    let resolved = host().managed(ceiling).resolve();
+    resolved.check(&[("/home/u/proj/x", "rw"), ("/vault/x", "--"), ("/srv/data", "--"), ("/srv/x", "--")]);
+    let omitted = resolved.omitted();
+    assert!(omitted.iter().any(|line| line.contains("/srv/data") && line.contains("/vault")), "{omitted:#?}");
+    // A link that no agent can make leads where it did.
+    let ours =
+        Host::new().dir("/srv").link("/srv/data", "/vault").dir("/vault").user("[files]\nread = [\"/vault/a\"]\n");
+    ours.dir("/vault/a").managed(ceiling).resolve().check(&[("/vault/a/x", "r-"), ("/vault/x", "--")]);
+}
+
 #[test]
 fn keys_in_the_wrong_file_are_refused() {
     let said = Host::new().managed("extends = [\"rust\"]\n[persona.x]\n").try_resolve().unwrap_err();

@@ -196,7 +196,7 @@ fn planned(case: &Case) -> Result<PodPlan, PodError> {
     let own = |op: &MountOp| matches!(op, MountOp::Bind { role: Role::Cache | Role::Scratch, .. });
     let mounts: Vec<MountOp> =
         compile(&resolved.surface, &facts, Rung::Podman).mounts.into_iter().filter(|op| !own(op)).collect();
-    let mounts = guarded(&mounts, &findings(&resolved, &facts));
+    let mounts = guarded(&resolved.surface, &mounts, &findings(&resolved, &facts));
     let access = |mode| if mode == MountMode::ReadWrite { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
     let listed: Vec<OperatorMount> = choice
         .container
