@@ -34,6 +34,20 @@ pub fn guarded(surface: &Surface, mounts: &[MountOp], findings: &Findings) -> Ve
     ops
 }
 
+/// The same beside a broker, which writes in `brokered` places what a pattern names and nothing else: these are mounted writable, though
+/// not everything in them may be written, and nothing but the broker can write there.
+pub fn guarded_with_broker(
+    surface: &Surface,
+    mounts: &[MountOp],
+    findings: &Findings,
+    brokered: &[AbsPath],
+) -> Vec<MountOp> {
+    let mut ops = arranged(mounts, findings);
+    let by_mounts = ops.iter_mut().filter(|op| !brokered.iter().any(|place| op.destination().is_within(place)));
+    by_mounts.for_each(|op| assert_writable(surface, op));
+    ops
+}
+
 /// A writable mount of a place that may not be written is made read-only. Each operation is checked by itself: an engine that
 /// mounts every place separately knows nothing of the read-only mount around it.
 pub(crate) fn assert_writable(surface: &Surface, op: &mut MountOp) {

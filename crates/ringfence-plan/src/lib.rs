@@ -48,7 +48,7 @@ pub use container::{
     compose, container,
 };
 pub use env::{env, set_inside};
-pub use guards::{Findings, guarded, guarded_operator, unseen_exceptions};
+pub use guards::{Findings, guarded, guarded_operator, guarded_with_broker, unseen_exceptions};
 pub use host_profile::Profile;
 pub use kubernetes::{
     ClusterVersion, EMPTY_FILE, FilesFrom, NEVER_DIALLED, NamedHosts, NetworkRule, NetworkRules, NodeKind, POD_HOME,

@@ -14,7 +14,7 @@ use crate::visible::{Ground, Visible};
 #[derive(Debug)]
 pub(crate) struct Globs {
     /// The directories that become writable.
-    places: Vec<AbsPath>,
+    pub(crate) places: Vec<AbsPath>,
     pub(crate) withheld: Vec<Withheld>,
 }
 

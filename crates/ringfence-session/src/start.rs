@@ -20,7 +20,7 @@ use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
 use ringfence_plan::{
     Claim, LandlockPlan, LayerName, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing, SyscallRule,
-    guarded, receipt, unseen_exceptions,
+    guarded_with_broker, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -338,7 +338,7 @@ pub fn prepare_with(
     // How the fence is built.
     let reports = launch::pipe().map_err(|source| PrepareError::Pipe { source })?;
     let unguarded = mounts;
-    let mut mounts = guarded(surface, &unguarded, &guards);
+    let mut mounts = guarded_with_broker(surface, &unguarded, &guards, &globs.places);
     change(Last::Mounts(&mut mounts));
     let (mounts, texts) = shown::with_own(order, mounts, identity, client.as_ref(), program, look)?;
     let shape = match rung {
