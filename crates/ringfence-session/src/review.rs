@@ -30,11 +30,12 @@ use crate::layer::{COPY, LAYERS, UPPER};
 use crate::record::{Record, RecordError};
 use crate::remove::remove_tree;
 use crate::store::{self, Held, Session};
-use crate::text::Bytes;
+use crate::temporary;
+use crate::text::{Bytes, human};
 use crate::walk::os_path;
 
 pub use apply::{Force, Report};
-pub use changes::{Change, Changes, Contents, Node, What};
+pub use changes::{Change, Changes, Contents, FileSize, Node, What};
 
 /// Where the layers of ended sessions are, below the state of all of them.
 const REVIEWS: &str = "reviews";
@@ -87,6 +88,16 @@ pub enum ReviewError {
         path: AbsPath,
         /// Why.
         source: io::Error,
+    },
+    /// Nothing was applied.
+    #[error("{path} has {} free, and the changes need {}", human(*free), human(*needed))]
+    NoRoom {
+        /// Where.
+        path: AbsPath,
+        /// How many bytes the changes take on the disk, besides what they replace.
+        needed: u64,
+        /// How many bytes are free.
+        free: u64,
     },
 }
 
@@ -245,6 +256,11 @@ impl Review {
         Ok(Self { id, dir, layers, surface, done, is_live })
     }
 
+    /// The directory in which the state of all sessions is.
+    fn state(&self) -> AbsPath {
+        self.dir.parent().and_then(|reviews| reviews.parent()).unwrap_or_else(AbsPath::root)
+    }
+
     /// What the session is called.
     pub fn id(&self) -> &str {
         &self.id
@@ -266,6 +282,7 @@ impl Review {
     /// [`ReviewError`]; what was dropped then is not known, and can be dropped again.
     pub fn discard(mut self, paths: &[AbsPath]) -> Result<(usize, usize), ReviewError> {
         let _held = self.hold()?;
+        temporary::sweep(&self.state());
         let changes = self.changes().changes;
         if paths.is_empty() {
             self.remove()?;

@@ -100,6 +100,18 @@ pub fn moment(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// A number of bytes for people: `512 bytes`, `1.5 KiB`, `3.2 TiB`.
+pub fn human(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.into_iter().find(|(shift, _)| bytes >> shift > 0) {
+        Some((shift, unit)) => {
+            let (whole, rest) = (bytes >> shift, bytes & ((1 << shift) - 1));
+            format!("{whole}.{} {unit}", (u128::from(rest) * 10) >> shift)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -312,6 +312,14 @@ impl Violation {
 /// A longer line is cut where it is shown on a terminal.
 const LONGEST_LINE: usize = 600;
 
+/// A line as it is printed at the end of a session: a long one is cut in the middle, and `command` shows all of it.
+pub fn closing_line(line: String, command: &str) -> String {
+    if line.chars().count() <= LONGEST_LINE {
+        return line;
+    }
+    format!("{}; `{command}` shows all of it", middle_cut(&line, LONGEST_LINE))
+}
+
 /// The beginning and the end of a text that is too long.
 fn middle_cut(text: &str, most: usize) -> String {
     let length = text.chars().count();

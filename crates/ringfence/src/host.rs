@@ -76,6 +76,11 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
     Ok(facts_at(AbsPath::lexical(cwd.as_os_str().as_bytes()).map_err(|source| Failure::Path { source })?))
 }
 
+/// Where the state of this user's sessions is. `None` without a home.
+pub(crate) fn own_state() -> Option<AbsPath> {
+    facts_at(AbsPath::root()).own_directories().state
+}
+
 /// The same, for whoever stands here.
 pub(crate) fn facts_at(cwd: AbsPath) -> HostFacts {
     // Only what a rule may name: other variables hold secrets, and facts are written to files.

@@ -1,51 +1,60 @@
 //! Files that are written whole or not at all.
+//!
+//! A killed command leaves no temporary name for good: see [`ringfence_session::temporary`].
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use tempfile::{Builder, NamedTempFile};
+use ringfence_session::temporary::{Journal, NewFile};
+use rustix::fs::{Mode, OFlags};
+
+use crate::host::own_state;
 
 /// Writes a file in the place of what is there. Whoever could read and write that can read and write this, and nobody else.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let file = written(path, bytes)?;
-    if let Some(old) = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file) {
-        if old.uid() != file.as_file().metadata()?.uid() {
-            // Only root can give it back; whoever else may replace it has it from now on.
-            let _ = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+    write(path, bytes, |new, name| {
+        if let Some(old) = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file) {
+            if old.uid() != new.file().metadata()?.uid() {
+                // Only root can give it back; another user who may replace it has it from now on.
+                let _ = std::os::unix::fs::fchown(new.file(), Some(old.uid()), Some(old.gid()));
+            }
+            new.file().set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
         }
-        file.as_file().set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
-    }
-    let file = file.persist(path).map_err(|refused| refused.error)?;
-    is_there(path, &file)
+        new.replace(name)
+    })
 }
 
 /// Writes a file if nothing is there.
 pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let file = written(path, bytes)?.persist_noclobber(path).map_err(|refused| refused.error)?;
+    write(path, bytes, |new, name| new.place(name))
+}
+
+/// Makes a file, complete and on the disk, and has it given its name.
+fn write(path: &Path, bytes: &[u8], place: impl FnOnce(NewFile<'_, '_>, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let journal = own_state().map(|state| Journal::new(&state));
+    let new = NewFile::create(dir.as_fd(), journal.as_ref(), Mode::from_raw_mode(0o644))?;
+    let file = new.file().try_clone()?;
+    (&file).write_all(bytes)?;
+    file.sync_all()?;
+    place(new, name.as_bytes())?;
     is_there(path, &file)
 }
 
-/// Is it what was written? Whoever may make names beside it could have put another file in the place of the passing one.
+/// Is it what was written? Another process that may make names beside it could have put another file in the place of a temporary name.
 fn is_there(path: &Path, file: &File) -> io::Result<()> {
     let (ours, there) = (file.metadata()?, std::fs::symlink_metadata(path)?);
     if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
         Ok(())
     } else {
-        Err(io::Error::other("somebody put something else there meanwhile"))
+        Err(io::Error::other("another process put something else there meanwhile"))
     }
-}
-
-/// A file beside `path`, complete and on the disk; it goes away unless it is given a name. It is opened and written by our
-/// own calls: the errors of `tempfile` name the passing file, which means nothing to anybody.
-fn written(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let open = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
-    let mut file = Builder::new().prefix(".ringfence-").make_in(dir, open)?;
-    file.as_file_mut().write_all(bytes)?;
-    file.as_file().sync_all()?;
-    Ok(file)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlag
 use crate::approvals::{Asked, Asker, Subject};
 use crate::broker::wire::{LONGEST, Report, Said, Told};
 use crate::landing::{Lander, NotLanded, Outcome};
+use crate::temporary::Journal;
 use crate::text::Bytes;
 use crate::violations::{Deed, Layer, Violation};
 
@@ -102,7 +103,10 @@ impl Desk {
             (Some(request), Some(broker), Some(surface)) => {
                 let lander = match self.lander.take() {
                     Some(lander) => Ok(lander),
-                    None => broker.try_clone().and_then(|broker| Lander::start(Arc::clone(surface), broker)),
+                    None => {
+                        let journal = Journal::new(&self.state);
+                        broker.try_clone().and_then(|broker| Lander::start(Arc::clone(surface), broker, journal))
+                    }
                 };
                 lander.map(|lander| {
                     lander.ask(id, request);

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::c_string;
+use crate::temporary::{Journal, NewFile};
 
 /// A regular file with one name.
 #[derive(Debug)]
@@ -89,9 +90,9 @@ impl Frozen {
                 return Ok(());
             }
             // Somebody waits to write to it, and may once the lease is gone: another file takes its place.
-            return put(to.0, to.1, &self.content, self.mode, None);
+            return put(to.0, to.1, &self.content, (self.mode, None), None);
         }
-        put(to.0, to.1, &self.content, self.mode, None)?;
+        put(to.0, to.1, &self.content, (self.mode, None), None)?;
         // The caller's own file is of no more use.
         match rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
@@ -129,27 +130,17 @@ pub(crate) fn put(
     dir: BorrowedFd<'_>,
     name: &[u8],
     content: &[u8],
-    mode: Mode,
-    owner: Option<(u32, u32)>,
+    (mode, owner): (Mode, Option<(u32, u32)>),
+    journal: Option<&Journal>,
 ) -> rustix::io::Result<()> {
-    let mut random = [0; 8];
-    rustix::rand::getrandom(random.as_mut_slice(), rustix::rand::GetRandomFlags::empty())?;
-    let temporary = format!(".ringfence-{:016x}", u64::from_ne_bytes(random));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(dir, temporary.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-    let give = || match owner.filter(|_| rustix::process::geteuid().is_root()) {
-        Some((uid, gid)) => rustix::fs::fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))),
-        None => Ok(()),
-    };
-    let put = write_all(file.as_fd(), content)
-        .and_then(|()| give())
-        .and_then(|()| rustix::fs::fchmod(&file, mode))
-        .and_then(|()| rustix::fs::renameat(dir, temporary.as_str(), dir, c_string(name)?.as_c_str()));
-    if put.is_err() {
-        // The first failure is the one to report.
-        let _ = rustix::fs::unlinkat(dir, temporary.as_str(), AtFlags::empty());
+    let of = |cause: std::io::Error| Errno::from_io_error(&cause).unwrap_or(Errno::IO);
+    let new = NewFile::create(dir, journal, Mode::RUSR | Mode::WUSR).map_err(of)?;
+    write_all(new.file().as_fd(), content)?;
+    if let Some((uid, gid)) = owner.filter(|_| rustix::process::geteuid().is_root()) {
+        rustix::fs::fchown(new.file(), Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
     }
-    put
+    rustix::fs::fchmod(new.file(), mode)?;
+    new.replace(name).map_err(of)
 }
 
 fn write_all(file: BorrowedFd<'_>, content: &[u8]) -> rustix::io::Result<()> {

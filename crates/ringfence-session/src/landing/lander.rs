@@ -16,6 +16,7 @@ use super::wire::{LONGEST, Landing, NotLanded, Outcome, SettingsFile};
 use crate::broker::wire::Told;
 use crate::git_files::{ContentJudge, GitPlace, Region, Regions, put, read_all};
 use crate::place::open_root;
+use crate::temporary::Journal;
 
 /// Puts changes in place, one after the other, as long as this exists.
 #[derive(Debug)]
@@ -28,11 +29,11 @@ impl Lander {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(surface: Arc<Surface>, broker: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn start(surface: Arc<Surface>, broker: OwnedFd, journal: Journal) -> io::Result<Self> {
         let (requests, received) = mpsc::channel::<(u64, OwnedFd)>();
         let root = Arc::new(open_root()?);
         let run = move || {
-            let work = Work { surface: &surface, root: &root };
+            let work = Work { surface: &surface, root: &root, journal: &journal };
             for (id, request) in received {
                 let outcome = work.carry_out(&request).to_number();
                 let told = Told::Landed { id, outcome }.encode();
@@ -55,6 +56,7 @@ struct Work<'l> {
     surface: &'l Surface,
     /// The host's root.
     root: &'l Arc<OwnedFd>,
+    journal: &'l Journal,
 }
 
 impl Work<'_> {
@@ -110,7 +112,7 @@ impl Work<'_> {
         let anew = judge
             .judge(kind.content(), (&parent, git.as_ref()), text, &before)
             .map_err(|_| Failure::from(NotLanded::Content))?;
-        Ok(put(dir.as_fd(), name, anew.as_deref().unwrap_or(text), mode, Some(owner))?)
+        Ok(put(dir.as_fd(), name, anew.as_deref().unwrap_or(text), (mode, Some(owner)), Some(self.journal))?)
     }
 
     /// Is it only a built-in rule that protects the file? What a policy protects stays as it is.

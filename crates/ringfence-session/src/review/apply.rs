@@ -1,24 +1,30 @@
 //! Putting changes into the work tree.
 //!
-//! Each file is made anew beside its place and renamed there, so whoever looks sees the old one or the new one; a directory that
+//! Each file is made anew and then linked or renamed to its place, so a reader sees the old one or the new one; a directory that
 //! takes the place of a file, or the other way round, changes places with it. Only when everything is on the disk it is noted as
-//! done. Whoever is killed before has nothing to repair: what has landed is no difference any more when it is compared again.
+//! done. After a kill there is nothing to repair: what has landed is no difference any more when it is compared again, and a
+//! temporary name is on record (see [`crate::temporary`]). Nothing is changed where there is not room for everything.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use ringfence_surface::{AbsPath, Access};
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::beside::{Beside, Within};
 use crate::git_gains::Gain;
+use crate::sparse;
+use crate::temporary::{self, Journal, NewFile};
 
 use super::base::Seen;
 use super::changes::{Change, Node, What};
 use super::files::{directory, file, found, status, target};
 use super::{Review, ReviewError};
+
+/// So much of a file system stays free, or this share of a small one: others write there too, and directories and logs need room.
+const MARGIN: u64 = 64 << 20;
+const MARGIN_SHARE: u64 = 32;
 
 /// Is what somebody else changed meanwhile to be written over?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +63,7 @@ impl Review {
         let _held = self.hold()?;
         let beside = self.beside()?;
         let is_chosen = |path: &AbsPath| paths.is_empty() || paths.iter().any(|chosen| path.is_within(chosen));
+        temporary::sweep(&self.state());
         let found = self.changes();
         let mut report = Report {
             applied: Vec::new(),
@@ -86,9 +93,11 @@ impl Review {
             let paths = if turn(one) == 1 { other.path.cmp(&one.path) } else { one.path.cmp(&other.path) };
             turn(one).cmp(&turn(other)).then(paths)
         });
+        self.find_room(&chosen)?;
         let before = self.snapshot(&chosen)?;
+        let journal = Journal::new(&self.state());
         for change in chosen {
-            match self.apply_one(&change, &beside) {
+            match self.apply_one(&change, &beside, &journal) {
                 Ok(()) => report.applied.push(change),
                 Err(cause) if is(&cause, Errno::STALE) => report.conflicts.push(change.path),
                 // What is left in it is told by itself.
@@ -117,11 +126,37 @@ impl Review {
 
     /// A place among those who work: what is applied lands where it was judged, whatever a session moves meanwhile.
     fn beside(&self) -> Result<Beside, ReviewError> {
-        let state = self.dir.parent().and_then(|reviews| reviews.parent()).unwrap_or_else(AbsPath::root);
+        let state = self.state();
         Beside::join(&state).map_err(|source| ReviewError::Layer { path: state, source })
     }
 
-    fn apply_one(&self, change: &Change, beside: &Beside) -> io::Result<()> {
+    /// Is there room for the changes, in the order in which they are made? What a file needs is what it takes on the disk, without
+    /// its holes. The old one is there until the new one is complete.
+    fn find_room(&self, chosen: &[Change]) -> Result<(), ReviewError> {
+        for (number, layer) in self.layers.iter().enumerate() {
+            let (mut taken, mut most) = (0_i128, 0_i128);
+            for change in chosen.iter().filter(|change| change.layer == number) {
+                taken += change.size().map_or(0, |size| i128::from(size.allocated));
+                most = most.max(taken);
+                taken -=
+                    found(&change.path).ok().flatten().filter(frees).map_or(0, |old| i128::from(old.st_blocks) * 512);
+            }
+            let Ok(there) = nearest(&layer.over).and_then(rustix::fs::fstatvfs) else { continue };
+            // Some network file systems do not know.
+            if most == 0 || there.f_blocks == 0 {
+                continue;
+            }
+            let margin = MARGIN.min(there.f_blocks.saturating_mul(there.f_frsize) / MARGIN_SHARE);
+            let free = there.f_bavail.saturating_mul(there.f_frsize);
+            if most + i128::from(margin) > i128::from(free) {
+                let needed = u64::try_from(most).unwrap_or(u64::MAX);
+                return Err(ReviewError::NoRoom { path: layer.over.clone(), needed, free });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_one(&self, change: &Change, beside: &Beside, journal: &Journal) -> io::Result<()> {
         let (parent, name) = split(&change.path)?;
         let among = beside.within(|| true)?;
         if change.what != What::Deleted {
@@ -139,10 +174,10 @@ impl Review {
         }
         // What is large takes long, and nobody waits for that.
         drop(among);
-        let place = Place { dir: &dir, path: &parent, name, beside };
+        let place = Place { dir: &dir, path: &parent, name, beside, journal };
         match change.node {
             Node::Directory if now.is_some() && change.was.is_none() => Ok(()),
-            Node::File => self.put(change, &place, now.as_ref(), |new| self.copy(change, &dir, new, now.as_ref())),
+            Node::File => self.put_file(change, &place, now.as_ref()),
             Node::Link => self.put(change, &place, now.as_ref(), |new| {
                 let to = target(source(change)?)?;
                 rustix::fs::symlinkat(to.as_slice(), &dir, new)?;
@@ -156,7 +191,7 @@ impl Review {
         }
     }
 
-    /// Makes something beside its place, and puts it there.
+    /// Makes a link or a directory beside its place, and puts it there.
     fn put(
         &self,
         change: &Change,
@@ -164,65 +199,54 @@ impl Review {
         now: Option<&Stat>,
         make: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Place { dir, name, .. } = *place;
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let new = format!(".ringfence-{:016x}", u64::from_ne_bytes(random));
-        let is_directory = |status: &Stat| FileType::from_raw_mode(status.st_mode) == FileType::Directory;
-        let made = make(new.as_bytes()).and_then(|()| {
+        let new = place.journal.name(place.dir.as_fd())?;
+        let name = new.as_str();
+        let made = make(name.as_bytes()).and_then(|()| {
             let _among = place.hold()?;
-            match now {
-                // Neither can take the place of the other.
-                Some(old) if is_directory(old) != (change.node == Node::Directory) => {
-                    rustix::fs::renameat_with(dir, new.as_str(), dir, name, RenameFlags::EXCHANGE)?;
-                    let flags = if is_directory(old) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-                    if let Err(errno) = rustix::fs::unlinkat(dir, new.as_str(), flags) {
-                        // Something came into it: it goes back.
-                        rustix::fs::renameat_with(dir, new.as_str(), dir, name, RenameFlags::EXCHANGE)?;
-                        return Err(errno.into());
-                    }
-                    Ok(())
-                }
-                Some(_) => Ok(rustix::fs::renameat(dir, new.as_str(), dir, name)?),
-                // Nobody's file is replaced that came meanwhile.
-                None => match rustix::fs::renameat_with(dir, new.as_str(), dir, name, RenameFlags::NOREPLACE) {
-                    Err(Errno::EXIST) => Err(Errno::STALE.into()),
-                    // Not every file system knows how.
-                    Err(Errno::INVAL) => Ok(rustix::fs::renameat(dir, new.as_str(), dir, name)?),
-                    other => Ok(other?),
-                },
-            }
+            land(change, (place.dir.as_fd(), name, place.name), now)
         });
         if made.is_err() {
             let flags = if change.node == Node::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
             // The first failure is the one to tell.
-            let _ = rustix::fs::unlinkat(dir, new.as_str(), flags);
+            let _ = rustix::fs::unlinkat(place.dir, name, flags);
         }
         made
     }
 
-    fn copy(&self, change: &Change, dir: &OwnedFd, new: &[u8], old: Option<&Stat>) -> io::Result<()> {
+    /// Copies a file, and puts it in its place. It has no name while it is copied, where the file system can do that.
+    fn put_file(&self, change: &Change, place: &Place<'_>, now: Option<&Stat>) -> io::Result<()> {
         let from = file(source(change)?)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let to = File::from(rustix::fs::openat(dir, new, flags, Mode::RUSR | Mode::WUSR)?);
-        io::copy(&mut &from, &mut &to)?;
-        self.give(change, dir, new, old)?;
+        let mut new = NewFile::create(place.dir.as_fd(), Some(place.journal), Mode::RUSR | Mode::WUSR)?;
+        sparse::copy(&from, new.file())?;
+        if let Some((uid, gid)) = self.owner_of_new(change, now)? {
+            rustix::fs::fchown(new.file(), Some(uid), Some(gid))?;
+        }
         let mode = rustix::fs::fstat(&from)?.st_mode & 0o777;
-        rustix::fs::fchmod(&to, Mode::from_raw_mode(mode))?;
-        to.sync_data()
+        rustix::fs::fchmod(new.file(), Mode::from_raw_mode(mode))?;
+        new.file().sync_data()?;
+        let _among = place.hold()?;
+        if now.is_some() {
+            return new.exchange(place.name, |dir, temporary, name| land(change, (dir, temporary, name), now));
+        }
+        new.place(place.name).map_err(|cause| if is(&cause, Errno::EXIST) { Errno::STALE.into() } else { cause })
     }
 
-    /// Gives something that root made to whom it belongs: the owner of what it replaces, or as the session left it.
+    /// Gives something that root made to whom it belongs.
     fn give(&self, change: &Change, dir: &OwnedFd, new: &[u8], old: Option<&Stat>) -> io::Result<()> {
+        let Some((uid, gid)) = self.owner_of_new(change, old)? else { return Ok(()) };
+        Ok(rustix::fs::chownat(dir, new, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// The owner of what root makes: that of what it replaces, or as the session left it. `None` for other users.
+    fn owner_of_new(&self, change: &Change, old: Option<&Stat>) -> io::Result<Option<(Uid, Gid)>> {
         if !rustix::process::geteuid().is_root() {
-            return Ok(());
+            return Ok(None);
         }
         let (uid, gid) = match old {
             Some(old) => (old.st_uid, old.st_gid),
             None => self.owner(change)?,
         };
-        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
-        Ok(rustix::fs::chownat(dir, new, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?)
+        Ok(Some((Uid::from_raw(uid), Gid::from_raw(gid))))
     }
 
     fn owner(&self, change: &Change) -> io::Result<(u32, u32)> {
@@ -274,13 +298,37 @@ impl Review {
     fn reach_disk(&self, applied: &[Change]) -> Result<(), ReviewError> {
         for (number, layer) in self.layers.iter().enumerate() {
             if applied.iter().any(|change| change.layer == number) {
-                let place =
-                    directory(&layer.over).or_else(|_| directory(&layer.over.parent().unwrap_or_else(AbsPath::root)));
-                let synced = place.and_then(rustix::fs::syncfs);
+                let synced = nearest(&layer.over).and_then(rustix::fs::syncfs);
                 synced.map_err(|errno| ReviewError::Layer { path: layer.over.clone(), source: errno.into() })?;
             }
         }
         Ok(())
+    }
+}
+
+/// Renames what was made beside its place.
+fn land(change: &Change, (dir, new, name): (BorrowedFd<'_>, &str, &[u8]), now: Option<&Stat>) -> io::Result<()> {
+    let is_directory = |status: &Stat| FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+    match now {
+        // Neither can take the place of the other.
+        Some(old) if is_directory(old) != (change.node == Node::Directory) => {
+            rustix::fs::renameat_with(dir, new, dir, name, RenameFlags::EXCHANGE)?;
+            let flags = if is_directory(old) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            if let Err(errno) = rustix::fs::unlinkat(dir, new, flags) {
+                // Something came into it: it goes back.
+                rustix::fs::renameat_with(dir, new, dir, name, RenameFlags::EXCHANGE)?;
+                return Err(errno.into());
+            }
+            Ok(())
+        }
+        Some(_) => Ok(rustix::fs::renameat(dir, new, dir, name)?),
+        // Nobody's file is replaced that came meanwhile.
+        None => match rustix::fs::renameat_with(dir, new, dir, name, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => Err(Errno::STALE.into()),
+            // Not every file system knows how.
+            Err(Errno::INVAL) => Ok(rustix::fs::renameat(dir, new, dir, name)?),
+            other => Ok(other?),
+        },
     }
 }
 
@@ -290,6 +338,7 @@ struct Place<'p> {
     path: &'p AbsPath,
     name: &'p [u8],
     beside: &'p Beside,
+    journal: &'p Journal,
 }
 
 impl<'p> Place<'p> {
@@ -309,6 +358,16 @@ impl PartialEq for Still {
     fn eq(&self, other: &Self) -> bool {
         self.0.is_still(&other.0)
     }
+}
+
+/// The directory, or the one that it is in.
+fn nearest(path: &AbsPath) -> rustix::io::Result<OwnedFd> {
+    directory(path).or_else(|_| directory(&path.parent().unwrap_or_else(AbsPath::root)))
+}
+
+/// Does its room become free when it is replaced?
+fn frees(old: &Stat) -> bool {
+    FileType::from_raw_mode(old.st_mode) == FileType::RegularFile && old.st_nlink == 1
 }
 
 fn is(cause: &io::Error, errno: Errno) -> bool {

@@ -7,7 +7,7 @@ use ringfence_surface::{AbsPath, Access, Because};
 use rustix::fs::{FileType, Stat};
 
 use super::base::{self, Seen};
-use super::files::{content, directory, found, is_same, list, target};
+use super::files::{content, directory, found, is_same, list, status, target};
 use super::{BASE, Layer, Review};
 use crate::layer::COPY;
 use crate::repository::{is_part, is_planted};
@@ -91,6 +91,24 @@ pub struct Change {
     pub(super) layer: usize,
     /// What was compared.
     pub(super) seen: Option<Seen>,
+}
+
+/// The size of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSize {
+    /// Its length in bytes.
+    pub length: u64,
+    /// The bytes that it takes on the disk: less than its length where it has holes.
+    pub allocated: u64,
+}
+
+impl Change {
+    /// How large the new file is. `None` for anything else.
+    pub fn size(&self) -> Option<FileSize> {
+        let status = self.from.as_ref().filter(|_| self.node == Node::File).and_then(|from| status(from).ok())?;
+        let (length, blocks) = (status.st_size.cast_unsigned(), status.st_blocks.cast_unsigned());
+        Some(FileSize { length, allocated: blocks.saturating_mul(512) })
+    }
 }
 
 /// What something held and holds. Nothing stands for too much; what is not there holds nothing.

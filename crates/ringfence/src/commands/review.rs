@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 use ringfence_session::review::{Change, Changes, Contents, Force, Node, Review, What};
-use ringfence_session::text::Bytes;
+use ringfence_session::text::{Bytes, human};
 use ringfence_surface::{AbsPath, Shown};
 use serde::Serialize;
 
@@ -18,6 +18,8 @@ use crate::wire::SCHEMA;
 
 /// A larger file is named only.
 const MOST_SHOWN: u64 = 1 << 20;
+/// The size of a file is printed from here on.
+const LARGE: u64 = 1 << 20;
 /// More names than this are counted only.
 const MOST_NAMED: usize = 20;
 
@@ -33,6 +35,11 @@ struct Row {
     modes: Option<[String; 2]>,
     /// Whether the host changed it since the session began.
     conflict: bool,
+    /// The length of the new file, and what it takes on the disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocated: Option<u64>,
     /// Which rule does not let it be applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
@@ -47,6 +54,8 @@ impl Row {
             was: change.was.map(Node::word),
             modes: change.modes.map(|(old, new)| [format!("{old:03o}"), format!("{new:03o}")]),
             conflict: change.is_conflict,
+            bytes: change.size().map(|size| size.length),
+            allocated: change.size().map(|size| size.allocated),
             refused: change.refused.clone(),
         }
     }
@@ -79,7 +88,10 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     for (path, why) in &changes.skipped {
         say(&format!("ringfence: cannot be applied: {path}: {}", Shown(why.as_bytes())));
     }
-    say(&format!("ringfence: session {}: {}", review.id(), counted(&changes)));
+    let sizes = changes.changes.iter().filter_map(Change::size);
+    let total = sizes.fold(0_u64, |total, size| total.saturating_add(size.allocated));
+    let total = if total >= LARGE { format!(", {} on the disk", human(total)) } else { String::new() };
+    say(&format!("ringfence: session {}: {}{total}", review.id(), counted(&changes)));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -196,6 +208,14 @@ fn notes(change: &Change) -> String {
         text += &format!(" ({} in the place of a {})", change.node.word(), was.word());
     } else if change.node == Node::Link {
         text += " (a link)";
+    }
+    match change.size() {
+        // A file with holes.
+        Some(size) if size.length >= LARGE && size.allocated < size.length / 2 => {
+            text += &format!(" ({}, {} on the disk)", human(size.length), human(size.allocated));
+        }
+        Some(size) if size.length >= LARGE => text += &format!(" ({})", human(size.length)),
+        _ => {}
     }
     if let Some((old, new)) = change.modes {
         text += &format!(" (mode {old:03o} to {new:03o})");

@@ -15,13 +15,14 @@ use ringfence_session::container::sweep;
 use ringfence_session::desk::{Answer, Connection, Verb};
 use ringfence_session::review::{self, Review};
 use ringfence_session::store::{self, FindError, Found, Live};
+use ringfence_session::temporary;
 use ringfence_session::text::Bytes;
 use ringfence_session::worktree::{self, Finished};
 use ringfence_surface::AbsPath;
 
 use crate::cli::{GcArgs, ModeArg, ModeArgs, OneArgs};
 use crate::error::Failure;
-use crate::host::{facts_at, os_path};
+use crate::host::{os_path, own_state};
 use crate::out::{print, print_json, say};
 use crate::wire::SCHEMA;
 
@@ -34,7 +35,7 @@ pub(crate) use violations::{Denied, denied, violations};
 /// Where sessions keep their state: the user's own place, and for root the one that others can go through.
 pub(super) fn states() -> Result<Vec<AbsPath>, Failure> {
     // A session can be listed and ended from a directory that has been removed, as its work tree may have been.
-    let mut states = vec![facts_at(AbsPath::root()).own_directories().state.ok_or(Failure::NoHome)?];
+    let mut states = vec![own_state().ok_or(Failure::NoHome)?];
     let ours = AbsPath::root().join("var/lib/ringfence");
     if rustix::process::geteuid().is_root() && !states.contains(&ours) && os_path(&ours).is_dir() {
         states.push(ours);
@@ -143,9 +144,10 @@ fn hold(args: &OneArgs, verb: Verb, said: &str) -> Result<ExitCode, Failure> {
 /// Removes what killed sessions left.
 pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
     let (mut killed, mut left, mut containers, mut worktrees) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut roots, mut reviews) = (Vec::new(), Vec::new());
+    let (mut roots, mut reviews, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for state in states()? {
         let collected = store::gc(&state);
+        names.extend(temporary::sweep(&state));
         let swept = sweep(&state, |id| store::find(&state, id).is_ok());
         containers.extend(swept.removed);
         left.extend(swept.silent.iter().map(|engine| format!("containers of {engine}, which does not answer")));
@@ -178,9 +180,11 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
             .collect();
         print_json(&serde_json::json!({
             "schema": SCHEMA, "collected": killed, "containers": containers, "roots": roots, "reviews": reviews, "left": left, "worktrees": trees,
+            "temporary": names.iter().map(|path| Bytes::new(path.as_bytes())).collect::<Vec<_>>(),
         }))?;
     } else {
         let lines = killed.iter().map(|id| format!("collected {id}\n"));
+        let lines = lines.chain(names.iter().map(|path| format!("removed {path}, which a killed command left\n")));
         let lines = lines.chain(containers.iter().map(|id| format!("removed the container of {id}\n")));
         let lines = lines.chain(roots.iter().map(|name| format!("collected root {name}\n")));
         let lines = lines.chain(reviews.iter().map(|id| format!("discarded the changes of {id}\n")));

@@ -34,6 +34,9 @@ impl ReviewFailure {
             Self::Itself(ReviewError::Several { .. }) => "name one of them".to_owned(),
             Self::Itself(ReviewError::Runs { id }) => format!("`ringfence stop {id}` ends it; `ringfence diff {id}` shows what it has changed so far"),
             Self::Itself(ReviewError::Busy { .. }) => "wait for it".to_owned(),
+            Self::Itself(ReviewError::NoRoom { .. }) => {
+                "nothing was applied; make room, or name some of the changes: `ringfence apply SESSION PATH`".to_owned()
+            }
             Self::Itself(ReviewError::Record(_) | ReviewError::Layer { .. }) => return None,
             Self::NotNative => {
                 "leave `--backend` out (`ringfence doctor` says what the native fence needs here), or keep changes apart with `--worktree`"

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 mod changes;
+mod faults;
 mod guards;
 #[path = "../learn/place.rs"]
 mod place;

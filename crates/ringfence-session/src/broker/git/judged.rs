@@ -240,7 +240,7 @@ impl Broker<'_> {
         let before = super::content_now(&place);
         let anew = self.content_judge().judge(file.content, (&file.at, file.git.as_ref()), text, &before)?;
         let text = anew.as_deref().unwrap_or(text);
-        let put = || put(file.dir.as_fd(), &file.name, text, file.mode, None);
+        let put = || put(file.dir.as_fd(), &file.name, text, (file.mode, None), None);
         let done = match &file.domain {
             None => put(),
             Some(domain) => domain.within(put),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ringfence_session::git_gains::Gain;
 use ringfence_session::launch::Ended;
 use ringfence_session::text::now_ms;
-use ringfence_session::violations::{Counted, Summary};
+use ringfence_session::violations::{Counted, Summary, closing_line};
 use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 
@@ -79,7 +79,8 @@ impl Place {
 
 /// What repositories gained that the user's git would act on.
 pub(super) fn gains(gained: &[Gain]) -> Vec<String> {
-    let mut lines: Vec<String> = gained.iter().take(FEW).map(|gain| format!("ringfence: git: {gain}")).collect();
+    let line = |gain: &Gain| closing_line(format!("ringfence: git: {gain}"), "ringfence audit");
+    let mut lines: Vec<String> = gained.iter().take(FEW).map(line).collect();
     if gained.len() > FEW {
         lines.push(format!("ringfence: git: and {} more kinds of changes", gained.len() - FEW));
     }

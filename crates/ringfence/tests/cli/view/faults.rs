@@ -230,3 +230,18 @@ fn g2_a_run_whose_end_cannot_be_written_is_no_success() {
         assert!(shell.errors().contains("the end of the session could not be written down"));
     });
 }
+
+/// Before anything is changed: half of a review on a full disk helps nobody.
+#[test]
+fn g3_apply_refuses_what_exceeds_the_free_space() {
+    each(|fence| {
+        let owner = if fence.who == Who::Nobody { ",uid=65534,gid=65534" } else { "" };
+        let disk = format!("mount -t tmpfs -o size=8m{owner} none $W/project; cd $W/project");
+        let script = "umask 077; \"$0\" run --review -- /bin/sh -c 'head -c 20m /dev/zero > big; echo x > small'; \
+                      \"$0\" apply; echo code=$?; ls; \"$0\" apply $(ls $HOME/.local/state/ringfence/reviews) small; echo code=$?; ls";
+        let output = fence.after_mounting(&disk, &["/bin/sh", "-c", script, fence.binary()]);
+        let (said, errors) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(said, "code=125\ncode=0\nsmall\n", "as {:?}: {said}{errors}", fence.who);
+        assert!(errors.contains(" free, and the changes need 20.0 MiB"), "as {:?}: {errors}", fence.who);
+    });
+}
