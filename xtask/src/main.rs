@@ -9,6 +9,7 @@ mod bench;
 mod clients;
 mod dist;
 mod engines;
+mod oracle;
 mod packages;
 mod picture;
 mod pip;
@@ -33,6 +34,9 @@ usage: cargo xtask COMMAND
   agree [PAIRS [SEED]]   (also: fuzz)
                    try policies, trees and deeds by chance in every layer, and compare with `decide`, until
                    so many pairs of a policy and a deed (100000) were judged in each
+  oracle [SEQUENCES [SEED]]
+                   let an agent do random things to git in a session, run the user's git outside, and fail if
+                   a program, an address or a file of the agent's choice was touched; so many times (200)
   picture          take the picture of a terminal in README.md anew
   package          make a package of what the tests have built, install, use and remove it
   dist             build the program as one file that needs no library of the host, and a Debian package";
@@ -47,6 +51,7 @@ enum Chore<'w> {
     Tidy,
     Bench(bench::Effort, bench::Parts),
     Agree(u32, Option<u64>),
+    Oracle(u32, Option<u64>),
     Dist,
     Package,
     Picture,
@@ -71,6 +76,7 @@ fn main() -> ExitCode {
         Some(Chore::Tidy) => tidy::run(&workspace_root()),
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
         Some(Chore::Agree(pairs, seed)) => agree::run(&workspace_root(), pairs, seed),
+        Some(Chore::Oracle(sequences, seed)) => oracle::run(&workspace_root(), sequences, seed),
         Some(Chore::Dist) => dist::run(&workspace_root()),
         Some(Chore::Package) => test::package(&workspace_root()),
         Some(Chore::Picture) => picture::run(&workspace_root()),
@@ -99,6 +105,9 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["agree" | "fuzz"] => Some(Chore::Agree(100_000, None)),
         ["agree" | "fuzz", pairs] => Some(Chore::Agree(pairs.parse().ok()?, None)),
         ["agree" | "fuzz", pairs, seed] => Some(Chore::Agree(pairs.parse().ok()?, Some(seed.parse().ok()?))),
+        ["oracle"] => Some(Chore::Oracle(200, None)),
+        ["oracle", sequences] => Some(Chore::Oracle(sequences.parse().ok()?, None)),
+        ["oracle", sequences, seed] => Some(Chore::Oracle(sequences.parse().ok()?, Some(seed.parse().ok()?))),
         ["dist"] => Some(Chore::Dist),
         ["package"] => Some(Chore::Package),
         ["picture"] => Some(Chore::Picture),

@@ -44,6 +44,11 @@ const PACKAGES: &[Package] = &[
         why: "what TLS is made of is compiled for 64-bit ARM too",
     },
     Package { name: "git", sign: Sign::Program("git"), why: "tidy asks it which files belong to the project" },
+    Package {
+        name: "git-lfs",
+        sign: Sign::File("/usr/bin/git-lfs"),
+        why: "the oracle about git runs it as users' settings do",
+    },
     Package { name: "golang-go", sign: Sign::File("/usr/bin/go"), why: WORK },
     Package { name: "iproute2", sign: Sign::File("/usr/sbin/ip"), why: NET },
     Package { name: "less", sign: Sign::File("/usr/bin/less"), why: WORK },
