@@ -55,7 +55,7 @@ use self::again::Again;
 use self::caller::Caller;
 use self::crowd::Crowd;
 use self::domain::Domains;
-use self::git::JudgedFiles;
+use self::git::{FailedReplacements, JudgedFiles};
 use self::judge::Judge;
 use self::masks::Masks;
 use self::mounts::Mounts;
@@ -165,6 +165,8 @@ pub(crate) struct Broker<'s> {
     judged: JudgedFiles,
     /// Calls that wait for another process.
     parked: ParkedCalls,
+    /// Where git must not finish what it does.
+    failed: FailedReplacements,
     proc: OwnedFd,
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
@@ -200,6 +202,7 @@ impl<'s> Broker<'s> {
             regions: Regions::new(),
             judged: JudgedFiles::new(),
             parked: ParkedCalls::new()?,
+            failed: FailedReplacements::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),

@@ -31,7 +31,7 @@ use rustix::process::WaitOptions;
 
 use crate::approvals::Queue;
 use crate::audit::{Audit, Budget, Event, Origin, Patience, What};
-use crate::git_gains::Gain;
+use crate::git_gains::{Gain, GitSnapshot};
 use crate::given;
 use crate::keeper::{Guarded, Keeper};
 use crate::landing::Lander;
@@ -144,6 +144,8 @@ pub struct Desk {
     guarded: Option<Guarded>,
     /// What may be touched.
     surface: Option<Arc<Surface>>,
+    /// The repositories as they were at the start, where versions of protected files that they had may be put in place.
+    repositories: Option<Arc<GitSnapshot>>,
     /// Puts changes of settings in place, once there was one.
     lander: Option<Lander>,
     /// What only the start needed.
@@ -258,6 +260,7 @@ impl Desk {
             is_brokered: false,
             guarded: None,
             surface: None,
+            repositories: None,
             lander: None,
             needless: None,
             keeps_from: None,

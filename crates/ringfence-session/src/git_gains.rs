@@ -8,6 +8,7 @@
 mod compare;
 mod disk;
 mod gain;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,7 @@ use self::disk::{Disk, FileState};
 use crate::place::open_root;
 
 pub use self::gain::{Gain, GainKind, Operation};
+pub(crate) use self::versions::{KnownVersions, Unknown};
 
 /// More repositories of a project are not compared; the report says so.
 const MOST_REPOSITORIES: usize = 256;

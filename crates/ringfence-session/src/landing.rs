@@ -5,7 +5,9 @@
 //! lives beside the agent, and is believed nothing.
 
 mod lander;
+mod versions;
 mod wire;
 
 pub(crate) use self::lander::Lander;
-pub(crate) use self::wire::{Landing, NotLanded, Outcome, SettingsFile};
+pub(crate) use self::versions::{LONGEST_VERSION, is_open_but_for_protection};
+pub(crate) use self::wire::{EntryChange, Landing, NotLanded, Outcome, SettingsFile};

@@ -6,6 +6,7 @@
 //! then the program writes to a file of its own.
 
 mod judged;
+mod versions;
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -24,12 +25,16 @@ use super::resolve::{Place, Target};
 use super::work::{Reply, Stop, Work};
 
 pub(super) use self::judged::JudgedFiles;
+pub(super) use self::versions::FailedReplacements;
 pub(super) use crate::git_files::{Content, GitPlace, Refusal, is_telling};
 use crate::git_files::{Frozen, GitRegion, LONGEST, NotFrozen, Region, is_git_directory, is_own, is_there, read_all};
-use crate::landing::{Landing, NotLanded, Outcome, SettingsFile};
+use crate::landing::{Landing, Outcome, SettingsFile};
 
 /// More names than these are not looked at when a directory becomes a git directory.
 const MOST_NAMES: usize = 200_000;
+
+/// The remedy for an operation of git that failed.
+const UNDO: &str = "`git reset --hard` brings the work tree back to HEAD and discards changes; run the git command yourself, outside the fence";
 
 /// What is about to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,6 +337,12 @@ impl Work<'_, '_> {
         git: Option<&GitPlace>,
     ) -> Result<Option<Reply>, Stop> {
         let path = new.path();
+        if content == Content::Index && self.has_failed(old) {
+            let (judge, call) = self.teller();
+            let why = format!("git: {}", Refusal::Incomplete);
+            judge.stopped(self.caller.known(), call, path, (why, UNDO.to_owned()));
+            return Err(Errno::ACCESS.into());
+        }
         let moved = Frozen::read(old.dir.as_fd(), &old.name, LONGEST).map_err(NotPut::from).and_then(|frozen| {
             let before = content_now(new);
             match self.content_judge().judge(content, (&new.at, git), &frozen.content, &before)? {
@@ -550,9 +561,7 @@ impl Broker<'_> {
         match self.judge.land(&Landing::Settings { path, kind, text: text.to_vec() }, is_waiting) {
             Some(Outcome::Done) => Ok(()),
             Some(Outcome::Failed(errno)) => Err(errno.into()),
-            Some(Outcome::Not(NotLanded::Content | NotLanded::Path | NotLanded::Malformed)) | None => {
-                Err(Refusal::Closed.into())
-            }
+            Some(Outcome::Not(_)) | None => Err(Refusal::Closed.into()),
         }
     }
 }

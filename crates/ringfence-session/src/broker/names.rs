@@ -19,6 +19,7 @@ use super::resolve::{Last, Place, mount_of};
 use super::work::{Reply, Stop, Work};
 use crate::folded::folds_at;
 use crate::git_files;
+use crate::landing::EntryChange;
 use crate::repository::{is_own, is_redirect_of_jj};
 
 /// More names than these are not looked at: such a directory is not moved there.
@@ -61,6 +62,9 @@ impl Work<'_, '_> {
 
     pub(super) fn mkdir(&mut self, file: Named, mode: u32) -> Result<Reply, Stop> {
         let place = self.new_place(file)?;
+        if let Some(reply) = self.make_directory_for_git(&place)? {
+            return Ok(reply);
+        }
         self.may_make(&place, Making::Directory)?;
         self.take_mask()?;
         let (name, mode) = (place.spelled()?, mode_of(mode));
@@ -85,6 +89,7 @@ impl Work<'_, '_> {
             return Err(Errno::NOENT.into());
         }
         let place = self.new_place(file)?;
+        self.refuse_link_of_git(&place)?;
         self.may_make(&place, Making::Link(&text))?;
         self.may_lead(&place.at, &place.name)?;
         let (name, text) = (place.spelled()?, super::caller::c_string(&text)?);
@@ -103,6 +108,7 @@ impl Work<'_, '_> {
             return Err(if is_rmdir { Errno::BUSY } else { Errno::ISDIR }.into());
         }
         let path = place.path();
+        let removal = if is_rmdir { EntryChange::RemoveDirectory } else { EntryChange::RemoveFile };
         // A repository that was made inside may be removed; what was there at the start is held by its mount.
         let is_refused = !self.is_permitted(&path, self.judged_by(&place)?);
         if place.is_entry() && !is_refused {
@@ -114,17 +120,29 @@ impl Work<'_, '_> {
                 (true, false) => return Err(Errno::NOTDIR.into()),
                 (false, true) => return Err(Errno::ISDIR.into()),
                 _ if place.slash && !is_directory => return Err(Errno::NOTDIR.into()),
-                _ => self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write)?,
+                _ => match self.change_for_git(&place, removal)? {
+                    Some(reply) => return Ok(reply),
+                    None => self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write)?,
+                },
             }
         }
         let name = place.spelled()?;
         let flags = if is_rmdir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        self.perform(|| rustix::fs::unlinkat(&place.dir, name.as_c_str(), flags)).map_err(|errno| {
+        let removed = self.perform(|| rustix::fs::unlinkat(&place.dir, name.as_c_str(), flags));
+        // A file that is judged by its content has a mount over it too.
+        if !is_rmdir
+            && matches!(removed, Err(Errno::BUSY | Errno::ROFS))
+            && let Some(reply) = self.change_for_git(&place, removal)?
+        {
+            return Ok(reply);
+        }
+        removed.map_err(|errno| {
             // What has something in it would stay outside the fence too: git tries that of its own directory all day.
             let would_stay = is_rmdir && errno == Errno::BUSY && is_filled(&place);
             if would_stay { Errno::NOTEMPTY.into() } else { self.told_if_held(&path, errno) }
         })?;
         self.region_changed(&place);
+        self.forget_failed(&place);
         Ok(Reply::Done)
     }
 

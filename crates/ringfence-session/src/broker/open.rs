@@ -180,6 +180,9 @@ impl Work<'_, '_> {
         }
         let ruling = self.judge(&path, Access::Write);
         if !ruling.is_allowed() {
+            if let Some(reply) = self.open_version(place, &path, opening)? {
+                return Ok(Entry::Done(reply));
+            }
             return self.open_refused(place, &path, opening);
         }
         if opening.has(OFlags::CREATE) && is_redirect_of_jj(&place.at, &place.name) && place.look().is_err() {

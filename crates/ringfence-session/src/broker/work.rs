@@ -291,6 +291,7 @@ impl<'w, 's> Work<'w, 's> {
         if is_sealed(dir) {
             // The mount is read-only: nothing can come of it, and the kernel knows best what to say.
             self.broker.judge.refused(&self.caller, self.call, path, (access, &verdict), Errno::ROFS);
+            self.refuse_index_of(path);
             return Ok(());
         }
         if self.broker.judge.asks() {
@@ -302,6 +303,7 @@ impl<'w, 's> Work<'w, 's> {
             }
         }
         self.broker.judge.refused(&self.caller, self.call, path, (access, &verdict), Errno::ACCESS);
+        self.refuse_index_of(path);
         Err(Errno::ACCESS.into())
     }
 

@@ -104,8 +104,9 @@ impl Desk {
                 let lander = match self.lander.take() {
                     Some(lander) => Ok(lander),
                     None => {
-                        let journal = Journal::new(&self.state);
-                        broker.try_clone().and_then(|broker| Lander::start(Arc::clone(surface), broker, journal))
+                        let (journal, versions) = (Journal::new(&self.state), self.repositories.clone());
+                        let surface = Arc::clone(surface);
+                        broker.try_clone().and_then(|broker| Lander::start((surface, versions), broker, journal))
                     }
                 };
                 lander.map(|lander| {

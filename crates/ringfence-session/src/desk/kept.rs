@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use crate::audit::What;
+use crate::git_gains::GitSnapshot;
 use crate::keeper::{Found, Guarded, Keeper};
 use crate::live::Cover;
 use crate::text::Bytes;
@@ -41,6 +42,11 @@ impl Desk {
         self.beside_allow = surface.beside_allow();
         self.guarded = guarded;
         self.surface = Some(Arc::new(surface));
+    }
+
+    /// Git may put versions of protected files in place that these repositories had at the start.
+    pub fn know_versions(&mut self, repositories: Arc<GitSnapshot>) {
+        self.repositories = Some(repositories);
     }
 
     /// What only the start needed. A session that lasts gives it back, one that does not has no time for that.

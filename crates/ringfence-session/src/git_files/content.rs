@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::frozen::read_all;
 use super::regions::{GitRegion, Region, Regions};
 use super::{GitPlace, LONGEST, LONGEST_SETTINGS, is_own};
+use crate::git_gains::Unknown;
 
 /// How the content of a file is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(crate) enum Content {
     GitFile,
     /// `.gitmodules`.
     Modules,
+    /// A protected file of a work tree: the supervisor knows which versions its repository had.
+    Version,
 }
 
 /// Why a call that is about a git directory is refused.
@@ -57,8 +60,28 @@ pub(crate) enum Refusal {
     CacheTree(CacheTreeFault),
     #[error("the part of the index that several share is not there, or does not suit it")]
     SharedIndex,
+    #[error("{}", words_for_unknown(*.0))]
+    Version(Unknown),
+    #[error("its content is not in the repository, and would be lost")]
+    Unsaved,
+    #[error("a protected file did not get the version that git wanted, and this index says that it did")]
+    Incomplete,
+    #[error("git would put a symbolic link in the place of a protected file")]
+    VersionIsLink,
     #[error("it would become a git directory with a file that git does not write during ordinary work: {0}")]
     Becomes(AbsPath),
+}
+
+/// Why a version of a protected file is refused.
+fn words_for_unknown(cause: Unknown) -> &'static str {
+    match cause {
+        Unknown::Repository => "the file is protected, and in no repository that existed when the session began",
+        Unknown::Absent => "the file is protected, and the repository did not have this version when the session began",
+        Unknown::Budget => "the file is protected, and the history is too long to find out whether it has this version",
+        Unknown::Damaged => {
+            "the file is protected, and a part of the history is missing in which this version might be (a shallow clone?)"
+        }
+    }
 }
 
 impl From<Fault> for Refusal {
@@ -111,6 +134,8 @@ impl ContentJudge<'_> {
                 if is_known { Ok(None) } else { Err(Refusal::Elsewhere(named.to_vec())) }
             }
             Content::Index => self.judge_index(at, git, text),
+            // Only the supervisor decides about it.
+            Content::Version => Err(Refusal::Closed),
         }
     }
 
@@ -248,6 +273,11 @@ impl ContentJudge<'_> {
                 }
             }
         }
+    }
+
+    /// The git directory that the `.git` file of a work tree names.
+    pub(crate) fn git_directory_of(&self, tree: &AbsPath, text: &[u8]) -> Option<AbsPath> {
+        resolved(tree, grammar::git_file(text)?)
     }
 
     /// The git directory that a directory is in, if it can be entered without following a link.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
 
 use ringfence_git::layout::{FileKind, file_kind};
 use ringfence_git::settings::Age;
@@ -12,30 +13,41 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::wire::{LONGEST, Landing, NotLanded, Outcome, SettingsFile};
+use super::versions::{Host, Versions};
+use super::wire::{EntryChange, LONGEST, Landing, NotLanded, Outcome, SettingsFile};
 use crate::broker::wire::Told;
 use crate::git_files::{ContentJudge, GitPlace, Region, Regions, put, read_all};
+use crate::git_gains::{GitSnapshot, KnownVersions};
 use crate::place::open_root;
 use crate::temporary::Journal;
+
+/// The broker waits a little longer for an answer. What it no longer waits for is not done.
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Puts changes in place, one after the other, as long as this exists.
 #[derive(Debug)]
 pub(crate) struct Lander {
-    requests: Sender<(u64, OwnedFd)>,
+    requests: Sender<(u64, OwnedFd, Instant)>,
 }
 
 impl Lander {
-    /// Begins. Answers go to the broker.
+    /// Begins. Answers go to the broker. Versions of protected files are those of the repositories as they were at the start, if there
+    /// is a state of the start.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(surface: Arc<Surface>, broker: OwnedFd, journal: Journal) -> io::Result<Self> {
-        let (requests, received) = mpsc::channel::<(u64, OwnedFd)>();
+    pub(crate) fn start(
+        (surface, repositories): (Arc<Surface>, Option<Arc<GitSnapshot>>),
+        broker: OwnedFd,
+        journal: Journal,
+    ) -> io::Result<Self> {
+        let (requests, received) = mpsc::channel::<(u64, OwnedFd, Instant)>();
         let root = Arc::new(open_root()?);
         let run = move || {
-            let work = Work { surface: &surface, root: &root, journal: &journal };
-            for (id, request) in received {
-                let outcome = work.carry_out(&request).to_number();
+            let versions = repositories.map(|repositories| Versions::new(KnownVersions::new(repositories)));
+            let mut work = Work { surface: &surface, root: &root, journal: &journal, versions };
+            for (id, request, since) in received {
+                let outcome = work.carry_out(&request, since + PATIENCE).to_number();
                 let told = Told::Landed { id, outcome }.encode();
                 // A broker that does not listen has ended.
                 let _ = rustix::net::send(&broker, &told, SendFlags::NOSIGNAL);
@@ -48,7 +60,7 @@ impl Lander {
     /// Asks for a change. What it is lies in a file in memory.
     pub(crate) fn ask(&self, id: u64, request: OwnedFd) {
         // The thread ends only with this.
-        let _ = self.requests.send((id, request));
+        let _ = self.requests.send((id, request, Instant::now()));
     }
 }
 
@@ -57,16 +69,20 @@ struct Work<'l> {
     /// The host's root.
     root: &'l Arc<OwnedFd>,
     journal: &'l Journal,
+    /// Where the state of repositories at the start is known.
+    versions: Option<Versions>,
 }
 
 impl Work<'_> {
-    fn carry_out(&self, request: &OwnedFd) -> Outcome {
+    fn carry_out(&mut self, request: &OwnedFd, until: Instant) -> Outcome {
         let text = match read_all(request.as_fd(), LONGEST) {
             Ok(text) => text.unwrap_or_default(),
             Err(errno) => return Outcome::Failed(errno),
         };
         let landed = match Landing::decode(&text) {
             Some(Landing::Settings { path, kind, text }) => self.put_settings(&path, kind, &text),
+            Some(Landing::Version { path, mode, text }) => self.put_version(&path, (mode, &text), until),
+            Some(Landing::Entry { path, change }) => self.change_entry(&path, change, until),
             None => Err(NotLanded::Malformed.into()),
         };
         match landed {
@@ -74,6 +90,18 @@ impl Work<'_> {
             Err(Failure::Not(why)) => Outcome::Not(why),
             Err(Failure::Failed(errno)) => Outcome::Failed(errno),
         }
+    }
+
+    fn put_version(&mut self, path: &AbsPath, file: (Mode, &[u8]), until: Instant) -> Result<(), Failure> {
+        let host = Host { surface: self.surface, root: self.root, journal: self.journal };
+        let versions = self.versions.as_mut().ok_or(NotLanded::Path)?;
+        versions.put(host, path, file, until)
+    }
+
+    fn change_entry(&mut self, path: &AbsPath, change: EntryChange, until: Instant) -> Result<(), Failure> {
+        let host = Host { surface: self.surface, root: self.root, journal: self.journal };
+        let versions = self.versions.as_mut().ok_or(NotLanded::Path)?;
+        versions.change(host, path, change, until)
     }
 
     fn put_settings(&self, path: &AbsPath, kind: SettingsFile, text: &[u8]) -> Result<(), Failure> {
@@ -129,7 +157,7 @@ impl Work<'_> {
 }
 
 /// Why something is not in place.
-enum Failure {
+pub(super) enum Failure {
     Not(NotLanded),
     Failed(Errno),
 }

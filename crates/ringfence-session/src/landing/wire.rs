@@ -1,10 +1,12 @@
 //! What the broker asks for, and what the supervisor answers.
 
 use ringfence_surface::AbsPath;
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::bytes::{Reader, Writer};
 use crate::git_files::Content;
+use crate::git_gains::Unknown;
 
 /// The longest request that is read.
 pub(crate) const LONGEST: usize = 64 << 20;
@@ -21,6 +23,33 @@ pub(crate) enum Landing {
         /// What it is to hold.
         text: Vec<u8>,
     },
+    /// A protected file of a work tree gets a version that its repository had when the session began.
+    Version {
+        /// The file.
+        path: AbsPath,
+        /// Its permissions.
+        mode: Mode,
+        /// What it is to hold.
+        text: Vec<u8>,
+    },
+    /// A protected file of a work tree, or a directory, is made or removed while git replaces files.
+    Entry {
+        /// Which.
+        path: AbsPath,
+        /// What becomes of it.
+        change: EntryChange,
+    },
+}
+
+/// What becomes of an entry of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryChange {
+    /// A file is removed.
+    RemoveFile,
+    /// An empty directory is removed.
+    RemoveDirectory,
+    /// A directory is made.
+    MakeDirectory,
 }
 
 /// Which file of settings.
@@ -38,7 +67,7 @@ impl SettingsFile {
         match content {
             Content::Settings => Some(Self::Repository),
             Content::Modules => Some(Self::Modules),
-            Content::Vetted(_) | Content::Index | Content::GitFile => None,
+            Content::Vetted(_) | Content::Index | Content::GitFile | Content::Version => None,
         }
     }
 
@@ -70,9 +99,17 @@ pub(crate) enum NotLanded {
     Path,
     /// The content is not accepted.
     Content,
+    /// The version of a file is not one that its repository had.
+    Version(Unknown),
+    /// What would be replaced is not in the repository, and would be lost.
+    Unsaved,
+    /// It took so long that the broker no longer waits.
+    Late,
 }
 
 const SETTINGS: u64 = 1;
+const VERSION: u64 = 2;
+const ENTRY: u64 = 3;
 
 impl Landing {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -83,6 +120,21 @@ impl Landing {
                 out.bytes(path.as_bytes());
                 out.number(u64::from(*kind == SettingsFile::Modules));
                 out.bytes(text);
+            }
+            Self::Version { path, mode, text } => {
+                out.number(VERSION);
+                out.bytes(path.as_bytes());
+                out.number(u64::from(mode.as_raw_mode()));
+                out.bytes(text);
+            }
+            Self::Entry { path, change } => {
+                out.number(ENTRY);
+                out.bytes(path.as_bytes());
+                out.number(match change {
+                    EntryChange::RemoveFile => 0,
+                    EntryChange::RemoveDirectory => 1,
+                    EntryChange::MakeDirectory => 2,
+                });
             }
         }
         out.finish()
@@ -100,6 +152,21 @@ impl Landing {
                 };
                 Self::Settings { path, kind, text: input.bytes()?.to_vec() }
             }
+            VERSION => {
+                let path = AbsPath::lexical(input.bytes()?).ok()?;
+                let mode = u32::try_from(input.number()?).ok().filter(|mode| *mode <= 0o777)?;
+                Self::Version { path, mode: Mode::from_raw_mode(mode), text: input.bytes()?.to_vec() }
+            }
+            ENTRY => {
+                let path = AbsPath::lexical(input.bytes()?).ok()?;
+                let change = match input.number()? {
+                    0 => EntryChange::RemoveFile,
+                    1 => EntryChange::RemoveDirectory,
+                    2 => EntryChange::MakeDirectory,
+                    _ => return None,
+                };
+                Self::Entry { path, change }
+            }
             _ => return None,
         };
         input.is_done().then_some(request)
@@ -110,6 +177,12 @@ const DONE: u64 = 0;
 const MALFORMED: u64 = 1;
 const PATH: u64 = 2;
 const CONTENT: u64 = 3;
+const NO_REPOSITORY: u64 = 4;
+const ABSENT: u64 = 5;
+const BUDGET: u64 = 6;
+const DAMAGED: u64 = 7;
+const UNSAVED: u64 = 8;
+const LATE: u64 = 9;
 /// And the number of an error.
 const FAILED: u64 = 1 << 16;
 
@@ -120,6 +193,12 @@ impl Outcome {
             Self::Not(NotLanded::Malformed) => MALFORMED,
             Self::Not(NotLanded::Path) => PATH,
             Self::Not(NotLanded::Content) => CONTENT,
+            Self::Not(NotLanded::Version(Unknown::Repository)) => NO_REPOSITORY,
+            Self::Not(NotLanded::Version(Unknown::Absent)) => ABSENT,
+            Self::Not(NotLanded::Version(Unknown::Budget)) => BUDGET,
+            Self::Not(NotLanded::Version(Unknown::Damaged)) => DAMAGED,
+            Self::Not(NotLanded::Unsaved) => UNSAVED,
+            Self::Not(NotLanded::Late) => LATE,
             Self::Failed(errno) => FAILED | u64::from(errno.raw_os_error().unsigned_abs()),
         }
     }
@@ -130,6 +209,12 @@ impl Outcome {
             MALFORMED => Self::Not(NotLanded::Malformed),
             PATH => Self::Not(NotLanded::Path),
             CONTENT => Self::Not(NotLanded::Content),
+            NO_REPOSITORY => Self::Not(NotLanded::Version(Unknown::Repository)),
+            ABSENT => Self::Not(NotLanded::Version(Unknown::Absent)),
+            BUDGET => Self::Not(NotLanded::Version(Unknown::Budget)),
+            DAMAGED => Self::Not(NotLanded::Version(Unknown::Damaged)),
+            UNSAVED => Self::Not(NotLanded::Unsaved),
+            LATE => Self::Not(NotLanded::Late),
             _ if number & FAILED != 0 => {
                 let errno = i32::try_from(number & !FAILED).ok().filter(|errno| (1..4096).contains(errno))?;
                 Self::Failed(Errno::from_raw_os_error(errno))
@@ -152,6 +237,12 @@ mod tests {
             assert_eq!(Landing::decode(&bytes), Some(request));
             (0..bytes.len()).for_each(|length| assert_eq!(Landing::decode(&bytes[..length]), None));
         }
+        let mut requests =
+            vec![Landing::Version { path: path.clone(), mode: Mode::from_raw_mode(0o755), text: b"a".to_vec() }];
+        for change in [EntryChange::RemoveFile, EntryChange::RemoveDirectory, EntryChange::MakeDirectory] {
+            requests.push(Landing::Entry { path: path.clone(), change });
+        }
+        requests.into_iter().for_each(|request| assert_eq!(Landing::decode(&request.encode()), Some(request)));
         for outcome in [
             Outcome::Done,
             Outcome::Not(NotLanded::Malformed),
@@ -161,6 +252,6 @@ mod tests {
         ] {
             assert_eq!(Outcome::of_number(outcome.to_number()), Some(outcome));
         }
-        assert_eq!((Outcome::of_number(9), Outcome::of_number(FAILED)), (None, None));
+        assert_eq!((Outcome::of_number(99), Outcome::of_number(FAILED)), (None, None));
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
@@ -285,7 +286,9 @@ impl Ladder<'_> {
             given::keep_ask(session.dir(), wait).map_err(|source| Failure::Write { path, source })?;
         }
         let receipt = receipt::event(&ready.receipt);
-        let git = ready.git.filter(|_| self.trial.is_none());
+        let git = ready.git.filter(|_| self.trial.is_none()).map(Arc::new);
+        // What waits for a review is not put in place on the host.
+        let versions = git.clone().filter(|_| self.changes() == Changes::Land);
         let (prepared, found, guarded) = (ready.prepared, (ready.walked, ready.receipt), ready.guarded);
         let record = start::record(&order);
         if let Some(surface) = ready.surface {
@@ -301,6 +304,9 @@ impl Ladder<'_> {
                 let mut desk = Desk::open(session, about, receipt, control, ways)?;
                 let Here { inputs, facts, resolved: Resolved { surface, omissions, .. } } = here;
                 desk.guard(surface, guarded);
+                if let Some(repositories) = versions {
+                    desk.know_versions(repositories);
+                }
                 desk.let_go_later((inputs, facts, omissions, plan, found));
                 Ok(desk)
             },

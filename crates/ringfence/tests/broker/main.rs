@@ -18,6 +18,7 @@ mod names;
 mod same;
 mod sent;
 mod sockets;
+mod switching;
 mod traps;
 mod waits;
 mod without;

@@ -23,9 +23,10 @@ use super::super::open::Opening;
 use super::super::resolve::{Place, directory_of};
 use super::super::work::{Reply, Stop, Work};
 use super::super::{Broker, STACK};
+use super::versions::REMEDY;
 use super::{Content, GitPlace, NotPut, Refusal};
 use crate::git_files::{LONGEST, put, read_all};
-use crate::landing::SettingsFile;
+use crate::landing::{LONGEST_VERSION, Landing, SettingsFile};
 
 /// More are not open at once.
 const MOST: usize = 256;
@@ -119,7 +120,7 @@ impl Work<'_, '_> {
             None => opening.mode & !self.mask()?,
         };
         let is_made = before.is_none();
-        if is_made {
+        if is_made && content != Content::Version {
             // Where the others see it, and where it decides whether this is a git directory.
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let name = c_string(&place.name)?;
@@ -151,7 +152,7 @@ impl Work<'_, '_> {
             git,
             content,
             mode,
-            is_made,
+            is_made: is_made && content != Content::Version,
             caller: self.caller.known(),
             call: self.call(),
             domain: self.domain(),
@@ -178,7 +179,11 @@ impl Work<'_, '_> {
         if self.caller.others_of(number, inode)? > 0 {
             return Ok(Reply::Continue);
         }
-        self.broker().put_in_place(&file)?;
+        self.broker().put_in_place(&file).inspect_err(|_| {
+            if file.content == Content::Version {
+                self.refuse_index_of(&file.at.child(&file.name));
+            }
+        })?;
         Ok(Reply::Continue)
     }
 }
@@ -213,7 +218,8 @@ impl Broker<'_> {
     /// Judges what was written, and puts it in place.
     fn put_in_place(&self, file: &JudgedFile) -> Result<(), Errno> {
         let mut last = file.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = read_all(file.file.as_fd(), LONGEST)?.ok_or(Errno::FBIG)?;
+        let longest = if file.content == Content::Version { LONGEST_VERSION } else { LONGEST };
+        let text = read_all(file.file.as_fd(), longest)?.ok_or(Errno::FBIG)?;
         if let Some((_, done)) = last.as_ref().filter(|(judged, _)| *judged == text) {
             return *done;
         }
@@ -221,7 +227,11 @@ impl Broker<'_> {
         let done = self.put_text(file, &text).map_err(|cause| match cause {
             NotPut::Refused(refusal) => {
                 file.withdraw();
-                let remedy = "make this change yourself, outside the fence".to_owned();
+                let remedy = match refusal {
+                    Refusal::Version(_) => REMEDY,
+                    _ => "make this change yourself, outside the fence",
+                };
+                let remedy = remedy.to_owned();
                 self.judge.stopped(file.caller.clone(), file.call, path, (format!("git: {refusal}"), remedy));
                 Errno::ACCESS
             }
@@ -235,6 +245,10 @@ impl Broker<'_> {
         // The directory was moved: what was decided when the file was opened counts no longer.
         if directory_of(file.dir.as_fd())? != file.at.as_bytes() {
             return Err(Errno::STALE.into());
+        }
+        if file.content == Content::Version {
+            let landing = Landing::Version { path: file.at.child(&file.name), mode: file.mode, text: text.to_vec() };
+            return self.land_version(&landing, &|| true);
         }
         let place = Place::entry(file.dir.clone(), file.at.clone(), &file.name, b"");
         let before = super::content_now(&place);
