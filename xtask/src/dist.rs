@@ -1,21 +1,123 @@
-//! `cargo xtask dist`: ringfence as it is handed out: one program that needs no library of the host, its manual pages and
-//! completions, and a Debian package of them.
+//! `cargo xtask dist`: ringfence as it is handed out: one program that needs no library of the host, with its manual pages and
+//! completions, in every kind of package that can be made here.
 //!
-//! Without libraries to find and join the program starts in half the time, and it runs on hosts with another C library.
+//! Without libraries to find and join the program starts in half the time, and it runs on hosts with another C library. What is
+//! made depends on the commit and the toolchain, and not on the directory, the time or the user.
+
+mod archive;
+mod build;
+mod check;
+#[cfg(test)]
+mod installer;
+mod packages;
+mod papers;
+mod recipes;
+mod texts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::say;
-use crate::steps::{Failure, Outcome, cargo, has_subcommand, must_succeed};
+use crate::steps::{Failure, Outcome, cargo, must_succeed};
+use archive::{Entry, Time};
 
-/// Builds all of it, and says where it is.
-pub(crate) fn run(root: &Path) -> ExitCode {
-    let made = build(root).and_then(|program| Ok((triple()?, program)));
-    match made.and_then(|(triple, program)| package(root, &program, &["--target", &triple, "--profile", "dist"])) {
-        Ok(made) => {
-            say::result(made.program.display().to_string());
-            say::result(made.package.display().to_string());
+pub(crate) use build::{Options, build};
+
+/// An architecture, as each kind of package spells it.
+#[derive(Debug, PartialEq, Eq)]
+struct Architecture {
+    rust: &'static str,
+    debian: &'static str,
+    rpm: &'static str,
+    node: &'static str,
+    oci: &'static str,
+    homebrew: &'static str,
+}
+
+/// Those that releases are made for.
+const ARCHITECTURES: [Architecture; 2] = [
+    Architecture { rust: "x86_64", debian: "amd64", rpm: "x86_64", node: "x64", oci: "amd64", homebrew: "x86_64" },
+    Architecture { rust: "aarch64", debian: "arm64", rpm: "aarch64", node: "arm64", oci: "arm64", homebrew: "arm64" },
+];
+
+/// Where the project and its releases are.
+const REPOSITORY: &str = "https://github.com/ringfence/ringfence";
+
+/// What every package is made of.
+struct Release {
+    version: String,
+    commit: String,
+    time: Time,
+    triple: String,
+    profile: String,
+    architecture: &'static Architecture,
+    /// Below a prefix: `bin/ringfence`, `share/man/man1/ringfence.1`, and so on.
+    tree: Vec<Entry>,
+    readme: Vec<u8>,
+    licenses: Vec<Entry>,
+    root: PathBuf,
+}
+
+impl Release {
+    fn gather(root: &Path, program: &Path, triple: String, profile: &str) -> Result<Self, Failure> {
+        let rust = triple.split('-').next().unwrap_or_default();
+        let architecture = ARCHITECTURES.iter().find(|one| one.rust == rust);
+        let architecture = architecture.ok_or_else(|| Failure::Found(format!("no package is made for {triple}")))?;
+        let bytes = read(program)?;
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let license = |name: &str| Ok(Entry::file(name, read(&root.join(name))?));
+        let mut tree = vec![Entry::program("bin/ringfence", bytes)];
+        tree.extend(texts::of(root, program, &triple)?);
+        tree.push(Entry::file("share/ringfence/apparmor", read(&root.join("packaging/apparmor"))?));
+        Ok(Self {
+            version,
+            commit: build::commit(root),
+            time: build::time(root),
+            triple,
+            profile: profile.to_owned(),
+            architecture,
+            tree,
+            readme: read(&root.join("README.md"))?,
+            licenses: vec![license("LICENSE")?, license("LICENSE-MIT")?, license("LICENSE-APACHE")?],
+            root: root.to_owned(),
+        })
+    }
+
+    fn program(&self) -> &Entry {
+        &self.tree[0]
+    }
+
+    /// `ringfence-0.1.0-linux-x86_64`.
+    fn name(&self) -> String {
+        format!("ringfence-{}-linux-{}", self.version, self.architecture.rust)
+    }
+
+    /// A file of `packaging/`, with what it leaves open filled in.
+    fn recipe(&self, path: &str, more: &[(&str, &str)]) -> Result<String, Failure> {
+        let path = self.root.join("packaging").join(path);
+        let text = String::from_utf8(read(&path)?).unwrap_or_default();
+        let own = [("VERSION", self.version.as_str()), ("RUST_ARCH", self.architecture.rust)];
+        let filled = own.iter().chain(more).fold(text, |text, (name, value)| text.replace(&format!("@{name}@"), value));
+        let is_open =
+            |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        match filled.split('@').find(is_open) {
+            Some(open) => Err(Failure::Found(format!("{}: @{open}@ is left open", path.display()))),
+            None => Ok(filled),
+        }
+    }
+}
+
+/// A package, or why there is none.
+struct Made {
+    what: &'static str,
+    result: Result<Entry, String>,
+}
+
+/// Builds all of it, and prints a table of what is where.
+pub(crate) fn run(root: &Path, options: &Options) -> ExitCode {
+    match all(root, options) {
+        Ok(rows) => {
+            say::result(rows.join("\n"));
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -25,99 +127,85 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     }
 }
 
-/// What was made.
-struct Made {
-    program: PathBuf,
-    package: PathBuf,
+fn all(root: &Path, options: &Options) -> Result<Vec<String>, Failure> {
+    let program = build(root, options)?;
+    let release = Release::gather(root, &program, options.triple()?, &options.profile)?;
+    let made = make(&release)?;
+    let output = output(root);
+    put(&output, &release, &made)?;
+    let mut rows: Vec<String> = made
+        .iter()
+        .map(|made| match &made.result {
+            Ok(entry) => format!("{:<22} {}", made.what, output.join(&entry.path).display()),
+            Err(why) => format!("{:<22} not built here: {why}", made.what),
+        })
+        .collect();
+    for other in ARCHITECTURES.iter().filter(|other| *other != release.architecture) {
+        let triple = format!("{}-unknown-linux-gnu", other.rust);
+        rows.push(format!("{:<22} not built here: `cargo xtask dist --target {triple}` makes them", other.rust));
+    }
+    if options.is_checked {
+        check::all(&release, &output)?;
+        rows.push("each package that was built was installed, used and removed".to_owned());
+    }
+    Ok(rows)
 }
 
-/// No library of the host.
-const STATIC: &str = "-C target-feature=+crt-static";
-
-/// Addresses that depend on where the program is loaded, as a bitmap: the list of them would be a sixth of what a start reads.
-const SHORT_RELOCATIONS: &str = "-C link-arg=-Wl,-z,pack-relative-relocs";
-
-/// Builds the program: with musl where its target and its compiler are installed, otherwise with the static library of the host's
-/// own C library, which comes with its headers on Debian.
-pub(crate) fn build(root: &Path) -> Result<PathBuf, Failure> {
-    let triple = triple()?;
-    let flags = [std::env::var("RUSTFLAGS").unwrap_or_default().as_str(), STATIC, SHORT_RELOCATIONS].join(" ");
-    // Where a target is named, the flags do not reach what runs while building, which must be able to load libraries.
-    let arguments = ["build", "--profile", "dist", "-p", "ringfence", "--target", &triple];
-    must_succeed(cargo(root, &arguments).env("RUSTFLAGS", flags.trim()))?;
-    Ok(target_directory(root).join(triple).join("dist/ringfence"))
+/// Every package. Those that another program makes are reported as missing where there is no such program.
+fn make(release: &Release) -> Result<Vec<Made>, Failure> {
+    let tarball = packages::tarball(release);
+    let sum = archive::sha256(&tarball.bytes);
+    let always = |what, entry| Made { what, result: Ok(entry) };
+    let mut made = vec![
+        always("Debian package", packages::deb(release)?),
+        Made { what: "RPM package", result: packages::rpm(release)? },
+        always("npm package", packages::npm(release)?),
+        always("npm platform package", packages::npm_platform(release)),
+        always("Python wheel", packages::wheel(release)?),
+        always("OCI image", packages::oci(release)),
+        always("install.sh", recipes::installer(release)?),
+        always("Homebrew formula", recipes::homebrew(release, &tarball.path, &sum)?),
+        always("AUR PKGBUILD", recipes::aur(release, &tarball.path, &sum)?),
+        always("GitHub Action", recipes::action(release)?),
+        always("devcontainer feature", recipes::devcontainer(release)?),
+        always("SBOM", papers::sbom(release)?),
+    ];
+    made.insert(0, always("static program", tarball));
+    let provenance = papers::provenance(release, &made)?;
+    made.push(always("provenance", provenance));
+    made.push(always("checksums", papers::checksums(&made)));
+    Ok(made)
 }
 
-/// The version that packages are made with. What it is told is in the manifest of the command line.
-const CARGO_DEB: &str = "3.8.0";
-
-/// Makes the package from a built program. `built` says how it was, in the packager's words.
-fn package(root: &Path, program: &Path, built: &[&str]) -> Result<Made, Failure> {
-    let release = program.parent().unwrap_or(root);
-    // Files beside the program: the packager looks there for whatever its table calls `target/release`.
-    let texts = release.join("texts");
-    write_texts(program, &texts)?;
-    let tools = tools(root)?;
-    let output = target_directory(root).join("dist");
-    made(std::fs::create_dir_all(&output), &output)?;
-    let mut command = cargo(root, &["deb", "--no-build", "--no-strip", "--package", "ringfence"]);
-    command.args(built).arg("--output").arg(&output).env("PATH", tools);
-    let package = said(&mut command)?;
-    Ok(Made { program: program.to_owned(), package: PathBuf::from(package.trim_end()) })
-}
-
-/// Completions by the name that their shell looks for.
-const COMPLETIONS: [(&str, &str); 3] = [("bash", "ringfence"), ("zsh", "_ringfence"), ("fish", "ringfence.fish")];
-
-/// Manual pages and completions, as the program itself prints them.
-fn write_texts(program: &Path, directory: &Path) -> Result<(), Failure> {
-    if directory.exists() {
-        // A page of a command that is gone would be packaged too.
-        made(std::fs::remove_dir_all(directory), directory)?;
+/// Writes them to an empty directory.
+fn put(output: &Path, release: &Release, made: &[Made]) -> Result<(), Failure> {
+    if output.exists() {
+        done(std::fs::remove_dir_all(output), output)?;
     }
-    let write = |path: PathBuf, text: String| {
-        let parent = path.parent().unwrap_or(directory);
-        made(std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text)), &path)
-    };
-    for (shell, name) in COMPLETIONS {
-        let text = said(Command::new(program).args(["completions", shell]))?;
-        write(directory.join("completions").join(shell).join(name), text)?;
-    }
-    // Each page names those of the commands below it.
-    let mut pages = vec![Vec::<String>::new()];
-    let mut written = 0;
-    while let Some(words) = pages.pop() {
-        let page = said(Command::new(program).arg("man").args(&words))?;
-        let name = std::iter::once("ringfence").chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
-        pages.extend(named(&page, &name).into_iter().map(|inner| [words.as_slice(), &[inner]].concat()));
-        write(directory.join(format!("man/{name}.1")), page)?;
-        written += 1;
-    }
-    if written < 10 {
-        return Err(Failure::Found(format!("there are only {written} manual pages")));
+    done(std::fs::create_dir_all(output), output)?;
+    let program = Entry { path: release.name(), ..release.program().clone() };
+    for entry in made.iter().filter_map(|made| made.result.as_ref().ok()).chain([&program]) {
+        write(output, entry)?;
     }
     Ok(())
 }
 
-/// The commands below this one that have a page of their own, by what its page says of them.
-fn named(page: &str, name: &str) -> Vec<String> {
-    let plain = page.lines().map(|line| line.replace("\\-", "-"));
-    plain.filter_map(|line| Some(line.strip_prefix(name)?.strip_prefix('-')?.strip_suffix("(1)")?.to_owned())).collect()
+fn output(root: &Path) -> PathBuf {
+    target_directory(root).join("dist")
 }
 
-/// PATH with the packager on it, which is built once, beside what is built.
-fn tools(root: &Path) -> Result<std::ffi::OsString, Failure> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if has_subcommand(root, "deb") {
-        return Ok(path);
-    }
-    let tools = target_directory(root).join("tools");
-    if !tools.join("bin/cargo-deb").exists() {
-        let install = ["install", "--locked", "--version", CARGO_DEB, "cargo-deb", "--root"];
-        must_succeed(cargo(root, &install).arg(&tools))?;
-    }
-    let all = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&path));
-    std::env::join_paths(all).map_err(|cause| Failure::Found(cause.to_string()))
+/// Writes a file below a directory, with its mode.
+fn write(dir: &Path, entry: &Entry) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = dir.join(&entry.path);
+    let parent = path.parent().unwrap_or(dir);
+    done(std::fs::create_dir_all(parent), parent)?;
+    done(std::fs::write(&path, &entry.bytes), &path)?;
+    done(std::fs::set_permissions(&path, std::fs::Permissions::from_mode(entry.mode)), &path)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|cause| Failure::Found(format!("{}: {cause}", path.display())))
 }
 
 /// What a program prints.
@@ -131,8 +219,8 @@ fn said(command: &mut Command) -> Result<String, Failure> {
     Ok(String::from_utf8(output.stdout).unwrap_or_default().trim_end().to_owned() + "\n")
 }
 
-fn made(done: std::io::Result<()>, path: &Path) -> Result<(), Failure> {
-    done.map_err(|cause| Failure::Found(format!("{}: {cause}", path.display())))
+fn done(result: std::io::Result<()>, path: &Path) -> Result<(), Failure> {
+    result.map_err(|cause| Failure::Found(format!("{}: {cause}", path.display())))
 }
 
 /// Where cargo builds.
@@ -140,94 +228,21 @@ pub(crate) fn target_directory(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
-/// What to build for: this machine, with musl where that can be had.
-fn triple() -> Result<String, Failure> {
-    let host = host()?;
-    let musl = host.replace("-gnu", "-musl");
-    let compiler = Command::new("musl-gcc").arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).status();
-    let has_musl = musl != host && crate::test::has_target(&musl) && compiler.is_ok_and(|status| status.success());
-    Ok(if has_musl { musl } else { host })
-}
-
-/// The machine that we are on, as the compiler names it.
-fn host() -> Result<String, Failure> {
-    let output = Command::new("rustc").arg("-vV").output();
-    let output = output.map_err(|cause| Failure::Start { command: "rustc -vV".to_owned(), cause })?;
-    let text = String::from_utf8(output.stdout).unwrap_or_default();
-    host_in(&text).ok_or_else(|| Failure::Found("`rustc -vV` does not say which host this is".to_owned()))
-}
-
-fn host_in(text: &str) -> Option<String> {
-    text.lines().find_map(|line| line.strip_prefix("host: ")).map(str::to_owned)
-}
-
-/// Whether the package can be installed, used and removed. As root it really is, unless there is one already; otherwise it is
+/// Whether the Debian package can be installed, used and removed, with the program that the tests have built: it differs from the one
+/// that is handed out in how it was compiled only. As root it really is installed, unless there is one already; otherwise it is
 /// unpacked and used from there.
 pub(crate) fn try_it(root: &Path) -> Result<Outcome, Failure> {
     // What a developer types, with what the tests have built already.
     let place = target_directory(root).join("installed");
     let install = ["install", "--debug", "--locked", "--path", "crates/ringfence", "--root"];
     must_succeed(cargo(root, &install).arg(&place))?;
-    used(&place.join("bin/ringfence"), root)?;
-    // Of the program that the tests have run: it differs from the one that is handed out in how it was compiled only.
-    let made = package(root, &target_directory(root).join("debug/ringfence"), &["--profile", "dev"])?;
-    let unpacked = target_directory(root).join("dist/unpacked");
-    if unpacked.exists() {
-        self::made(std::fs::remove_dir_all(&unpacked), &unpacked)?;
-    }
-    must_succeed(Command::new("dpkg-deb").arg("--extract").arg(&made.package).arg(&unpacked))?;
-    for file in EXPECTED {
-        // Pages are compressed in what is handed out only.
-        let names = [file, file.trim_end_matches(".gz")];
-        if !names.iter().any(|name| unpacked.join(name).exists()) {
-            return Err(Failure::Found(format!("the package lacks {file}")));
-        }
-    }
-    used(&unpacked.join("usr/bin/ringfence"), root)?;
-    let is_installed = Path::new("/usr/bin/ringfence").exists();
-    if !crate::packages::is_root() || is_installed {
-        return Ok(Outcome::NotRun("installing the package (only as root, and where there is none)".to_owned()));
-    }
-    let tried = must_succeed(Command::new("dpkg").arg("--install").arg(&made.package))
-        .and_then(|_| used(Path::new("/usr/bin/ringfence"), root));
-    // Also after a failure: nothing of it stays on the machine.
-    must_succeed(Command::new("dpkg").args(["--purge", "ringfence"]))?;
-    tried?;
-    match Path::new("/usr/bin/ringfence").exists() {
-        true => Err(Failure::Found("the program is still there after the package was removed".to_owned())),
-        false => Ok(Outcome::Passed),
-    }
-}
-
-/// What the package must hold, beside whatever else.
-const EXPECTED: [&str; 9] = [
-    "usr/bin/ringfence",
-    "usr/share/bash-completion/completions/ringfence",
-    "usr/share/doc/ringfence/README.md",
-    "usr/share/doc/ringfence/copyright",
-    "usr/share/fish/vendor_completions.d/ringfence.fish",
-    "usr/share/man/man1/ringfence-run.1.gz",
-    "usr/share/man/man1/ringfence.1.gz",
-    "usr/share/ringfence/apparmor",
-    "usr/share/zsh/vendor-completions/_ringfence",
-];
-
-/// Whether the program, where it is now, fences a command.
-fn used(program: &Path, root: &Path) -> Result<Outcome, Failure> {
-    let home = target_directory(root).join("dist/home");
-    let project = home.join("project");
-    made(std::fs::create_dir_all(&project), &project)?;
-    let mut command = Command::new(program);
-    command.args(["run", "--", "sh", "-c", "echo $RINGFENCE; cat /etc/shadow"]);
-    command.current_dir(&project).env("HOME", &home).env_remove("XDG_STATE_HOME");
-    let output = command.stdin(Stdio::null()).output();
-    let name = program.display().to_string();
-    let output = output.map_err(|cause| Failure::Start { command: name.clone(), cause })?;
-    if output.stdout != b"1\n" || output.status.success() {
-        let said = String::from_utf8(output.stderr).unwrap_or_default();
-        return Err(Failure::Found(format!("{name} does not fence a command:\n{said}")));
-    }
-    Ok(Outcome::Passed)
+    check::used(&place.join("bin/ringfence"), root)?;
+    let program = target_directory(root).join("debug/ringfence");
+    let release = Release::gather(root, &program, build::host()?, "dev")?;
+    let output = target_directory(root).join("dist-test");
+    let package = packages::deb(&release)?;
+    write(&output, &package)?;
+    check::debian(&output.join(&package.path), root)
 }
 
 #[cfg(test)]
@@ -235,15 +250,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_read() {
-        let text = "rustc 1.95.0\nbinary: rustc\nhost: aarch64-unknown-linux-gnu\nrelease: 1.95.0\n";
-        assert_eq!(host_in(text).as_deref(), Some("aarch64-unknown-linux-gnu"));
-        assert_eq!(host_in("rustc 1.95.0\n"), None);
-    }
-
-    #[test]
-    fn pages_are_read() {
-        let text = ".TP\nringfence\\-run(1)\nRun\n.TP\nringfence\\-jail\\-exec(1)\n.TP\nfork(2)\n";
-        assert_eq!(named(text, "ringfence"), ["run", "jail-exec"]);
+    fn every_architecture_has_its_own_name_in_every_kind_of_package() {
+        let [one, other] = &ARCHITECTURES;
+        let names = |a: &'static Architecture| [a.rust, a.debian, a.rpm, a.node, a.oci, a.homebrew];
+        for (one, other) in names(one).into_iter().zip(names(other)) {
+            assert_ne!(one, other);
+        }
     }
 }

@@ -39,7 +39,9 @@ usage: cargo xtask COMMAND
                    a program, an address or a file of the agent's choice was touched; so many times (200)
   picture          take the picture of a terminal in README.md anew
   package          make a package of what the tests have built, install, use and remove it
-  dist             build the program as one file that needs no library of the host, and a Debian package";
+  dist [--check] [--target TRIPLE] [--profile NAME]
+                   build the program as one file that needs no library of the host, and every package of it;
+                   --check installs each in a clean root, uses it and removes it (root, debootstrap, podman)";
 
 /// The exit code for a command line that we do not understand.
 const EXIT_USAGE: u8 = 2;
@@ -52,7 +54,7 @@ enum Chore<'w> {
     Bench(bench::Effort, bench::Parts),
     Agree(u32, Option<u64>),
     Oracle(u32, Option<u64>),
-    Dist,
+    Dist(dist::Options),
     Package,
     Picture,
     /// The part of a benchmark that an ordinary user runs.
@@ -77,7 +79,7 @@ fn main() -> ExitCode {
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
         Some(Chore::Agree(pairs, seed)) => agree::run(&workspace_root(), pairs, seed),
         Some(Chore::Oracle(sequences, seed)) => oracle::run(&workspace_root(), sequences, seed),
-        Some(Chore::Dist) => dist::run(&workspace_root()),
+        Some(Chore::Dist(options)) => dist::run(&workspace_root(), &options),
         Some(Chore::Package) => test::package(&workspace_root()),
         Some(Chore::Picture) => picture::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
@@ -108,7 +110,7 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["oracle"] => Some(Chore::Oracle(200, None)),
         ["oracle", sequences] => Some(Chore::Oracle(sequences.parse().ok()?, None)),
         ["oracle", sequences, seed] => Some(Chore::Oracle(sequences.parse().ok()?, Some(seed.parse().ok()?))),
-        ["dist"] => Some(Chore::Dist),
+        ["dist", options @ ..] => dist::Options::read(options).map(Chore::Dist),
         ["package"] => Some(Chore::Package),
         ["picture"] => Some(Chore::Picture),
         ["bench-fence", dir, options @ ..] => {

@@ -110,7 +110,7 @@ impl Ground {
 
 /// Builds what is measured, lays it out, and measures as an ordinary user.
 pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outcome, Failure> {
-    let handed_out = dist::build(root)?;
+    let handed_out = dist::build(root, &dist::Options::handed_out())?;
     let plain = dist::target_directory(root).join("release/ringfence");
     // Building takes longer than a quick run: it measures what is handed out, and nothing else.
     let release = dist::target_directory(root).join("release");
