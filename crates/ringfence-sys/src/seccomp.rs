@@ -1,5 +1,7 @@
 //! seccomp(2): the numbers behind the names, compiling, installing.
 
+mod numbers;
+
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
@@ -25,11 +27,18 @@ pub struct Filter {
 /// # Errors
 /// When that architecture is not known, a rule is impossible, or the program is longer than the kernel takes.
 pub fn compile(rules: &[SyscallRule]) -> Result<Filter, AssembleError> {
-    let arch = Arch::NATIVE.ok_or(AssembleError::UnknownArchitecture)?;
+    compile_for(Arch::NATIVE.ok_or(AssembleError::UnknownArchitecture)?, rules)
+}
+
+/// Compiles rules for one of the known architectures. Only the kernel of that architecture understands the result.
+///
+/// # Errors
+/// When a rule is impossible, or the program is longer than the kernel takes.
+pub fn compile_for(arch: Arch, rules: &[SyscallRule]) -> Result<Filter, AssembleError> {
     let mut skipped = Vec::new();
     let mut numbered = Vec::new();
     for rule in rules {
-        match number(rule.name) {
+        match numbers::number_on(arch, rule.name) {
             Some(number) => numbered.push(bpf::Rule { number, when: rule.when, action: rule.action }),
             None if skipped.contains(&rule.name) => {}
             None => skipped.push(rule.name),
@@ -40,180 +49,8 @@ pub fn compile(rules: &[SyscallRule]) -> Result<Filter, AssembleError> {
 
 /// The number of a call on this architecture.
 pub fn number(name: &str) -> Option<u32> {
-    let at = NUMBERS.binary_search_by_key(&name, |(name, _)| name).ok()?;
-    Some(NUMBERS[at].1)
+    numbers::number_on(Arch::NATIVE?, name)
 }
-
-macro_rules! numbers {
-    ($($(#[$only:meta])* $name:ident: $number:expr,)*) => { &[$($(#[$only])* (stringify!($name), $number as u32)),*] };
-}
-
-/// The calls that filters speak of, sorted. Those with a number here have no name in the C library on some systems; those that
-/// reach hardware by ports, and the oldest ways to name a file, exist on one architecture only.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-static NUMBERS: &[(&str, u32)] = numbers! {
-    #[cfg(target_arch = "x86_64")]
-    access: libc::SYS_access,
-    acct: libc::SYS_acct,
-    add_key: libc::SYS_add_key,
-    bind: libc::SYS_bind,
-    bpf: libc::SYS_bpf,
-    chdir: libc::SYS_chdir,
-    #[cfg(target_arch = "x86_64")]
-    chmod: libc::SYS_chmod,
-    #[cfg(target_arch = "x86_64")]
-    chown: libc::SYS_chown,
-    chroot: libc::SYS_chroot,
-    clock_settime: libc::SYS_clock_settime,
-    clone: libc::SYS_clone,
-    clone3: libc::SYS_clone3,
-    close: libc::SYS_close,
-    connect: libc::SYS_connect,
-    #[cfg(target_arch = "x86_64")]
-    creat: libc::SYS_creat,
-    delete_module: libc::SYS_delete_module,
-    execve: libc::SYS_execve,
-    execveat: libc::SYS_execveat,
-    faccessat: libc::SYS_faccessat,
-    faccessat2: 439,
-    fchmod: libc::SYS_fchmod,
-    fchmodat: libc::SYS_fchmodat,
-    fchmodat2: 452,
-    fchown: libc::SYS_fchown,
-    fchownat: libc::SYS_fchownat,
-    file_setattr: 469,
-    finit_module: libc::SYS_finit_module,
-    fsconfig: libc::SYS_fsconfig,
-    fsmount: libc::SYS_fsmount,
-    fsopen: libc::SYS_fsopen,
-    fspick: libc::SYS_fspick,
-    #[cfg(target_arch = "x86_64")]
-    futimesat: libc::SYS_futimesat,
-    getppid: libc::SYS_getppid,
-    init_module: libc::SYS_init_module,
-    io_uring_enter: libc::SYS_io_uring_enter,
-    io_uring_register: libc::SYS_io_uring_register,
-    io_uring_setup: libc::SYS_io_uring_setup,
-    ioctl: libc::SYS_ioctl,
-    #[cfg(target_arch = "x86_64")]
-    ioperm: libc::SYS_ioperm,
-    #[cfg(target_arch = "x86_64")]
-    iopl: libc::SYS_iopl,
-    ioprio_set: libc::SYS_ioprio_set,
-    #[cfg(target_arch = "x86_64")]
-    kexec_file_load: libc::SYS_kexec_file_load,
-    #[cfg(target_arch = "aarch64")]
-    kexec_file_load: 294,
-    kexec_load: libc::SYS_kexec_load,
-    keyctl: libc::SYS_keyctl,
-    landlock_add_rule: libc::SYS_landlock_add_rule,
-    landlock_create_ruleset: libc::SYS_landlock_create_ruleset,
-    landlock_restrict_self: libc::SYS_landlock_restrict_self,
-    #[cfg(target_arch = "x86_64")]
-    lchown: libc::SYS_lchown,
-    #[cfg(target_arch = "x86_64")]
-    link: libc::SYS_link,
-    linkat: libc::SYS_linkat,
-    lookup_dcookie: libc::SYS_lookup_dcookie,
-    lremovexattr: libc::SYS_lremovexattr,
-    lsetxattr: libc::SYS_lsetxattr,
-    #[cfg(target_arch = "x86_64")]
-    lstat: libc::SYS_lstat,
-    migrate_pages: libc::SYS_migrate_pages,
-    #[cfg(target_arch = "x86_64")]
-    mkdir: libc::SYS_mkdir,
-    mkdirat: libc::SYS_mkdirat,
-    #[cfg(target_arch = "x86_64")]
-    mknod: libc::SYS_mknod,
-    mknodat: libc::SYS_mknodat,
-    mount: libc::SYS_mount,
-    mount_setattr: libc::SYS_mount_setattr,
-    move_mount: libc::SYS_move_mount,
-    move_pages: libc::SYS_move_pages,
-    mq_open: libc::SYS_mq_open,
-    mq_unlink: libc::SYS_mq_unlink,
-    msgctl: libc::SYS_msgctl,
-    msgget: libc::SYS_msgget,
-    msgrcv: libc::SYS_msgrcv,
-    msgsnd: libc::SYS_msgsnd,
-    newfstatat: libc::SYS_newfstatat,
-    #[cfg(target_arch = "x86_64")]
-    open: libc::SYS_open,
-    open_by_handle_at: libc::SYS_open_by_handle_at,
-    open_tree: libc::SYS_open_tree,
-    open_tree_attr: 467,
-    openat: libc::SYS_openat,
-    openat2: libc::SYS_openat2,
-    perf_event_open: libc::SYS_perf_event_open,
-    personality: libc::SYS_personality,
-    pivot_root: libc::SYS_pivot_root,
-    prlimit64: libc::SYS_prlimit64,
-    quotactl: libc::SYS_quotactl,
-    quotactl_fd: libc::SYS_quotactl_fd,
-    #[cfg(target_arch = "x86_64")]
-    readlink: libc::SYS_readlink,
-    readlinkat: libc::SYS_readlinkat,
-    reboot: libc::SYS_reboot,
-    removexattr: libc::SYS_removexattr,
-    removexattrat: 466,
-    #[cfg(target_arch = "x86_64")]
-    rename: libc::SYS_rename,
-    renameat: libc::SYS_renameat,
-    renameat2: libc::SYS_renameat2,
-    request_key: libc::SYS_request_key,
-    #[cfg(target_arch = "x86_64")]
-    rmdir: libc::SYS_rmdir,
-    sched_setaffinity: libc::SYS_sched_setaffinity,
-    sched_setattr: libc::SYS_sched_setattr,
-    sched_setparam: libc::SYS_sched_setparam,
-    sched_setscheduler: libc::SYS_sched_setscheduler,
-    semctl: libc::SYS_semctl,
-    semget: libc::SYS_semget,
-    semop: libc::SYS_semop,
-    semtimedop: libc::SYS_semtimedop,
-    sendmmsg: libc::SYS_sendmmsg,
-    sendmsg: libc::SYS_sendmsg,
-    sendto: libc::SYS_sendto,
-    setns: libc::SYS_setns,
-    setpriority: libc::SYS_setpriority,
-    setrlimit: libc::SYS_setrlimit,
-    settimeofday: libc::SYS_settimeofday,
-    setxattr: libc::SYS_setxattr,
-    setxattrat: 463,
-    shmat: libc::SYS_shmat,
-    shmctl: libc::SYS_shmctl,
-    shmget: libc::SYS_shmget,
-    socket: libc::SYS_socket,
-    socketpair: libc::SYS_socketpair,
-    #[cfg(target_arch = "x86_64")]
-    stat: libc::SYS_stat,
-    statx: libc::SYS_statx,
-    swapoff: libc::SYS_swapoff,
-    swapon: libc::SYS_swapon,
-    #[cfg(target_arch = "x86_64")]
-    symlink: libc::SYS_symlink,
-    symlinkat: libc::SYS_symlinkat,
-    syslog: libc::SYS_syslog,
-    truncate: libc::SYS_truncate,
-    umask: libc::SYS_umask,
-    umount2: libc::SYS_umount2,
-    #[cfg(target_arch = "x86_64")]
-    unlink: libc::SYS_unlink,
-    unlinkat: libc::SYS_unlinkat,
-    unshare: libc::SYS_unshare,
-    #[cfg(target_arch = "x86_64")]
-    uselib: libc::SYS_uselib,
-    userfaultfd: libc::SYS_userfaultfd,
-    #[cfg(target_arch = "x86_64")]
-    utime: libc::SYS_utime,
-    utimensat: libc::SYS_utimensat,
-    #[cfg(target_arch = "x86_64")]
-    utimes: libc::SYS_utimes,
-};
-
-/// No other architecture is known: `compile` refuses.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-static NUMBERS: &[(&str, u32)] = &[];
 
 /// How a filter is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
