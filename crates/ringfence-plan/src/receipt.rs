@@ -216,12 +216,16 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         },
         Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
         Claim::DeniedLater if standing.watched => {
-            let reason = "what somebody else makes later is hidden once it is noticed, which takes some milliseconds";
-            let inside = if standing.broker.is_ok() { "none can be made inside; " } else { "" };
-            short(LayerName::Mounts, &format!("{inside}{reason}"))
+            let inside = match standing.broker {
+                Ok(()) => "none can be made inside",
+                Err(_) => "the agent itself can make one, and read it",
+            };
+            let outside =
+                "what another process makes outside is hidden once it is noticed, which takes some milliseconds";
+            short(LayerName::Mounts, &format!("{inside}; {outside}"))
         }
         Claim::DeniedLater if standing.broker.is_ok() => {
-            short(LayerName::Mounts, "none can be made inside; what somebody else makes later is readable")
+            short(LayerName::Mounts, "none can be made inside; what another process makes outside is readable")
         }
         Claim::DeniedNames if is_view => Kept::By(vec![LayerName::Mounts]),
         Claim::DeniedNames => {
@@ -230,7 +234,8 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
             short(LayerName::Landlock, reason)
         }
         Claim::DeniedLater => {
-            short(LayerName::Mounts, "a guard holds what exists at the start; what appears later is readable")
+            let reason = "a guard holds what exists at the start; what the agent itself or another process makes later is readable";
+            short(LayerName::Mounts, reason)
         }
         Claim::ProtectedLater => match standing.broker {
             Ok(()) => Kept::By(vec![LayerName::Broker]),

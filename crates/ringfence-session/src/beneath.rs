@@ -173,7 +173,7 @@ fn without_links(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<
         match rustix::fs::openat2(dir, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             // Inside a fence not every descriptor can be had by this call.
-            Err(Errno::NOSYS) => return Ok(by_names(dir, path, flags)?),
+            Err(Errno::NOSYS | Errno::PERM) => return Ok(by_names(dir, path, flags)?),
             other => return Ok(other?),
         }
     }

@@ -189,15 +189,14 @@ impl Desk {
     ///
     /// # Errors
     /// When it cannot be written down: a session of which nothing is known does not run.
-    pub fn open(session: &Session, about: About, receipt: What, control: Control, ways: Ways) -> io::Result<Self> {
+    pub fn open(session: &Session, about: About, control: Control, ways: Ways) -> io::Result<Self> {
         let audit = Audit::of(session.state());
         let reserve = Reserve::make(session.dir())?;
         let token = if control == Control::None { String::new() } else { new_token()? };
         about.write(session.dir(), Some(token.as_str()).filter(|token| !token.is_empty()))?;
         let (path, command) = (about.project.clone(), about.command.clone());
         let start = What::Start { path, command, rung: about.rung.clone(), pid: about.pid };
-        let events = [Event::now(&about.id, start), Event::now(&about.id, receipt)];
-        audit.append(&events, Patience::Start)?;
+        audit.append(&[Event::now(&about.id, start)], Patience::Start)?;
         let mut clients = Clients::new()?;
         if control != Control::None {
             clients.listen(session.dir())?;
@@ -266,6 +265,12 @@ impl Desk {
             keeps_from: None,
             keeper: None,
         })
+    }
+
+    /// Writes down what holds in the session. Only a sandbox that stands has a receipt.
+    pub fn stands(&mut self, receipt: What) {
+        self.note(receipt);
+        self.flush(Patience::Start);
     }
 
     /// Takes over what can be changed of the running session.

@@ -7,12 +7,14 @@ mod diagnosis;
 mod fix;
 mod host;
 mod remedy;
+mod start;
 mod system;
 
-pub use diagnosis::{Costs, Diagnosis, Feature, Group, Rung, State, Verdict, diagnose};
+pub use diagnosis::{Answer, Costs, Diagnosis, Feature, Group, Rung, State, Verdict, diagnose};
 pub use fix::{Change, FixError, Hands, apply};
-pub use host::Host;
+pub use host::{Host, Started, Starts};
 pub use remedy::{AGENT_USER, Action, NAMES, Need, Remedy, Way, remedies};
+pub use start::try_start;
 pub use system::{Packager, System};
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::live::LiveView;
 use crate::payload::{Payload, Place, SeatAt, map_oneself, open_proc};
 use crate::stand_ins::StandIns;
 use crate::steps::{
-    CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, SIGNALS, STANDARD, TERMINAL, WAYS, failed, report,
+    CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, SIGNALS, STANDARD, TERMINAL, failed, report,
 };
 use crate::terminal::{self, LastResort};
 use crate::view::{Failed, View};
@@ -288,7 +288,7 @@ impl First<'_> {
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
         if let Some(ways) = ways {
-            ways::open(ways, self.listeners).map_err(|e| failed(WAYS, &e))?;
+            ways::open(ways, self.listeners)?;
         }
         // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
         let mask = rustix::process::umask(Mode::from_raw_mode(0o022));

@@ -17,6 +17,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::process::WaitOptions;
 
 use crate::launch::way_out;
+use crate::steps::words;
+use crate::view::Failed;
 use crate::ways::{self, Ways};
 
 /// The network of a running session, and the right to change it.
@@ -35,7 +37,12 @@ pub(crate) fn open(network: Network, private: Vec<HostPattern>) -> io::Result<Eg
     let rules = Rules { hosts: Vec::new(), private, host_ports: Vec::new(), credentials: Vec::new() };
     let listeners = rules.listeners(Addresses::Everywhere);
     let taken = network.within(
-        |control| ways::open(control, &listeners),
+        |control| {
+            ways::open(control, &listeners).map_err(|Failed { step, errno }| {
+                let cause = std::io::Error::from(errno);
+                std::io::Error::new(cause.kind(), format!("{}: {cause}", words(step, None)))
+            })
+        },
         |control| Ways::take(control.as_fd().try_clone_to_owned()?, &listeners),
     )?;
     let listen = move |address: SocketAddr| {

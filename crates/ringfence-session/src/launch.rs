@@ -40,7 +40,7 @@ use crate::stand_ins;
 use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, next_report, words};
 use crate::store::Grants;
 pub use crate::streams::LostOutput;
-use crate::streams::StandardStreams;
+use crate::streams::{RunningStreams, StandardStreams};
 use crate::terminal::{Aside, Clock, LastResort, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
@@ -144,12 +144,13 @@ impl Prepared {
     /// # Errors
     /// [`StartError`] when nothing was started, or when waiting failed.
     pub fn run(self, surface: &Surface, watched: Option<Watched>) -> Result<Ended, StartError> {
-        self.run_with(watched, (surface, |surface| surface), |_| Ok(None), &mut None)
+        self.run_with(watched, (surface, |surface| surface), (|_| Ok(None), |_: &mut Desk| ()), &mut None)
     }
 
     /// The same for a session, which has a desk: `meanwhile` opens it, once the new process runs. Where that fails the new
     /// process ends. `ground` is what the start needed and can be let go of then, which keeps nobody waiting; the Surface is in
-    /// it.
+    /// it. `stands` is called once the sandbox stands and the payload has become its program, before any of its output is
+    /// carried: only then is there something that a receipt can speak of.
     ///
     /// # Errors
     /// Those of [`Prepared::run`]. The desk comes back, if there was one.
@@ -158,16 +159,18 @@ impl Prepared {
         ground: G,
         surface: impl FnOnce(&G) -> &Surface,
         meanwhile: impl FnOnce(G) -> io::Result<Desk>,
+        stands: impl FnOnce(&mut Desk),
     ) -> (Result<Ended, StartError>, Option<Desk>) {
         let mut desk = None;
-        (self.run_with(None, (ground, surface), |ground| meanwhile(ground).map(Some), &mut desk), desk)
+        let meanwhile = |ground| meanwhile(ground).map(Some);
+        (self.run_with(None, (ground, surface), (meanwhile, stands), &mut desk), desk)
     }
 
     fn run_with<G>(
         self,
         watched: Option<Watched>,
         (ground, surface): (G, impl FnOnce(&G) -> &Surface),
-        meanwhile: impl FnOnce(G) -> io::Result<Option<Desk>>,
+        (meanwhile, stands): (impl FnOnce(G) -> io::Result<Option<Desk>>, impl FnOnce(&mut Desk)),
         desk: &mut Option<Desk>,
     ) -> Result<Ended, StartError> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
@@ -181,13 +184,37 @@ impl Prepared {
             wall_time: self.wall_time,
             is_native: matches!(self.shape, Shape::Native(_)),
         };
+        let is_container = matches!(self.shape, Shape::Container(_));
         let (streams, inside) = StandardStreams::make().map_err(before("making the standard streams"))?;
         let begun = self.begin(surface(&ground), attended.screen.seat(), attended.screen.outside(), inside)?;
-        let streams = streams.start().map_err(before("starting a thread for the standard streams"))?;
-        let ended = begun.attend(attended, || meanwhile(ground), desk);
+        let (mut made, mut carried) = (Some(streams), None);
+        let mut carry = || match made.take().map(StandardStreams::start).transpose() {
+            Ok(started) => {
+                carried = carried.take().or(started);
+                Ok(())
+            }
+            Err(cause) => Err(before("starting a thread for the standard streams")(cause)),
+        };
+        if is_container {
+            // An engine reports what it downloads, which may be more than a pipe holds.
+            carry()?;
+        }
+        let ended = begun.attend(
+            attended,
+            || meanwhile(ground),
+            |desk| {
+                if let Some(desk) = desk {
+                    stands(desk);
+                }
+                carry()
+            },
+            desk,
+        );
         // Where nothing was started as well: bubblewrap may have written why.
+        carry()?;
         let is_cut = ended.as_ref().is_ok_and(|ended| ended.out_of_time || ended.stopped || ended.session_over);
-        let lost = streams.finish(&signals, is_cut).map_err(before("waiting for the last output"))?;
+        let finish = |streams: RunningStreams| streams.finish(&signals, is_cut);
+        let lost = carried.map(finish).transpose().map_err(before("waiting for the last output"))?.unwrap_or_default();
         Ok(Ended { lost, ..ended? })
     }
 
@@ -337,6 +364,7 @@ impl Begun<Control> {
         mut self,
         attended: Attended<'_>,
         meanwhile: impl FnOnce() -> io::Result<Option<Desk>>,
+        stands: impl FnOnce(Option<&mut Desk>) -> Result<(), StartError>,
         desk: &mut Option<Desk>,
     ) -> Result<Ended, StartError> {
         let Attended { screen, signals, watched, wall_time, is_native } = attended;
@@ -351,6 +379,7 @@ impl Begun<Control> {
         let begun = self.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
         let running = begun.arrived()?;
+        stands(desk.as_mut())?;
         if let Some(desk) = desk {
             let view = running.unreaped.lifeline.receive_view();
             // Only the first process of a namespace can stop everything in it.

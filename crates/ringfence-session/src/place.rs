@@ -58,7 +58,8 @@ pub(crate) fn open_beneath(dir: impl AsFd, path: &CStr, flags: OFlags) -> rustix
         match rustix::fs::openat2(dir.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN) if tries < TRIES => tries += 1,
             // Inside a fence such a descriptor cannot be had by this call: whoever carries it out cannot hand one over.
-            Err(Errno::NOSYS) => return open_by_names(dir.as_fd(), path, flags),
+            // Older container engines answer EPERM to calls that they do not know.
+            Err(Errno::NOSYS | Errno::PERM) => return open_by_names(dir.as_fd(), path, flags),
             other => return other,
         }
     }

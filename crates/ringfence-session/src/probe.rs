@@ -22,6 +22,6 @@ pub use features::{
     Engine, Landlock, Seccomp, close_range, engines, idmap, landlock, openat2_beneath, overlay, pidfd, pty, seccomp,
 };
 pub use native::{Blocked, Step, native};
-pub(crate) use program::is_trusted;
 pub use program::{SYSTEM_DIRECTORIES, system_program};
+pub(crate) use program::{is_trusted, run_command};
 pub use signs::{Caller, Signs, Surroundings};

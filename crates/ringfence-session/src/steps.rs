@@ -1,5 +1,6 @@
 //! What a new process does before it is a program, by number: it cannot speak, so it names the step that failed.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -33,6 +34,11 @@ pub(crate) const TERMINAL: u32 = u32::MAX - 117;
 pub(crate) const CHECK: u32 = u32::MAX - 118;
 pub(crate) const CHROOT: u32 = u32::MAX - 119;
 pub(crate) const SIGNALS: u32 = u32::MAX - 120;
+pub(crate) const LOW_PORTS: u32 = u32::MAX - 121;
+pub(crate) const ALL_LOCAL: u32 = u32::MAX - 122;
+
+/// From which port on nobody needs a right to listen, in this network namespace. Read-only in most containers.
+pub(crate) const LOW_PORTS_FILE: &CStr = c"/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
 /// A step in words.
 pub(crate) fn words(step: u32, view: Option<&View>) -> String {
@@ -43,7 +49,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         FORK => "clone3 of the payload".into(),
         SEAT => "taking the terminal".into(),
         TERMINAL => "making a terminal in /dev/pts".into(),
-        DESCRIPTORS => "close_range(3, CLOSE_RANGE_CLOEXEC)".into(),
+        DESCRIPTORS => "close_range(3, CLOSE_RANGE_CLOEXEC), then reading /proc/self/fd".into(),
         CAPABILITIES => "giving up capabilities".into(),
         WORKDIR => "chdir to the working directory".into(),
         LANDLOCK => "landlock_restrict_self".into(),
@@ -51,6 +57,8 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         SECCOMP => "seccomp(SECCOMP_SET_MODE_FILTER)".into(),
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
         WAYS => "making the sockets of the way out".into(),
+        LOW_PORTS => "write(/proc/sys/net/ipv4/ip_unprivileged_port_start)".into(),
+        ALL_LOCAL => "making every address local (rtnetlink, RTM_NEWROUTE)".into(),
         CHROOT => "chroot to the root directory".into(),
         SIGNALS => "signalfd".into(),
         CHECK => "looking at what the engine made".into(),

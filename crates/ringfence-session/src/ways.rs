@@ -18,6 +18,9 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
+use crate::steps::{ALL_LOCAL, LOW_PORTS, LOW_PORTS_FILE, WAYS, failed};
+use crate::view::Failed;
+
 /// The sockets of a namespace, outside of it.
 #[derive(Debug)]
 pub struct Ways {
@@ -54,10 +57,14 @@ const EVERYWHERE: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(I
 
 /// Makes the first sockets and hands them out: no program runs yet that could find them missing. Runs in the first process,
 /// with its rights. Allocates nothing.
-pub(crate) fn open(control: &OwnedFd, first: &[SocketAddr]) -> io::Result<()> {
-    net::every_address_is_local()?;
+pub(crate) fn open(control: &OwnedFd, first: &[SocketAddr]) -> Result<(), Failed> {
+    net::every_address_is_local().map_err(|e| failed(ALL_LOCAL, &e))?;
     // Listeners are made later, without rights. That the payload may use low ports as well is welcome.
-    process::write_file(c"/proc/sys/net/ipv4/ip_unprivileged_port_start", b"0")?;
+    process::write_file(LOW_PORTS_FILE, b"0").map_err(|e| failed(LOW_PORTS, &e))?;
+    open_sockets(control, first).map_err(|e| failed(WAYS, &e))
+}
+
+fn open_sockets(control: &OwnedFd, first: &[SocketAddr]) -> io::Result<()> {
     let mut made: [Option<OwnedFd>; MOST_SOCKETS] = [const { None }; MOST_SOCKETS];
     for (family, at) in EVERYWHERE.into_iter().zip([0, 2]) {
         let address = SocketAddr::new(family, DNS_PORT);

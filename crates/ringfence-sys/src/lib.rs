@@ -8,6 +8,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod bpf;
+mod descriptors;
 pub mod landlock;
 pub mod lease;
 pub mod memory;

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Pid;
 
+use crate::descriptors;
+
 /// Which namespaces a new process gets, as the kernel's own bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespaces(u64);
@@ -180,11 +182,31 @@ impl Program {
     }
 }
 
-/// Closes every descriptor from `first` on when the process becomes another program. Allocates nothing.
+/// Closes every descriptor from `first` on when the process becomes another program. Where the kernel has no close_range with this
+/// flag (before 5.11), or a filter refuses it, the descriptors are marked one by one. Allocates nothing.
 ///
 /// # Errors
-/// When the kernel has no close_range with this flag (before 5.11).
-pub fn close_on_exec_from(first: u32) -> io::Result<()> {
+/// When `/proc/self/fd` has to be read and cannot be.
+pub fn close_on_exec_from(first: RawFd) -> io::Result<()> {
+    mark_range_close_on_exec(first).or_else(|_| {
+        descriptors::for_each_open(first, |fd| {
+            // SAFETY: takes two integers and a flag; marking a descriptor changes no memory.
+            let done = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+            if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        })
+    })
+}
+
+/// Does this kernel have `close_range` with `CLOSE_RANGE_CLOEXEC`, and does no filter refuse it?
+///
+/// # Errors
+/// `ENOSYS` before Linux 5.9, `EINVAL` before 5.11; what a filter answers.
+pub fn has_close_range() -> io::Result<()> {
+    // No process has descriptors with such numbers, so nothing changes.
+    mark_range_close_on_exec(1 << 30)
+}
+
+fn mark_range_close_on_exec(first: RawFd) -> io::Result<()> {
     // SAFETY: takes three integers; marking descriptors changes no memory.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -476,12 +498,25 @@ pub fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// Closes every descriptor from 3 on but these. Allocates nothing.
+/// Closes every descriptor from 3 on but these: one by one where the kernel has no close_range (before 5.9) or a filter refuses it.
+/// Allocates nothing.
 ///
 /// # Errors
-/// When the kernel has no close_range (before 5.9).
+/// When `/proc/self/fd` has to be read and cannot be.
 pub fn close_all_but(keep: &mut [RawFd]) -> io::Result<()> {
     keep.sort_unstable();
+    close_gaps(keep).or_else(|_| {
+        descriptors::for_each_open(3, |fd| {
+            if keep.binary_search(&fd).is_err() {
+                close(fd);
+            }
+            Ok(())
+        })
+    })
+}
+
+/// `keep` is sorted.
+fn close_gaps(keep: &[RawFd]) -> io::Result<()> {
     let mut next: RawFd = 3;
     for fd in keep {
         if *fd > next {

@@ -118,6 +118,9 @@ pub(crate) enum Command {
     /// What `learn` starts for each of its runs
     #[command(hide = true)]
     Trial(TrialArgs),
+    /// What `doctor` starts for each backend: a session in which nothing happens
+    #[command(hide = true)]
+    TryStart(TryStartArgs),
     /// What runs first in a container
     #[command(hide = true)]
     Arrive(ArriveArgs),
@@ -320,6 +323,17 @@ pub(crate) struct ExecArgs {
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A session that is started to see whether it starts.
+#[derive(Debug, Args)]
+pub(crate) struct TryStartArgs {
+    /// How the fence is built
+    #[arg(long, value_enum)]
+    pub(crate) backend: Backend,
+    /// By which policy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: PathBuf,
 }
 
 /// How a fence is built.

@@ -162,8 +162,11 @@ impl Resolver<'_> {
         let is_up = name == b".." && from.bounds.intersects(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT);
         let (prefix, name) = if is_up { (&path[..end], b".".as_slice()) } else { (prefix, name) };
         let dir = match self.open_prefix(from, prefix) {
-            // The way leads through `/proc`, where what is the caller's is looked for among what is ours; or it leads nowhere.
-            Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) if from.bounds.is_empty() => {
+            // The way leads through `/proc`, where what is the caller's is looked for among what is ours; or it leads nowhere. Without
+            // openat2 (a container engine's filter answers ENOSYS or EPERM) every way is walked so.
+            Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::NOSYS | Errno::PERM)
+                if from.bounds.is_empty() =>
+            {
                 self.walk(from, prefix)?
             }
             other => other?,

@@ -7,7 +7,7 @@ use ringfence_surface::Shown;
 use ringfence_sys::landlock::{AccessFs, Scope};
 use rustix::io::Errno;
 
-use super::host::Host;
+use super::host::{Host, Started};
 use crate::probe::{Blocked, Caller, Landlock, NoBwrap, Step};
 
 /// How far down a session starts.
@@ -65,6 +65,11 @@ pub enum State {
         /// What was said.
         why: String,
     },
+    /// It was tried, and there was no answer: that says nothing about the host.
+    Unknown {
+        /// What happened in the place of an answer.
+        why: String,
+    },
     /// Something before it failed.
     Untried,
 }
@@ -91,13 +96,24 @@ pub struct Feature {
     pub remedy: Option<String>,
 }
 
+/// Can a session start?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// One did.
+    Works,
+    /// It is refused.
+    Fails,
+    /// There was no answer in time.
+    Unknown,
+}
+
 /// A rung and its features.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Which.
     pub rung: Rung,
     /// Can a session start on it?
-    pub works: bool,
+    pub answer: Answer,
     /// In the order in which a start needs them.
     pub features: Vec<Feature>,
 }
@@ -109,6 +125,8 @@ pub struct Verdict {
     pub rung: Option<Rung>,
     /// Why each rung above it does not.
     pub because: Vec<String>,
+    /// Rungs of which it is not known whether they work.
+    pub unknown: Vec<Rung>,
     /// What is not held on the rung that works, though the rung could.
     pub lost: Vec<&'static str>,
     /// Is it the native rung, with its second wall?
@@ -123,7 +141,8 @@ impl fmt::Display for Verdict {
             Some(Rung::Native) => write!(f, "native: the fence holds here, without {}", self.lost.join(", ")),
             Some(Rung::Bwrap) => write!(f, "bwrap: falls back to bubblewrap, because {because}"),
             Some(Rung::Landlock) => write!(f, "landlock: falls back to Landlock and seccomp alone, because {because}"),
-            None => write!(f, "none: `ringfence run` refuses here, because {because}"),
+            None if self.unknown.is_empty() => write!(f, "none: `ringfence run` refuses here, because {because}"),
+            None => write!(f, "unknown: no backend answered, because {because}"),
         }
     }
 }
@@ -141,43 +160,59 @@ pub struct Diagnosis {
 
 /// Judges a host.
 pub fn diagnose(host: &Host) -> Diagnosis {
-    let groups = vec![
-        Group { rung: Rung::Native, works: host.native.is_ok(), features: native(host) },
-        Group { rung: Rung::Bwrap, works: host.bwrap.is_ok(), features: bwrap(host) },
-        Group { rung: Rung::Landlock, works: landlock_stands(host), features: landlock(host) },
-    ];
+    let groups =
+        vec![group(Rung::Native, native(host)), group(Rung::Bwrap, bwrap(host)), group(Rung::Landlock, landlock(host))];
     Diagnosis { verdict: verdict(host, &groups), groups, beside: beside(host) }
 }
 
+/// A rung is as good as the features that it cannot do without.
+fn group(rung: Rung, features: Vec<Feature>) -> Group {
+    let mut needed = features.iter().filter(|feature| feature.costs == Costs::Rung).map(|feature| &feature.state);
+    let answer = if needed.clone().any(|state| matches!(state, State::Missing { .. })) {
+        Answer::Fails
+    } else if needed.all(State::works) {
+        Answer::Works
+    } else {
+        Answer::Unknown
+    };
+    Group { rung, answer, features }
+}
+
 fn verdict(host: &Host, groups: &[Group]) -> Verdict {
-    let first = groups.iter().find(|group| group.works);
-    let mut because = Vec::new();
-    if let Err(blocked) = &host.native {
-        because.push(blocked.to_string());
-        if let Err(missing) = &host.bwrap {
-            because.push(missing.to_string());
-            if first.is_none() {
-                because.push(match (&host.landlock, host.seccomp.filter) {
-                    (Err(errno), _) => format!("no Landlock: {}", said(*errno)),
-                    (Ok(_), Err(errno)) => format!("no seccomp filter: {}", said(errno)),
-                    (Ok(_), Ok(())) => "this Landlock is too old".to_owned(),
-                });
-            }
-        }
-    }
+    let first = groups.iter().position(|group| group.answer == Answer::Works);
+    let above = &groups[..first.unwrap_or(groups.len())];
     let is_lost = |feature: &&Feature| feature.costs == Costs::Claim && !feature.state.works();
+    let first = first.map(|at| &groups[at]);
     let lost = first.map(|group| group.features.iter().filter(is_lost).map(|feature| feature.name).collect());
     Verdict {
         rung: first.map(|group| group.rung),
-        because,
+        because: above.iter().map(|group| because(host, group)).collect(),
+        unknown: above.iter().filter(|group| group.answer == Answer::Unknown).map(|group| group.rung).collect(),
         lost: lost.unwrap_or_default(),
-        is_full: host.native.is_ok() && host.landlock.is_ok_and(|landlock| landlock.is_sufficient()),
+        is_full: first.is_some_and(|group| group.rung == Rung::Native)
+            && host.landlock.is_ok_and(|landlock| landlock.is_sufficient()),
     }
 }
 
-/// Without a view these two are the whole fence, so both must be whole.
-fn landlock_stands(host: &Host) -> bool {
-    host.landlock.is_ok_and(|landlock| landlock.is_sufficient()) && host.seccomp.filter.is_ok()
+/// Why a rung does not work, in a sentence: what its own probe found out, otherwise what its start said.
+fn because(host: &Host, group: &Group) -> String {
+    let found = match group.rung {
+        Rung::Native => host.native.as_ref().err().map(ToString::to_string),
+        Rung::Bwrap => host.bwrap.as_ref().err().map(ToString::to_string),
+        Rung::Landlock => match (&host.landlock, host.seccomp.filter) {
+            (Err(errno), _) => Some(format!("no Landlock: {}", said(*errno))),
+            (Ok(_), Err(errno)) => Some(format!("no seccomp filter: {}", said(errno))),
+            (Ok(found), Ok(())) if !found.is_sufficient() => Some("this Landlock is too old".to_owned()),
+            (Ok(_), Ok(())) => None,
+        },
+    };
+    let (name, started) = (group.rung.name(), host.starts.of(group.rung));
+    let found = found.unwrap_or_else(|| match started {
+        Started::Works => format!("{name} works"),
+        Started::Fails(why) => format!("{name} does not start: {why}"),
+        Started::Unknown(why) | Started::Untried(why) => why.clone(),
+    });
+    if group.answer == Answer::Unknown { format!("it is unknown whether {name} works: {found}") } else { found }
 }
 
 /// An error in words.
@@ -198,6 +233,17 @@ fn tried(result: Result<(), Errno>) -> State {
         Ok(()) => works(""),
         Err(errno) => State::Missing { why: said(errno) },
     }
+}
+
+/// A whole session, as `run` starts it. What its parts say is the reason; this is the proof.
+fn whole_start(host: &Host, rung: Rung) -> Feature {
+    let state = match host.starts.of(rung) {
+        Started::Works => works(""),
+        Started::Fails(why) => State::Missing { why: why.clone() },
+        Started::Unknown(why) | Started::Untried(why) => State::Unknown { why: why.clone() },
+    };
+    let costs = if matches!(host.starts.of(rung), Started::Untried(_)) { Costs::Nothing } else { Costs::Rung };
+    Feature { name: "a whole start", carries: "a command runs in it and ends", state, costs, remedy: None }
 }
 
 /// The parts of a native start: their steps, and what they carry.
@@ -230,9 +276,9 @@ fn native(host: &Host) -> Vec<Feature> {
     };
     let remedy = host.landlock.err().map_or_else(String::new, |errno| no_landlock(errno, host));
     add("a second wall", "Landlock holds what the view would let through", wall, Costs::Claim, &remedy);
-    let newer = "use Linux 5.11 or later";
+    let newer = "use Linux 5.3 or later";
     add("pidfd", "no signal reaches a stranger", tried(host.pidfd), Costs::Claim, newer);
-    add("close_range", "no descriptor is inherited", tried(host.close_range), Costs::Claim, newer);
+    add("close_range", "no descriptor is inherited (else: /proc/self/fd)", tried(host.close_range), Costs::Nothing, "");
     let devpts = "mount devpts at /dev/pts";
     add("a terminal", "interactive commands work as outside", tried(host.pty), Costs::Claim, devpts);
     if let Some(idmap) = host.idmap {
@@ -247,6 +293,7 @@ fn native(host: &Host) -> Vec<Feature> {
     // Without the controller the kernel's count of the user's processes takes its place.
     let carries = "`limits.pids` by cgroup; without it the count is the user's";
     add("a process limit", carries, limit(host, "pids"), Costs::Nothing, "");
+    features.push(whole_start(host, Rung::Native));
     features
 }
 
@@ -254,6 +301,9 @@ fn native(host: &Host) -> Vec<Feature> {
 fn part_of(&(name, steps, carries): &(&'static str, &[Step], &'static str), blocked: Option<&Blocked>) -> Feature {
     let (state, remedy) = match blocked {
         None => (works(""), None),
+        Some(blocked) if steps.contains(&blocked.step) && blocked.cause.is_no_answer() => {
+            (State::Unknown { why: blocked.to_string() }, Some(blocked.cause.remedy()))
+        }
         Some(blocked) if steps.contains(&blocked.step) => {
             (State::Missing { why: blocked.to_string() }, Some(blocked.cause.remedy()))
         }
@@ -310,15 +360,17 @@ pub(super) fn no_landlock(errno: Errno, host: &Host) -> String {
 fn bwrap(host: &Host) -> Vec<Feature> {
     let state = match &host.bwrap {
         Ok(bwrap) => works(format!("{} at {}", bwrap.version, shown(&bwrap.path))),
+        Err(missing @ NoBwrap::TimedOut { .. }) => State::Unknown { why: missing.to_string() },
         Err(missing) => State::Missing { why: missing.to_string() },
     };
     let remedy = (!state.works()).then(|| match (&host.native, &host.bwrap) {
         (Ok(()), _) => "not needed, since native works".to_owned(),
         (Err(_), Err(NoBwrap::Absent)) => "install the package bubblewrap".to_owned(),
+        (Err(_), Err(NoBwrap::TimedOut { .. })) => "ask again when this host has less to do".to_owned(),
         (Err(blocked), _) => blocked.cause.remedy(),
     });
     let carries = "a fence where only bubblewrap may make namespaces";
-    vec![Feature { name: "bubblewrap", carries, state, costs: Costs::Rung, remedy }]
+    vec![Feature { name: "bubblewrap", carries, state, costs: Costs::Rung, remedy }, whole_start(host, Rung::Bwrap)]
 }
 
 fn landlock(host: &Host) -> Vec<Feature> {
@@ -356,6 +408,7 @@ fn landlock(host: &Host) -> Vec<Feature> {
             right(&|found| found.supported.scoped.contains(Scope::ABSTRACT_UNIX_SOCKET), "Linux 6.12"),
             Costs::Claim,
         ),
+        whole_start(host, Rung::Landlock),
     ];
     if let Err(errno) = landlock {
         features[0].remedy = Some(no_landlock(errno, host));

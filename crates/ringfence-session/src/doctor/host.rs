@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ringfence_surface::AbsPath;
 use rustix::io::Errno;
 
+use super::diagnosis::Rung;
 use super::remedy::AGENT_USER;
 use super::system::System;
 use crate::probe::{self, Blocked, Bwrap, Caller, Cgroup, Engine, Landlock, NoBwrap, Seccomp, Signs};
@@ -21,6 +22,8 @@ pub struct Host {
     pub signs: Signs,
     /// A native start.
     pub native: Result<(), Blocked>,
+    /// A whole session on each backend, as `run` starts it.
+    pub starts: Starts,
     /// bubblewrap.
     pub bwrap: Result<Bwrap, NoBwrap>,
     /// Landlock.
@@ -55,15 +58,51 @@ pub struct Host {
     pub modules: Option<String>,
 }
 
+/// What came of a whole start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// A command ran in it and ended.
+    Works,
+    /// It was refused or failed: why.
+    Fails(String),
+    /// It did not end in time: why. That says nothing about the host.
+    Unknown(String),
+    /// It could not be tried, such as where no program can be started: why. Then its parts count.
+    Untried(String),
+}
+
+/// What came of a whole start, for each backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Starts {
+    /// Namespaces and mounts of our own.
+    pub native: Started,
+    /// By bubblewrap.
+    pub bwrap: Started,
+    /// By Landlock and seccomp alone.
+    pub landlock: Started,
+}
+
+impl Starts {
+    /// That of one backend.
+    pub fn of(&self, rung: Rung) -> &Started {
+        match rung {
+            Rung::Native => &self.native,
+            Rung::Bwrap => &self.bwrap,
+            Rung::Landlock => &self.landlock,
+        }
+    }
+}
+
 impl Host {
-    /// Tries everything. `project` is a directory that root might work in.
-    pub fn probe(project: &AbsPath) -> Self {
+    /// Tries everything. `project` is a directory that root might work in; `start` starts a session on a backend.
+    pub fn probe(project: &AbsPath, start: impl Fn(Rung) -> Started) -> Self {
         let signs = Signs::read();
         let program = std::env::current_exe().ok();
         Self {
             kernel: rustix::system::uname().release().to_str().unwrap_or_default().to_owned(),
             system: System::read(),
             native: probe::native(),
+            starts: Starts { native: start(Rung::Native), bwrap: start(Rung::Bwrap), landlock: start(Rung::Landlock) },
             bwrap: probe::bwrap(),
             landlock: probe::landlock(),
             seccomp: probe::seccomp(),

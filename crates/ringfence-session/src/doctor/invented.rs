@@ -42,6 +42,7 @@ fn whole() -> Host {
             proc: true,
         },
         native: Ok(()),
+        starts: Starts { native: Started::Works, bwrap: Started::Works, landlock: Started::Works },
         bwrap: Ok(Bwrap { path: "/usr/bin/bwrap".into(), version: "0.11.0".into() }),
         landlock: Ok(landlock(7)),
         seccomp: Seccomp { filter: Ok(()), listener: Ok(()) },
@@ -103,7 +104,7 @@ fn check(host: &Host, verdict: &str, expected: &str) {
     assert_eq!(script(host), expected);
     for group in &diagnosis.groups {
         let costly = group.features.iter().any(|feature| feature.costs == Costs::Rung && !feature.state.works());
-        assert_eq!(group.works, !costly, "{:?}: a rung is as good as its features", group.rung);
+        assert_eq!(group.answer == Answer::Works, !costly, "{:?}: a rung is as good as its features", group.rung);
     }
 }
 
@@ -363,4 +364,37 @@ fn a_remedy_that_fails_stops_there() {
     host.system.packager = None;
     let failed = apply(&remedies(&host)[0], &mut hands).unwrap_err();
     assert_eq!(failed.to_string(), "this has to be done by hand: install the package bubblewrap");
+}
+
+/// I9: what did not answer in time is unknown, and nobody is told that it does not work.
+#[test]
+fn i9_a_timeout_is_unknown() {
+    let mut host = whole();
+    host.native = blocked(Step::Clone, Errno::PERM, Cause::UsernsClone);
+    host.starts.native = Started::Fails("refused".to_owned());
+    host.bwrap = Err(NoBwrap::TimedOut { path: "/usr/bin/bwrap".into() });
+    let diagnosis = diagnose(&host);
+    let answers: Vec<Answer> = diagnosis.groups.iter().map(|group| group.answer).collect();
+    assert_eq!(answers, [Answer::Fails, Answer::Unknown, Answer::Works]);
+    assert_eq!((diagnosis.verdict.rung, &diagnosis.verdict.unknown[..]), (Some(Rung::Landlock), &[Rung::Bwrap][..]));
+    let words = diagnosis.verdict.to_string();
+    assert!(words.contains("it is unknown whether bwrap works: /usr/bin/bwrap did not end within"), "{words}");
+    // The native probe has a limit too, and so has a whole start.
+    let mut host = whole();
+    host.native = blocked(Step::Tmpfs, Errno::TIMEDOUT, Cause::TimedOut);
+    assert_eq!(diagnose(&host).groups[0].answer, Answer::Unknown);
+    let mut host = whole();
+    host.starts.native = Started::Unknown("it did not end within 10 s".to_owned());
+    assert_eq!(diagnose(&host).groups[0].answer, Answer::Unknown);
+    assert!(!diagnose(&host).verdict.is_full);
+}
+
+/// I1: a start that fails although every part works is what counts.
+#[test]
+fn i1_a_start_counts_more_than_its_parts() {
+    let mut host = whole();
+    host.starts.native = Started::Fails("cannot start inside the fence: close_range: ENOSYS".to_owned());
+    let verdict = diagnose(&host).verdict;
+    assert_eq!((verdict.rung, verdict.is_full), (Some(Rung::Bwrap), false));
+    assert!(verdict.to_string().contains("native does not start: cannot start inside the fence"), "{verdict}");
 }

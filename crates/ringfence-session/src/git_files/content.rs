@@ -3,6 +3,7 @@
 //! The grammar is `ringfence_git`'s. What a file names (a git directory, a work tree, a directory of objects) is looked up here, without
 //! following a link, and must lie where the session may write: then it is judged like everything else.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use ringfence_git::settings::{self, Age};
 use ringfence_surface::{AbsPath, Access, Because, Effect, HostTarget, Role, Shown, Surface};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+
+use crate::place::open_by_names;
 
 use super::frozen::read_all;
 use super::regions::{GitRegion, Region, Regions};
@@ -301,6 +304,10 @@ impl ContentJudge<'_> {
             match rustix::fs::openat2(self.root, below, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 // Something was renamed meanwhile.
                 Err(Errno::AGAIN) => {}
+                // Without openat2 each name is opened by itself, and a link is refused as well.
+                Err(Errno::NOSYS | Errno::PERM) => {
+                    return open_by_names(self.root.as_fd(), &CString::new(below).ok()?, flags).ok();
+                }
                 other => return other.ok(),
             }
         }

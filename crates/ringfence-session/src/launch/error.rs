@@ -91,7 +91,8 @@ impl StartError {
             return matches!(self, Self::Bubblewrap);
         };
         // What the kernel says where namespaces or mounts are forbidden, used up, or not built in.
-        let denied = [Errno::PERM, Errno::ACCESS, Errno::NOSPC, Errno::USERS, Errno::NOSYS, Errno::INVAL];
+        // EROFS: a read-only `/proc/sys`, as in most containers.
+        let denied = [Errno::PERM, Errno::ACCESS, Errno::NOSPC, Errno::USERS, Errno::NOSYS, Errno::INVAL, Errno::ROFS];
         denied.iter().any(|errno| source.raw_os_error() == Some(errno.raw_os_error()))
     }
 }

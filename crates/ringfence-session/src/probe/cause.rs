@@ -88,6 +88,11 @@ impl fmt::Display for Cause {
 }
 
 impl Cause {
+    /// Was there no answer? Then nothing is known about the host.
+    pub fn is_no_answer(self) -> bool {
+        matches!(self, Self::TimedOut | Self::Threads)
+    }
+
     /// What can be done about it, in one line.
     pub fn remedy(self) -> String {
         match self {

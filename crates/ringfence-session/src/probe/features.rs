@@ -166,8 +166,7 @@ pub fn pidfd() -> Result<(), Errno> {
 /// # Errors
 /// `ENOSYS` or `EINVAL` before Linux 5.11.
 pub fn close_range() -> Result<(), Errno> {
-    // No process has descriptors with such numbers, so nothing changes.
-    process::close_on_exec_from(1 << 30).map_err(|e| errno(&e))
+    process::has_close_range().map_err(|e| errno(&e))
 }
 
 /// A terminal for the session.

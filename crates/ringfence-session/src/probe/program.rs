@@ -85,10 +85,10 @@ fn is_administrator(uid: u32, maps: &str, overflow: u32) -> bool {
 
 /// How a program ended.
 #[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) status: ExitStatus,
+pub(crate) struct Ran {
+    pub(crate) status: ExitStatus,
     /// Everything that it printed, to either stream.
-    pub(super) said: Vec<u8>,
+    pub(crate) said: Vec<u8>,
 }
 
 /// Runs a program with an environment of its own and nothing to read, and ends it when it takes too long.
@@ -104,8 +104,6 @@ pub(super) fn run(program: &Path, arguments: &[&OsStr], limit: Duration) -> io::
 /// # Errors
 /// Those of [`run`].
 pub(super) fn run_with(program: &Path, arguments: &[&OsStr], limit: Duration, passed: &[&str]) -> io::Result<Ran> {
-    let deadline = Instant::now() + limit;
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -114,6 +112,16 @@ pub(super) fn run_with(program: &Path, arguments: &[&OsStr], limit: Duration, pa
         .env("LC_ALL", "C")
         .envs(passed.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
         .current_dir("/");
+    run_command(command, limit)
+}
+
+/// Runs a command with nothing to read, and ends it and what it started when it takes too long.
+///
+/// # Errors
+/// Those of [`run`].
+pub(crate) fn run_command(mut command: Command, limit: Duration) -> io::Result<Ran> {
+    let deadline = Instant::now() + limit;
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     command.stdin(Stdio::null()).stdout(write.try_clone()?).stderr(write).process_group(0);
     let mut child = command.spawn()?;
     // The command keeps our copies of the end that is written to.

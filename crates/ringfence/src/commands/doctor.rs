@@ -3,11 +3,12 @@
 mod hands;
 mod words;
 
+use std::ffi::OsStr;
 use std::io::IsTerminal as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
-use ringfence_session::doctor::{Change, Diagnosis, Host, Need, Remedy, Way, apply, diagnose, remedies};
+use ringfence_session::doctor::{Change, Diagnosis, Host, Need, Remedy, Way, apply, diagnose, remedies, try_start};
 use ringfence_session::probe::Caller;
 use ringfence_surface::{AbsPath, Shown};
 
@@ -67,7 +68,12 @@ fn nothing_to_do(diagnosis: &Diagnosis) -> Vec<String> {
 /// Tries everything, with the current directory as a project.
 fn look() -> Host {
     let here = std::env::current_dir().ok().and_then(|dir| AbsPath::lexical(dir.as_os_str().as_bytes()).ok());
-    Host::probe(&here.unwrap_or_else(AbsPath::root))
+    Host::probe(&here.unwrap_or_else(AbsPath::root), |rung| try_start(&on(rung.name())))
+}
+
+/// The arguments that start a session on a backend, to see whether one starts. The name of a policy file follows.
+pub(super) fn on(backend: &str) -> [&OsStr; 4] {
+    ["try-start", "--backend", backend, "--policy"].map(OsStr::new)
 }
 
 fn code(diagnosis: &Diagnosis) -> ExitCode {
@@ -125,7 +131,7 @@ fn put_right(wanted: &[&Remedy], args: &DoctorArgs) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_session::doctor::{Costs, Feature, Group, Rung, State, Verdict};
+    use ringfence_session::doctor::{Answer, Costs, Feature, Group, Rung, State, Verdict};
 
     use super::*;
 
@@ -139,8 +145,8 @@ mod tests {
             remedy: remedy.map(str::to_owned),
         };
         let of = |features| Diagnosis {
-            verdict: Verdict { rung: None, because: Vec::new(), lost: Vec::new(), is_full: false },
-            groups: vec![Group { rung: Rung::Native, works: true, features }],
+            verdict: Verdict { rung: None, because: Vec::new(), unknown: Vec::new(), lost: Vec::new(), is_full: false },
+            groups: vec![Group { rung: Rung::Native, answer: Answer::Works, features }],
             beside: Vec::new(),
         };
         assert_eq!(nothing_to_do(&of(vec![feature(None)])), ["there is nothing to put right"]);

@@ -19,6 +19,12 @@ pub(crate) mod run {
         let crate::cli::TrialArgs { policy: _, text: _, at: _, into: _, parent: _, command: _ } = args;
         Err(Failure::NotLinux)
     }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn try_start(args: &crate::cli::TryStartArgs) -> Result<ExitCode, Failure> {
+        let crate::cli::TryStartArgs { backend: _, policy: _ } = args;
+        Err(Failure::NotLinux)
+    }
 }
 
 /// `ringfence render docker` and `podman`: what is denied is searched for where a fence can be built.

@@ -66,6 +66,7 @@ pub(crate) fn dispatch(cli: Cli, managed: &Path) -> Result<ExitCode, Failure> {
         Command::Verify(args) => verify::run(&args, managed),
         Command::Learn(args) => learn::run(&args, managed),
         Command::Trial(args) => run::trial(&args, managed),
+        Command::TryStart(args) => run::try_start(&args),
         Command::Ps(args) => sessions::ps(&args),
         Command::Show(args) => sessions::show(&args),
         Command::Logs(args) => sessions::logs(&args),

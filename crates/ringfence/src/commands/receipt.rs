@@ -127,12 +127,15 @@ pub(super) fn event(receipt: &Receipt) -> What {
     }
 }
 
-/// Keeps a receipt among the last ones, and says where.
-pub(super) fn save(state: &AbsPath, session: &str, receipt: &Receipt) -> Result<PathBuf, Failure> {
+/// A receipt as it is kept.
+pub(super) fn text(session: &str, receipt: &Receipt) -> Result<String, Failure> {
+    serde_json::to_string_pretty(&WireReceipt::new(session, receipt)).map_err(|source| Failure::Json { source })
+}
+
+/// Keeps the text of a receipt among the last ones, and returns where.
+pub(super) fn save(state: &AbsPath, session: &str, text: &str) -> Result<PathBuf, Failure> {
     let dir = state.join("receipts");
     let path = dir.child(format!("{session}.json").as_bytes());
-    let text =
-        serde_json::to_string_pretty(&WireReceipt::new(session, receipt)).map_err(|source| Failure::Json { source })?;
     let write = || -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(os_path(&dir))?;
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(os_path(&path))?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, UNWRITTEN, Ways};
+use ringfence_session::doctor::{self, Started};
 use ringfence_session::git_gains::Gain;
 use ringfence_session::given;
 use ringfence_session::governed;
@@ -27,6 +28,7 @@ use ringfence_session::violations::Summary;
 use ringfence_session::{adopt_own_umask, restore_callers_umask};
 use ringfence_surface::policy::{Mode, Tier};
 use ringfence_surface::{AbsPath, Client, Governance, Resolved, Shown};
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 mod agent;
 mod opening;
@@ -36,11 +38,11 @@ mod sign_in;
 mod trial;
 pub(crate) mod worktree;
 
-use self::opening::summary;
+use self::opening::{Opening, summary};
 use self::trial::Trial;
 use super::receipt;
 use super::render::override_mode;
-use crate::cli::{Backend, RunArgs};
+use crate::cli::{Backend, PolicyArgs, RunArgs, TryStartArgs};
 use crate::error::{Failure, LearnFailure, ReviewFailure, RootFailure};
 use crate::host::{Recorder, mounts, os_path, user};
 use crate::load::{Here, Loader};
@@ -69,6 +71,18 @@ pub(crate) fn run(args: &RunArgs, managed: &Path) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) use trial::{Outcome, trial};
+
+/// A session on one backend in which nothing happens, for `doctor`. No policy of the administrator's takes part, since the question
+/// is what the host can do.
+pub(crate) fn try_start(args: &TryStartArgs) -> Result<ExitCode, Failure> {
+    // One that hangs is ended with whoever waits for it.
+    let ends = set_parent_process_death_signal(Some(Signal::KILL));
+    ends.map_err(|errno| Failure::Output { source: errno.into() })?;
+    let command = ["/bin/sh", "-c", ":"].map(OsString::from);
+    let policy = PolicyArgs::only(Some(&args.policy));
+    let args = RunArgs { policy, backend: Some(args.backend), ..RunArgs::plain(&command) };
+    run(&args, Path::new("/nonexistent/managed.toml"))
+}
 
 /// `run -- claude` means what `run --agent claude -- claude` means: without its model, its settings and its hook the client would
 /// be of no use inside. Whoever wants the bare program has `run -- env claude`.
@@ -118,44 +132,31 @@ pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
     Ok(root)
 }
 
-/// Whether this is the first try, which says what is fenced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attempt {
-    First,
-    Another,
-}
-
 impl Ladder<'_> {
     /// Starts on the first rung that this host can carry. Only where the host itself is in the way the next one is tried.
     fn climb(&self) -> Result<u8, Failure> {
         let mut rung = self.args.backend.map_or(Rung::Native, rung_of);
         let mut tried = Vec::new();
         loop {
-            let attempt = if tried.is_empty() { Attempt::First } else { Attempt::Another };
-            let (failure, why) = match self.attempt(rung, attempt) {
-                Err(failure) => match hosts_refusal(rung, &failure) {
-                    Some(why) => (failure, why),
-                    None => return Err(failure),
-                },
+            let failure = match self.attempt(rung, &tried) {
+                Err(failure) => failure,
                 done => return done,
             };
             let next = rung.next().filter(|_| self.args.backend.is_none() && !self.args.worktree.review);
-            let Some(next) = next else {
-                return Err(if tried.is_empty() {
-                    failure
-                } else {
-                    Failure::NoRung { tried, last: Box::new(failure) }
-                });
-            };
-            say(&format!("ringfence: {rung} cannot be had on this host ({why}); trying {next}"));
+            if next.is_none() && tried.is_empty() {
+                // One backend was asked for, so nothing depends on whose fault it is.
+                return Err(failure);
+            }
+            let Some(why) = hosts_refusal(rung, &failure) else { return Err(failure) };
+            let Some(next) = next else { return Err(Failure::NoRung { tried, last: Box::new(failure) }) };
             tried.push(format!("{rung}: {why}"));
             rung = next;
         }
     }
 
-    /// One whole session.
-    fn attempt(&self, rung: Rung, attempt: Attempt) -> Result<u8, Failure> {
-        let is_asked = self.trial.is_none() && attempt == Attempt::First;
+    /// One whole session. `tried` are the backends that did not start, each with the reason.
+    fn attempt(&self, rung: Rung, tried: &[String]) -> Result<u8, Failure> {
+        let is_asked = self.trial.is_none() && tried.is_empty();
         let asker = is_asked.then(packs::asker).flatten();
         let mut loader = Loader::new(self.managed)?.with_packs(&self.args.packs, asker);
         if let Some(Trial { at, text, .. }) = &self.trial {
@@ -169,10 +170,10 @@ impl Ladder<'_> {
         let made = Session::create(&state);
         let session = made.map_err(|source| Failure::Write { path: os_path(&state).into(), source })?;
         let Some(own) = worktree::make(self.args, &mut loader, &session)? else {
-            return self.attempt_in(loader, &session, &state, rung, attempt);
+            return self.attempt_in(loader, &session, &state, rung, tried);
         };
         let loader = loader.in_worktree(worktree::known(&own));
-        let done = self.attempt_in(loader, &session, &state, rung, attempt);
+        let done = self.attempt_in(loader, &session, &state, rung, tried);
         worktree::finish(own, self.args);
         done
     }
@@ -183,7 +184,7 @@ impl Ladder<'_> {
         session: &Session,
         state: &AbsPath,
         rung: Rung,
-        attempt: Attempt,
+        tried: &[String],
     ) -> Result<u8, Failure> {
         let mut here = loader.in_session(session.dir()).resolve(&self.args.policy)?;
         override_mode(&mut here.resolved, self.args.mode);
@@ -197,13 +198,18 @@ impl Ladder<'_> {
             let (project, name) = (surface.root().clone(), root.manifest().name.clone());
             return Err(Failure::Root { source: RootFailure::Outside { project, name, work: root.work() } });
         }
-        if attempt == Attempt::First && self.trial.is_none() {
-            tell::resolved(&here.resolved, Detail::Short);
-            opening::unset(&self.args.policy.env).iter().for_each(|line| say(line));
+        let mut opening = Opening::new();
+        if self.trial.is_none() {
+            if tried.is_empty() {
+                // What the policy itself is worth does not depend on the backend.
+                tell::resolved(&here.resolved, Detail::Short);
+            }
+            opening.add(opening::unset(&self.args.policy.env));
             let look = &mut Recorder::new(Vec::new());
-            summary(surface, self.changes(), look).iter().for_each(|line| say(line));
+            let fence = (*surface.governance() == Governance::Fenced).then_some(rung);
+            opening.add(summary(surface, fence, self.changes(), look));
             let home = here.facts.all_homes().into_iter().next();
-            opening::repository_around(surface, home.as_ref(), look).iter().for_each(|line| say(line));
+            opening.add(opening::repository_around(surface, home.as_ref(), look));
         }
         if matches!(surface.governance(), Governance::SelfGoverning(_)) {
             if self.trial.is_some() {
@@ -212,12 +218,12 @@ impl Ladder<'_> {
             if self.args.worktree.review {
                 return Err(Failure::Review { source: ReviewFailure::Ungoverned });
             }
-            return self.start_unfenced(&here, session, state);
+            return self.start_unfenced(&here, session, state, opening);
         }
         let limit = surface.caps().wall.as_ref().map_or(0, |cap| cap.value.as_secs());
         let report = self.args.report.as_deref().map(report::Place::open).transpose()?;
         let began = now_ms();
-        let (ended, denied, gained) = self.start(here, session, state, rung)?;
+        let (ended, denied, gained) = self.start(here, (session, state), rung, (opening, tried))?;
         if let Some(trial) = &self.trial {
             return trial.write(&ended, denied.learned);
         }
@@ -245,19 +251,18 @@ impl Ladder<'_> {
     fn start(
         &self,
         mut here: Here,
-        session: &Session,
-        state: &AbsPath,
+        (session, state): (&Session, &AbsPath),
         rung: Rung,
+        (mut opening, tried): (Opening, &[String]),
     ) -> Result<(Ended, Summary, Vec<Gain>), Failure> {
         if self.args.calls && !rung.has_view() {
-            say(
-                "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there",
-            );
+            let line = "ringfence: no call can be asked for inside (`--calls`): without namespaces no socket can be made there";
+            opening.add([line.to_owned()]);
         }
         let surface = &here.resolved.surface;
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, &here, session, rung)?;
-        client.said.iter().for_each(|line| say(line));
+        opening.add(client.said.iter().cloned());
         let engine = rung.engine().map(EngineHere::find).transpose().map_err(|source| Failure::Engine { source })?;
         if let Some(here) = &engine {
             note_use(session.state(), here.facts.engine)
@@ -268,12 +273,13 @@ impl Ladder<'_> {
         let order = Order { container, ..self.order(&here, session, &plan, &client, rung) };
         let look = &mut Recorder::new(here.facts.homes.clone());
         let ready = prepare(&order, look).map_err(|source| Failure::Prepare { source })?;
-        self.accept(&ready.receipt, surface.tier(), session, state)?;
+        let kept = self.accept(&ready.receipt, surface.tier(), session, &mut opening)?;
         // Before anything inside can make a file.
         packs::remember(&here, &self.args.packs)?;
         if self.trial.is_none() {
-            self.tell(&ready);
+            opening.add(self.told(&ready));
         }
+        opening.add(opening::fallback(rung, tried));
         let user = match ready.identity {
             Identity::Other { uid, .. } => Some(uid),
             Identity::Caller { .. } => None,
@@ -295,13 +301,14 @@ impl Ladder<'_> {
             here.resolved.surface = surface;
         }
         let ground = (here, plan, found);
+        let mut unkept = None;
         let (ended, mut desk) = prepared.run_attended(
             ground,
             |(here, ..)| &here.resolved.surface,
             |(here, plan, found)| {
                 record(&here.resolved.surface).map_err(io::Error::other)?;
                 let control = self.calls.clone().map_or(Control::Socket, Control::AlsoInside);
-                let mut desk = Desk::open(session, about, receipt, control, ways)?;
+                let mut desk = Desk::open(session, about, control, ways)?;
                 let Here { inputs, facts, resolved: Resolved { surface, omissions, .. } } = here;
                 desk.guard(surface, guarded);
                 if let Some(repositories) = versions {
@@ -309,6 +316,18 @@ impl Ladder<'_> {
                 }
                 desk.let_go_later((inputs, facts, omissions, plan, found));
                 Ok(desk)
+            },
+            |desk| {
+                opening.print();
+                desk.stands(receipt);
+                let place = kept.map(|text| receipt::save(state, session.name(), &text)).transpose();
+                match place {
+                    Ok(None) => {}
+                    Ok(Some(path)) => {
+                        say(&format!("ringfence: receipt kept as {}", Shown(path.as_os_str().as_encoded_bytes())));
+                    }
+                    Err(failure) => unkept = Some(failure),
+                }
             },
         );
         let mut ended = ended.map_err(|source| self.not_started(source));
@@ -318,26 +337,32 @@ impl Ladder<'_> {
             desk.gained(&gained);
         }
         let denied = write_down(&mut ended, desk, session);
-        Ok((ended?, denied, gained))
+        let mut ended = ended?;
+        if let Some(failure) = unkept {
+            say(&format!("ringfence: the receipt that was asked for is lost: {}", failure.in_one_line()));
+            ended.code = ended.code.max(UNWRITTEN);
+        }
+        Ok((ended, denied, gained))
     }
 
     /// What was found and done on the way to the start.
-    fn tell(&self, ready: &Ready) {
-        opening::hidden(&ready.walked.hidden, self.args.receipt).iter().for_each(|line| say(line));
+    fn told(&self, ready: &Ready) -> Vec<String> {
+        let mut lines = opening::hidden(&ready.walked.hidden, self.args.receipt);
         if ready.commits == Commits::Unsigned {
-            say("ringfence: commits made inside are not signed: there is no key inside");
+            lines.push("ringfence: commits made inside are not signed: there is no key inside".to_owned());
         }
         match &ready.copied {
             Ok(0) => {}
-            Ok(count) => say(&format!("ringfence: packages copied from your own caches: {count}")),
-            Err(cause) => say(&format!("ringfence: packages could not be copied from your own caches: {cause}")),
+            Ok(count) => lines.push(format!("ringfence: packages copied from your own caches: {count}")),
+            Err(cause) => lines.push(format!("ringfence: packages could not be copied from your own caches: {cause}")),
         }
         if let Some(cause) = &ready.forgetful {
-            say(&format!("ringfence: the agent remembers nothing of earlier sessions: {cause}"));
+            lines.push(format!("ringfence: the agent remembers nothing of earlier sessions: {cause}"));
         }
         if let Some(cause) = &ready.unwritable {
-            say(&format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
+            lines.push(format!("ringfence: the project belongs to another user and cannot be written inside: {cause}"));
         }
+        lines
     }
 
     /// A root has few programs, and who misses one can make another root.
@@ -373,31 +398,36 @@ impl Ladder<'_> {
     }
 
     /// A session that governs itself: the environment and the client's own settings are all that is left.
-    fn start_unfenced(&self, here: &Here, session: &Session, state: &AbsPath) -> Result<u8, Failure> {
+    fn start_unfenced(
+        &self,
+        here: &Here,
+        session: &Session,
+        state: &AbsPath,
+        mut opening: Opening,
+    ) -> Result<u8, Failure> {
         if self.args.calls {
-            say("ringfence: no call can be asked for (`--calls`): there is no fence here");
+            opening.add(["ringfence: no call can be asked for (`--calls`): there is no fence here".to_owned()]);
         }
         let (surface, rung) = (&here.resolved.surface, Rung::LandlockOnly);
         let plan = compile(surface, &here.facts, rung);
         let client = agent::client(self.args, here, session, rung)?;
-        client.said.iter().for_each(|line| say(line));
+        opening.add(client.said.iter().cloned());
         let order = self.order(here, session, &plan, &client, rung);
         let look = &mut Recorder::new(Vec::new());
         let ready = governed::prepare(&order, look).map_err(|source| Failure::Prepare { source })?;
-        self.accept(&ready.receipt, surface.tier(), session, state)?;
-        // Whoever looks for what went wrong must find that there was no fence.
-        if !self.args.receipt {
-            receipt::save(state, session.name(), &ready.receipt)?;
+        let kept = self.accept(&ready.receipt, surface.tier(), session, &mut opening)?;
+        opening.print();
+        // Kept unasked, so that it can be found out later that there was no fence.
+        let kept = kept.map_or_else(|| receipt::text(session.name(), &ready.receipt), Ok)?;
+        let path = receipt::save(state, session.name(), &kept)?;
+        if self.args.receipt {
+            say(&format!("ringfence: receipt kept as {}", Shown(path.as_os_str().as_encoded_bytes())));
         }
         let about = self.about(here, session, &client, &ready.receipt);
-        let desk = Desk::open(
-            session,
-            about,
-            receipt::event(&ready.receipt),
-            Control::None,
-            Ways { watches: Vec::new(), ask: None, learned: None },
-        );
-        let desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        let ways = Ways { watches: Vec::new(), ask: None, learned: None };
+        let desk = Desk::open(session, about, Control::None, ways);
+        let mut desk = desk.map_err(|source| Failure::Write { path: os_path(state).into(), source })?;
+        desk.stands(receipt::event(&ready.receipt));
         let mut ended = ready.run().map_err(|source| Failure::Start { source });
         write_down(&mut ended, Some(desk), session);
         ended.map(|ended| told_code(&ended))
@@ -443,25 +473,31 @@ impl Ladder<'_> {
         if self.args.worktree.review { Changes::Wait } else { Changes::Land }
     }
 
-    /// Says what does not hold, and refuses where it must.
-    fn accept(&self, receipt: &Receipt, tier: Tier, session: &Session, state: &AbsPath) -> Result<(), Failure> {
+    /// Refuses where not every claim holds and has to. Otherwise adds what does not hold to the opening, and returns the receipt as
+    /// it is to be kept, where it was asked for.
+    fn accept(
+        &self,
+        receipt: &Receipt,
+        tier: Tier,
+        session: &Session,
+        opening: &mut Opening,
+    ) -> Result<Option<String>, Failure> {
         let is_accepted = |short: &&Shortfall| self.args.allow_shortfall.iter().any(|name| short.claim.is_called(name));
         let refused: Vec<&Shortfall> = receipt.shortfalls().filter(|short| !is_accepted(short)).collect();
         if tier == Tier::Production && !refused.is_empty() {
             return Err(Failure::Shortfalls { short: receipt::grouped(refused) });
         }
         if self.args.receipt {
-            receipt::words(receipt).iter().for_each(|line| say(line));
-            let path = receipt::save(state, session.name(), receipt)?;
-            say(&format!("ringfence: receipt kept as {}", Shown(path.as_os_str().as_encoded_bytes())));
-            return Ok(());
+            opening.add(receipt::words(receipt));
+            return receipt::text(session.name(), receipt).map(Some);
         }
-        if self.trial.is_some() {
-            return Ok(());
+        if self.trial.is_none() {
+            let held = receipt::at_a_start(receipt);
+            opening.add(held.iter().map(|line| format!("ringfence: not held: {line}")));
+            let withheld = receipt::few_withheld(receipt);
+            opening.add(withheld.iter().map(|line| format!("ringfence: withheld: {line}")));
         }
-        receipt::at_a_start(receipt).iter().for_each(|line| say(&format!("ringfence: not held: {line}")));
-        receipt::few_withheld(receipt).iter().for_each(|line| say(&format!("ringfence: withheld: {line}")));
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -509,9 +545,18 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
         return None;
     }
     match rung {
-        Rung::Native => probe::native().err().map(|blocked| blocked.to_string()),
+        Rung::Native => match (probe::native(), try_start_of(rung)) {
+            (Err(blocked), _) => Some(blocked.to_string()),
+            (Ok(()), Started::Fails(why)) => Some(why),
+            (Ok(()), Started::Works | Started::Unknown(_) | Started::Untried(_)) => None,
+        },
         Rung::Bwrap | Rung::LandlockOnly | Rung::Chroot | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
+}
+
+/// The same start on nothing, by the same code.
+fn try_start_of(rung: Rung) -> Started {
+    doctor::try_start(&super::doctor::on(rung.word()))
 }
 
 fn rung_of(backend: Backend) -> Rung {

@@ -1,6 +1,6 @@
 //! A diagnosis as JSON.
 
-use ringfence_session::doctor::{Action, Costs, Diagnosis, Feature, Host, Need, Remedy, State, Way};
+use ringfence_session::doctor::{Action, Answer, Costs, Diagnosis, Feature, Host, Need, Remedy, State, Way};
 use ringfence_session::probe::{Caller, Surroundings};
 use serde::Serialize;
 
@@ -62,6 +62,8 @@ struct WireLandlock {
 struct WireRung {
     name: &'static str,
     works: bool,
+    /// `works`, `fails` or `unknown`.
+    answer: &'static str,
     features: Vec<WireFeature>,
 }
 
@@ -69,7 +71,7 @@ struct WireRung {
 struct WireFeature {
     name: &'static str,
     carries: &'static str,
-    /// `works`, `missing` or `untried`.
+    /// `works`, `missing`, `unknown` or `untried`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
@@ -104,7 +106,12 @@ impl WireDoctor {
         let verdict = &diagnosis.verdict;
         let rungs = diagnosis.groups.iter().map(|group| WireRung {
             name: group.rung.name(),
-            works: group.works,
+            works: group.answer == Answer::Works,
+            answer: match group.answer {
+                Answer::Works => "works",
+                Answer::Fails => "fails",
+                Answer::Unknown => "unknown",
+            },
             features: group.features.iter().map(feature).collect(),
         });
         Self {
@@ -155,6 +162,7 @@ fn feature(feature: &Feature) -> WireFeature {
     let (state, detail) = match &feature.state {
         State::Works { detail } => ("works", Some(detail.clone()).filter(|detail| !detail.is_empty())),
         State::Missing { why } => ("missing", Some(why.clone())),
+        State::Unknown { why } => ("unknown", Some(why.clone())),
         State::Untried => ("untried", None),
     };
     let costs = match feature.costs {

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 mod held;
+mod old_kernels;
 mod work;
 
 use std::fs::{self, Permissions};
@@ -70,11 +71,16 @@ impl Fence {
         command.current_dir(self.world.path("project")).env_clear().stdin(Stdio::null());
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.world.path("home"));
         command.env("OUTSIDE", self.world.path("outside")).env("AWS_SECRET_ACCESS_KEY", "SECRET");
+        self.dress(&mut command);
+        command.arg("run").args(flags).arg("--");
+        command
+    }
+
+    /// Starts it as whom the fence is for.
+    fn dress(&self, command: &mut Command) {
         if self.who == Who::Nobody {
             command.gid(NOBODY).uid(NOBODY);
         }
-        command.arg("run").args(flags).arg("--");
-        command
     }
 
     fn sh(&self, script: &str) -> Output {

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use ringfence_session::doctor::{Action, Diagnosis, Feature, Group, Host, Need, Remedy, Rung, State, Way};
+use ringfence_session::doctor::{Action, Answer, Diagnosis, Feature, Group, Host, Need, Remedy, Rung, State, Way};
 use ringfence_session::probe::{Caller, Surroundings};
 use ringfence_surface::Shown;
 
@@ -26,6 +26,7 @@ impl Colour {
         let (word, colour) = match state {
             State::Works { .. } => ("works", 32),
             State::Missing { .. } => ("missing", 31),
+            State::Unknown { .. } => ("unknown", 33),
             State::Untried => ("untried", 33),
         };
         match self {
@@ -73,8 +74,12 @@ fn fix(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy]) -> String {
 pub(super) fn report(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy], colour: Colour) -> String {
     let mut lines = head(host, diagnosis, remedies).to_vec();
     lines.extend([String::new(), on(host)]);
-    for Group { rung, works, features } in &diagnosis.groups {
-        let state = if *works { "works" } else { "does not work here" };
+    for Group { rung, answer, features } in &diagnosis.groups {
+        let state = match answer {
+            Answer::Works => "works",
+            Answer::Fails => "does not work here",
+            Answer::Unknown => "unknown: there was no answer in time",
+        };
         lines.extend([String::new(), format!("{}: {state}; {}", rung.name(), rung.words())]);
         lines.extend(features.iter().flat_map(|feature| row(feature, colour)));
     }
@@ -102,7 +107,7 @@ fn row(feature: &Feature, colour: Colour) -> Vec<String> {
         _ => String::new(),
     };
     let mut lines = vec![format!("  {} {name:<26} {carries}{detail}", colour.word(state))];
-    if let State::Missing { why } = state {
+    if let State::Missing { why } | State::Unknown { why } = state {
         lines.push(format!("           why:    {why}"));
     }
     lines.extend(remedy.as_ref().map(|remedy| format!("           remedy: {remedy}")));

@@ -2,12 +2,43 @@
 
 use std::collections::BTreeMap;
 
+use ringfence_plan::Rung;
 use ringfence_session::start::Changes;
 use ringfence_session::walk::Hidden;
 use ringfence_surface::{AbsPath, Access, Because, Effect, Governance, Look, PathFact, Role, Rule, Surface};
 
-/// What is fenced, in three lines.
-pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) -> Vec<String> {
+use crate::out::say;
+
+/// What a start reports, held back until the sandbox stands: a backend that is tried and does not start reports nothing but that.
+pub(super) struct Opening {
+    lines: Vec<String>,
+}
+
+impl Opening {
+    pub(super) fn new() -> Self {
+        Self { lines: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.lines.extend(lines);
+    }
+
+    pub(super) fn print(&self) {
+        self.lines.iter().for_each(|line| say(line));
+    }
+}
+
+/// Which backend it is, where that is not the first, and why the others do not work.
+pub(super) fn fallback(rung: Rung, tried: &[String]) -> Vec<String> {
+    if tried.is_empty() {
+        return Vec::new();
+    }
+    let failed = tried.iter().map(|line| format!("ringfence: not started: {line}"));
+    failed.chain([format!("ringfence: the backend is {rung}")]).collect()
+}
+
+/// What is fenced, in three lines. `rung` is what it is fenced by; nothing where the session governs itself.
+pub(super) fn summary(surface: &Surface, rung: Option<Rung>, changes: Changes, look: &mut dyn Look) -> Vec<String> {
     let writes = paths(surface, Access::Write, surface.allowed_writes(), look);
     let reads = surface.rules().iter().filter(|rule| matches!(rule.effect, Effect::Read(_)));
     // What can be written was said to be.
@@ -29,6 +60,10 @@ pub(super) fn summary(surface: &Surface, changes: Changes, look: &mut dyn Look) 
         format!("ringfence: reads {reads}the system; packs: {}", few(&packs)),
         // Nobody is there to tell of a name that is then looked for.
         match hosts.as_slice() {
+            hosts if !hosts.is_empty() && rung.is_some_and(|rung| !rung.has_way_out()) => {
+                let rung = rung.map_or("", Rung::word);
+                format!("ringfence: reaches none: the {rung} backend has no network (allowed: {})", few(hosts))
+            }
             [] => "ringfence: reaches none: `allow` in [network] names hosts".to_owned(),
             hosts => format!("ringfence: reaches {}", few(hosts)),
         },
