@@ -361,6 +361,31 @@ fn pack_variables_pass() {
     assert!(!passes(&Host::new(), "CARGO_TERM_COLOR"));
 }
 
+/// [C] What chooses a toolchain in the user's shell passes with its pack, and with no other.
+#[test]
+fn c_the_choice_of_a_toolchain_passes_with_its_pack() {
+    let passes = |host: &Host, name: &str| {
+        host.resolve().0.surface.decide_variable(name.as_bytes()) == ringfence_surface::Outcome::Allow
+    };
+    let packs: [(&str, &[&str]); 5] = [
+        ("Cargo.toml", &["RUSTUP_TOOLCHAIN", "RUSTFLAGS", "RUSTDOCFLAGS", "CARGO_PROFILE_RELEASE_LTO"]),
+        ("package.json", &["NODENV_VERSION", "ASDF_NODEJS_VERSION", "MISE_NODE_VERSION", "COREPACK_ENABLE_STRICT"]),
+        ("pyproject.toml", &["PYENV_VERSION", "UV_PYTHON", "UV_PYTHON_PREFERENCE", "ASDF_PYTHON_VERSION"]),
+        ("go.mod", &["GOTOOLCHAIN", "GOENV_VERSION", "ASDF_GOLANG_VERSION"]),
+        ("pom.xml", &["JAVA_HOME", "JENV_VERSION", "ASDF_JAVA_VERSION"]),
+    ];
+    for (marker, names) in packs {
+        let host = Host::new().file(&format!("/home/u/proj/{marker}"));
+        for name in names {
+            assert!(passes(&host, name), "{name} with {marker}");
+            assert!(!passes(&Host::new(), name), "{name} without {marker}");
+        }
+        for name in ["RUSTC_WRAPPER", "NODE_OPTIONS", "PYTHONPATH", "GOENV", "JAVA_TOOL_OPTIONS", "CARGO_TARGET_DIR"] {
+            assert!(!passes(&host, name), "{name} with {marker}");
+        }
+    }
+}
+
 /// The system's directories are no project, and a home directory is worth a word.
 #[test]
 fn odd_places_to_start() {
