@@ -27,6 +27,8 @@ impl Errno {
     pub const EPERM: Self = Self(1);
     /// Function not implemented: libraries fall back to what was there before it.
     pub const ENOSYS: Self = Self(38);
+    /// Socket type not supported: the kernel's own answer for a type that a family does not have.
+    pub const ESOCKTNOSUPPORT: Self = Self(94);
     /// Protocol not supported: the kernel's own answer for a protocol that it was built without.
     pub const EPROTONOSUPPORT: Self = Self(93);
     /// Operation not supported: the kernel's own answer for what is switched off.
@@ -216,6 +218,15 @@ static ALWAYS: &[SyscallRule] = &[
     deny("userfaultfd", "holds the kernel inside a call for as long as a process likes"),
 ];
 
+/// From 11 on: types beyond the kernel's table. It refuses them (EINVAL) before it makes anything, whatever the family.
+static IMPOSSIBLE_TYPES: &[SyscallRule] = &[
+    allow_if("socket", &[ArgTest::socket_type(11)], NO_SUCH_TYPE),
+    allow_if("socket", &[ArgTest { arg: 1, mask: 0xc, value: 0xc }], NO_SUCH_TYPE),
+    allow_if("socketpair", &[ArgTest::socket_type(11)], NO_SUCH_TYPE),
+    allow_if("socketpair", &[ArgTest { arg: 1, mask: 0xc, value: 0xc }], NO_SUCH_TYPE),
+];
+const NO_SUCH_TYPE: &str = "the kernel refuses such a type itself, with its own error";
+
 /// Sockets that stay within what the other layers see. Whatever is not named here is refused by the rules after it.
 static SOCKETS: &[SyscallRule] = &[
     allow_if("socket", &[ArgTest::is(0, AF_UNIX)], "between processes"),
@@ -273,6 +284,67 @@ static DATAGRAMS: &[SyscallRule] = &[
         "UDP",
     ),
 ];
+
+/// What IPv4 and IPv6 have no type for, with the kernel's own answer, and pairs of them: the kernel makes none (EOPNOTSUPP), and says
+/// so after it has looked at the type and the protocol.
+static TYPES_OF_INTERNET: &[SyscallRule] = &[
+    refuse_if("socket", &[ArgTest::is(0, AF_INET), NO_TYPE_OR_RDM], Errno::ESOCKTNOSUPPORT, NO_TYPE),
+    refuse_if(
+        "socket",
+        &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_SEQPACKET), ArgTest::is(2, 0)],
+        Errno::ESOCKTNOSUPPORT,
+        NO_TYPE,
+    ),
+    refuse_if("socket", &[ArgTest::is(0, AF_INET6), NO_TYPE_OR_RDM], Errno::ESOCKTNOSUPPORT, NO_TYPE),
+    refuse_if(
+        "socket",
+        &[ArgTest::is(0, AF_INET6), ArgTest::socket_type(SOCK_SEQPACKET), ArgTest::is(2, 0)],
+        Errno::ESOCKTNOSUPPORT,
+        NO_TYPE,
+    ),
+    refuse_if(
+        "socketpair",
+        &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_STREAM), ArgTest::is(2, 0)],
+        Errno::EOPNOTSUPP,
+        NO_PAIR,
+    ),
+    refuse_if(
+        "socketpair",
+        &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_STREAM), ArgTest::is(2, IPPROTO_TCP)],
+        Errno::EOPNOTSUPP,
+        NO_PAIR,
+    ),
+    refuse_if(
+        "socketpair",
+        &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_DGRAM), ArgTest::is(2, 0)],
+        Errno::EOPNOTSUPP,
+        NO_PAIR,
+    ),
+    refuse_if(
+        "socketpair",
+        &[ArgTest::is(0, AF_INET), ArgTest::socket_type(SOCK_DGRAM), ArgTest::is(2, IPPROTO_UDP)],
+        Errno::EOPNOTSUPP,
+        NO_PAIR,
+    ),
+    refuse_if(
+        "socketpair",
+        &[ArgTest::is(0, AF_INET6), ArgTest::socket_type(SOCK_STREAM), ArgTest::is(2, 0)],
+        Errno::EOPNOTSUPP,
+        NO_PAIR,
+    ),
+    refuse_if(
+        "socketpair",
+        &[ArgTest::is(0, AF_INET6), ArgTest::socket_type(SOCK_DGRAM), ArgTest::is(2, 0)],
+        Errno::EOPNOTSUPP,
+        NO_PAIR,
+    ),
+    refuse_if("socketpair", &[ArgTest::is(0, AF_INET)], Errno::EPROTONOSUPPORT, NO_PAIR),
+    refuse_if("socketpair", &[ArgTest::is(0, AF_INET6)], Errno::EPROTONOSUPPORT, NO_PAIR),
+];
+/// `SOCK_RDM`, or no type at all.
+const NO_TYPE_OR_RDM: ArgTest = ArgTest { arg: 1, mask: 0xb, value: 0 };
+const NO_TYPE: &str = "IPv4 and IPv6 have no such type; the kernel says the same";
+const NO_PAIR: &str = "only unix sockets come in pairs; the kernel says the same";
 
 const OTHER_PROTOCOL: &str = "a protocol of its own: multipath TCP, SCTP and their like are seen by no other layer";
 const OTHER_FAMILY: &str = "another family: no namespace bounds vsock, and most are kernel code that no build needs";
@@ -377,6 +449,7 @@ const NAMES: &str = "makes, moves or removes a name";
 const JUDGED: &str = "what was written to a file of a git directory is judged when it is closed";
 const MARKS: &str = "changes what a file is, by its name";
 const SOCKETS_BY_NAME: &str = "a socket may be named by a path, which is behind a pointer";
+const IDS: &str = "an id that the user namespace does not know is refused as any other that is not one's own";
 const POINTER: &str = "its flags are behind a pointer";
 /// A limit that the kernel no longer looks at.
 const RLIMIT_LOCKS: u64 = 10;
@@ -449,7 +522,13 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("renameat", NAMES),
     notify("renameat2", NAMES),
     notify("rmdir", NAMES),
+    notify("setgid", IDS),
+    notify("setregid", IDS),
+    notify("setresgid", IDS),
+    notify("setresuid", IDS),
+    notify("setreuid", IDS),
     refuse_if("setrlimit", &[ArgTest::is(0, RLIMIT_LOCKS)], Errno::EPERM, MARK),
+    notify("setuid", IDS),
     notify("setxattr", MARKS),
     notify("setxattrat", MARKS),
     notify("symlink", NAMES),
@@ -494,8 +573,10 @@ pub fn brokered_with_reads() -> Vec<SyscallRule> {
 /// newer than that do not exist inside, since nobody has looked at what they do.
 pub fn syscalls(fence: Fence) -> Vec<SyscallRule> {
     let parts: &[&[SyscallRule]] = match fence {
-        Fence::Namespaces => &[NAMESPACES, ALWAYS, SOCKETS, DATAGRAMS, OTHER_SOCKETS],
-        Fence::NestedNamespaces => &[ALWAYS, SOCKETS, DATAGRAMS, OTHER_SOCKETS],
+        Fence::Namespaces => {
+            &[NAMESPACES, ALWAYS, IMPOSSIBLE_TYPES, SOCKETS, DATAGRAMS, TYPES_OF_INTERNET, OTHER_SOCKETS]
+        }
+        Fence::NestedNamespaces => &[ALWAYS, IMPOSSIBLE_TYPES, SOCKETS, DATAGRAMS, TYPES_OF_INTERNET, OTHER_SOCKETS],
         Fence::LandlockOnly => &[NAMESPACES, ALWAYS, NO_SOCKETS, SHARED_WITH_THE_HOST],
     };
     parts.concat()
@@ -571,6 +652,18 @@ mod tests {
         check("socket", &[AF_NETLINK, SOCK_RAW, 12], [EPERM; 3]);
         check("socketpair", &[AF_UNIX, SOCK_STREAM, 0], [None; 3]);
         check("socketpair", &[30, SOCK_STREAM, 0], [FAMILY; 3]);
+        // [D] What the kernel says of a kind that there is not.
+        const TYPE: Option<Errno> = Some(Errno::ESOCKTNOSUPPORT);
+        const PAIR: Option<Errno> = Some(Errno::EOPNOTSUPP);
+        check("socket", &[AF_INET, 75, 0], [None, None, FAMILY]);
+        check("socket", &[40, 11, 0], [None, None, FAMILY]);
+        check("socket", &[AF_INET, 0, 0], [TYPE, TYPE, FAMILY]);
+        check("socket", &[AF_INET6, SOCK_SEQPACKET, 0], [TYPE, TYPE, FAMILY]);
+        check("socket", &[AF_INET, SOCK_SEQPACKET, 132], [PROTO, PROTO, FAMILY]);
+        check("socket", &[AF_INET, 6, 33], [PROTO, PROTO, FAMILY]);
+        check("socketpair", &[AF_INET, 75, 0], [None, None, FAMILY]);
+        check("socketpair", &[AF_INET, SOCK_DGRAM, IPPROTO_UDP], [PAIR, PAIR, FAMILY]);
+        check("socketpair", &[AF_INET6, SOCK_STREAM, 262], [PROTO, PROTO, FAMILY]);
     }
 
     /// btrfs makes subvolumes (`0x5000_940e`) and snapshots (`0x5000_9401`, `0x5000_9417`) of directories, as bcachefs does.

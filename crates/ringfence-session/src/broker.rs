@@ -168,6 +168,8 @@ pub(crate) struct Broker<'s> {
     /// Where git must not finish what it does.
     failed: FailedReplacements,
     proc: OwnedFd,
+    /// The same, writable, where there is such a mount.
+    own_proc: Option<OwnedFd>,
     root: Arc<OwnedFd>,
     /// Shared by calls that are about a path, and held alone by what moves directories: a path that was judged stays one.
     moves: RwLock<()>,
@@ -186,7 +188,7 @@ impl<'s> Broker<'s> {
         listener: OwnedFd,
         (surface, telling, spelling): (&'s Surface, Telling, Spelling),
         beside: Option<&'s Beside>,
-        supervisor: Option<OwnedFd>,
+        (supervisor, own_proc): (Option<OwnedFd>, Option<OwnedFd>),
     ) -> rustix::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Without it everything works, with more changes from one processor to another.
@@ -204,6 +206,7 @@ impl<'s> Broker<'s> {
             parked: ParkedCalls::new()?,
             failed: FailedReplacements::new(),
             proc: rustix::fs::open(c"/proc", held, Mode::empty())?,
+            own_proc,
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
             beside,

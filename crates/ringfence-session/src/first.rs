@@ -94,10 +94,9 @@ impl First<'_> {
         let Ends { errors, alive, ways, signal, broker: broker_end } = ends;
         // Ours would keep the supervisor's ends open.
         others.into_iter().flatten().for_each(process::close);
-        if let Err(failed) = leave_terminal()
-            .and_then(|()| self.take_streams())
-            .and_then(|()| self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), None], seat))
-        {
+        if let Err(failed) = leave_terminal().and_then(|()| self.take_streams()).and_then(|()| {
+            self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), None, None], seat)
+        }) {
             return report(&errors, failed);
         }
         if let (Shape::Native(_), Some(place)) = (self.shape, self.arguments) {
@@ -107,12 +106,15 @@ impl First<'_> {
         let needs_proc = self.payload.pids.is_some_and(|pids| pids.needs_namespace.is_some());
         let proc = if needs_proc { open_proc().ok() } else { None };
         // Making the view leaves descriptors open.
-        let entered = self.enter(&alive, ways.as_ref()).and_then(|()| {
-            self.let_go([&errors, &alive, &signal], [ways.as_ref(), broker_end.as_ref(), proc.as_ref()], seat)
+        let entered = self.enter(&alive, ways.as_ref()).and_then(|own_proc| {
+            let own_proc = own_proc.filter(|_| self.brokered.is_some());
+            let more = [ways.as_ref(), broker_end.as_ref(), proc.as_ref(), own_proc.as_ref()];
+            self.let_go([&errors, &alive, &signal], more, seat).map(|()| own_proc)
         });
-        if let Err(failed) = entered {
-            return report(&errors, failed);
-        }
+        let own_proc = match entered {
+            Ok(own_proc) => own_proc,
+            Err(failed) => return report(&errors, failed),
+        };
         let made;
         let (seat, stops): (SeatAt<'_>, _) = match seat {
             Seat::None => (None, None),
@@ -183,7 +185,8 @@ impl First<'_> {
             std::thread::scope(|scope| {
                 let stage = Stage::Handover(handover);
                 let beside = self.beside.as_ref();
-                let desk = Brokerage { stage, broker: &broker, scope, judged, beside, supervisor: broker_end };
+                let desk =
+                    Brokerage { stage, broker: &broker, scope, judged, beside, supervisor: broker_end, own_proc };
                 let (code, number) = watch.wait(Some(desk));
                 process::end_copy(self.ended(code, number, &signal))
             });
@@ -211,7 +214,7 @@ impl First<'_> {
 
     /// Closes every other descriptor. The supervisor's ends of the standard streams are among them, and ends of other sessions'
     /// pipes where it starts several at once: this copy would keep those pipes from ever being closed.
-    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 3], seat: Seat<'_>) -> Result<(), Failed> {
+    fn let_go(&self, ends: [&OwnedFd; 3], more: [Option<&OwnedFd>; 4], seat: Seat<'_>) -> Result<(), Failed> {
         let made_for = match self.shape {
             Shape::Bwrap(bubble) => bubble.descriptors().map(Some),
             Shape::Native(view) => [view.idmap.as_ref().map(OwnedFd::as_raw_fd), None, None],
@@ -224,41 +227,43 @@ impl First<'_> {
         let lock = self.lock.as_raw_fd();
         let beside = self.beside.as_ref().map(Beside::descriptor);
         let one = |fd: Option<i32>| fd.unwrap_or(lock);
-        let [ways, broker, proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
+        let [ways, broker, proc, own_proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
         let [first, second, third] = made_for.map(one);
         let (beside, seat) = (one(beside), one(seat));
-        let mut keep = [errors, alive, signal, lock, beside, seat, ways, broker, proc, first, second, third];
+        let mut keep = [errors, alive, signal, lock, beside, seat, ways, broker, proc, own_proc, first, second, third];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
-    /// Makes the view, and gives up the rights over it.
-    fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<(), Failed> {
+    /// Makes the view, and gives up the rights over it. Returns what [`View::enter`] does.
+    fn enter(&self, alive: &OwnedFd, ways: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failed> {
         let identity = |e: &io::Error| failed(IDENTITY, e);
         self.bind_to_parent().map_err(|e| identity(&e))?;
         // The parent may have died before it was asked for; then nobody holds the other end any more.
         if is_closed(alive) {
             return Err(Failed { step: IDENTITY, errno: Errno::PIPE });
         }
-        match self.shape {
+        let own_proc = match self.shape {
             Shape::Native(view) => {
-                self.enter_view(view, ways)?;
+                let own_proc = self.enter_view(view, ways)?;
                 // Without it nothing can be given later, which whoever asks is told.
                 let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
+                own_proc
             }
             Shape::Walls | Shape::Root(_) => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
+                None
             }
-            Shape::Bwrap(_) | Shape::Container(_) => {}
-        }
+            Shape::Bwrap(_) | Shape::Container(_) => None,
+        };
         rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
         if matches!(self.shape, Shape::Bwrap(_) | Shape::Root(_)) {
             // Bubblewrap mounts, or the payload changes its root, with the rights of whoever started us, and gives them up.
-            return Ok(());
+            return Ok(own_proc);
         }
-        self.give_up_rights()
+        self.give_up_rights().map(|()| own_proc)
     }
 
     /// Without a namespace nobody ends the others if this one is killed: it must outlive the supervisor to do so.
@@ -282,7 +287,7 @@ impl First<'_> {
         process::drop_capabilities().map_err(|e| failed(CAPABILITIES, &e))
     }
 
-    fn enter_view(&self, view: &View, ways: Option<&OwnedFd>) -> Result<(), Failed> {
+    fn enter_view(&self, view: &View, ways: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failed> {
         if let Identity::Caller { uid, gid } = self.identity {
             map_oneself(uid, gid).map_err(|e| failed(MAPS, &e))?;
         }
@@ -292,9 +297,9 @@ impl First<'_> {
         }
         // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
         let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
-        view.enter()?;
+        let own_proc = view.enter()?;
         rustix::process::umask(mask);
-        Ok(())
+        Ok(own_proc)
     }
 }
 
@@ -433,6 +438,7 @@ struct Brokerage<'scope, 'env, 's> {
     judged: (&'s Surface, Telling, Spelling),
     beside: Option<&'s Beside>,
     supervisor: Option<OwnedFd>,
+    own_proc: Option<OwnedFd>,
 }
 
 impl Brokerage<'_, '_, '_> {
@@ -446,7 +452,8 @@ impl Brokerage<'_, '_, '_> {
             // Everybody who could have called has ended: that is told too.
             Stage::Listener(_) if !ready.contains(PollFlags::IN) => Stage::Done,
             Stage::Listener(listener) => {
-                if let Ok(broker) = Broker::new(listener, self.judged, self.beside, self.supervisor.take()) {
+                let ends = (self.supervisor.take(), self.own_proc.take());
+                if let Ok(broker) = Broker::new(listener, self.judged, self.beside, ends) {
                     let _ = self.broker.get_or_init(|| broker).start(self.scope);
                 }
                 Stage::Done

@@ -3,6 +3,7 @@
 //! Everything that is mounted from or over is opened without following a link, and compared with what was seen when the
 //! script was laid out: somebody who puts another thing in its place makes the start fail. Nothing here allocates.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -12,8 +13,9 @@ use ringfence_sys::mount::{MountAttr, Reach, mount_idmap, mount_setattr};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
-    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount, mount_change, move_mount, open_tree, unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount, mount_change, move_mount, open_tree,
+    unmount,
 };
 
 use crate::layer::Layer;
@@ -54,6 +56,9 @@ struct Ends<'e> {
     masks: BorrowedFd<'e>,
     /// What becomes of descriptors that were used.
     used: Used,
+    /// The view's `/proc`, detached and writable. Everything inside sees a read-only mount of it; the broker opens by this one what a
+    /// process may write of itself.
+    own_proc: &'e Cell<Option<OwnedFd>>,
 }
 
 /// What becomes of descriptors that were used.
@@ -102,7 +107,9 @@ impl View {
 
     /// Makes the view and moves into it. Runs in the new process, in its own mount namespace, with the rights over it.
     /// Leaves descriptors open, which the caller closes with all others that it does not know. Allocates nothing.
-    pub(crate) fn enter(&self) -> Result<(), Failed> {
+    ///
+    /// Returns a detached mount of the view's `/proc` that is writable, where the host permits one.
+    pub(crate) fn enter(&self) -> Result<Option<OwnedFd>, Failed> {
         // What is made here has the rights that it is given, whatever the caller's files get.
         let caller = rustix::process::umask(Mode::empty());
         let made = self.make_all();
@@ -110,7 +117,7 @@ impl View {
         made
     }
 
-    fn make_all(&self) -> Result<(), Failed> {
+    fn make_all(&self) -> Result<Option<OwnedFd>, Failed> {
         let at = |step: u32| move |errno: Errno| Failed { step, errno };
         // Nothing travels either way: an unmount inside would reach the host, and what the host mounts later would arrive here
         // without a mask and writable.
@@ -127,7 +134,8 @@ impl View {
         let masks = make_masks(host.as_fd(), &self.script.texts).map_err(at(MASKS))?;
         attach(&root, host.as_fd()).map_err(at(NEW_ROOT))?;
         let used = Used::by(self.script.steps.len());
-        let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd(), used };
+        let own_proc = Cell::new(None);
+        let ends = Ends { host: host.as_fd(), root: root.as_fd(), masks: masks.as_fd(), used, own_proc: &own_proc };
         for (number, step) in (0..).zip(&self.script.steps) {
             self.make(step, &ends).map_err(at(number))?;
         }
@@ -137,7 +145,8 @@ impl View {
         rustix::process::fchdir(&root).map_err(at(PIVOT))?;
         rustix::process::pivot_root(c".", c".").map_err(at(PIVOT))?;
         leave_old_root(&root).map_err(at(PIVOT))?;
-        set(&root, MountAttr::FROZEN, Reach::One).map_err(at(PIVOT))
+        set(&root, MountAttr::FROZEN, Reach::One).map_err(at(PIVOT))?;
+        Ok(own_proc.take())
     }
 
     fn make(&self, step: &Step, ends: &Ends<'_>) -> rustix::io::Result<()> {
@@ -183,6 +192,16 @@ impl View {
                 let tree = clone_tree(place.as_fd())?;
                 set(&tree, *attributes, Reach::Recursive)?;
                 ends.attach(tree, place)
+            }
+            Step::Mount { kind, to, flags, data } if *kind == c"proc" => {
+                // Where the host's own `/proc` is read-only, the kernel permits no writable one (EPERM).
+                match mount_proc(to, *flags - MountFlags::RDONLY, data, ends) {
+                    Err(Errno::PERM) => return mount_proc(to, *flags, data, ends),
+                    other => other?,
+                }
+                let mounted = open_place(ends.root, &to.path)?;
+                ends.own_proc.set(Some(clone_tree(mounted.as_fd())?));
+                set(&mounted, MountAttr::FROZEN, Reach::One)
             }
             Step::Mount { kind, to, flags, data } => {
                 let target = open_target(to, ends)?;
@@ -279,6 +298,11 @@ fn overlay(layer: &Layer) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Opens a place below the new root, if it is what was seen there.
+fn mount_proc(to: &Target, flags: MountFlags, data: &CStr, ends: &Ends<'_>) -> rustix::io::Result<()> {
+    rustix::process::fchdir(&open_target(to, ends)?)?;
+    mount(c"proc", c".", c"proc", flags, data)
+}
+
 fn open_target(to: &Target, ends: &Ends<'_>) -> rustix::io::Result<OwnedFd> {
     same(open_place(ends.root, &to.path)?, to.id)
 }

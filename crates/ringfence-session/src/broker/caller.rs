@@ -12,6 +12,8 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
+use super::request::IdKind;
+
 /// The kernel's PATH_MAX, with the NUL.
 const PATH_MAX: usize = 4096;
 /// Of the smallest machine.
@@ -110,6 +112,18 @@ impl Caller<'_> {
         let digits = line.and_then(|digits| std::str::from_utf8(digits).ok());
         let mask = digits.and_then(|digits| u32::from_str_radix(digits, 8).ok());
         mask.map(Mode::from_raw_mode).ok_or(Errno::ACCESS)
+    }
+
+    /// Its real, effective and saved ids, and that for files.
+    pub(super) fn ids(&self, kind: IdKind) -> rustix::io::Result<Vec<u32>> {
+        let name = match kind {
+            IdKind::User => b"Uid:\t",
+            IdKind::Group => b"Gid:\t",
+        };
+        let status = self.read("status", 1024)?;
+        let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name));
+        let ids = line.and_then(|ids| std::str::from_utf8(ids).ok()).unwrap_or_default();
+        ids.split_ascii_whitespace().map(|id| id.parse().map_err(|_| Errno::ACCESS)).collect()
     }
 
     /// The process that the thread is of.

@@ -17,7 +17,7 @@ use super::caller::c_string;
 use super::git::{Content, JudgedBy, Refusal, is_telling};
 use super::parked::{Rights, Waiter};
 use super::request::Named;
-use super::resolve::{From, Last, Place, Target, mount_of};
+use super::resolve::{From, Last, Place, Target, is_of_processes, mount_of};
 use super::work::{Reply, Stop, Work};
 use crate::repository::is_redirect_of_jj;
 
@@ -29,6 +29,9 @@ const SET_USER: u32 = 0o4000;
 /// Without the group's right to run it, the bit is about locks.
 const SET_GROUP: u32 = 0o2010;
 const ANY_EXEC: u32 = 0o111;
+/// What a process may write of itself in `/proc`: what its threads are called, what a core dump of it holds, and how soon it is ended
+/// when memory is short.
+const OWN_FILES: [&[u8]; 3] = [b"comm", b"coredump_filter", b"oom_score_adj"];
 /// The device number of `/dev/tty`.
 const DEV_TTY: u64 = 0x500;
 
@@ -135,7 +138,12 @@ impl Work<'_, '_> {
     fn open_to_read(&mut self, from: &From, path: &[u8], opening: &Opening) -> Result<Reply, Stop> {
         let place = self.resolver.place(from, path)?;
         let last = if opening.has(OFlags::NOFOLLOW) { Last::Itself } else { Last::Followed };
-        let target = self.resolver.target(from, place, last)?;
+        let is_in_proc = is_of_processes(place.at.as_bytes());
+        let target = match self.resolver.target(from, place, last) {
+            // A magic link that leads to something without a path, or of another process: without this call libraries use another.
+            Err(Errno::ACCESS) if is_in_proc => return Err(Errno::NOSYS.into()),
+            other => other?,
+        };
         if target.kind() == FileType::Symlink {
             return Err(Errno::LOOP.into());
         }
@@ -175,6 +183,9 @@ impl Work<'_, '_> {
     /// An entry of a directory, as most are.
     fn open_entry(&mut self, place: &Place, opening: &Opening) -> Result<Entry, Stop> {
         let path = place.path();
+        if let Some(reply) = self.open_own_file(place, &path, opening)? {
+            return Ok(Entry::Done(reply));
+        }
         if let Some(reply) = self.open_in_git(place, &path, opening)? {
             return Ok(reply);
         }
@@ -197,6 +208,33 @@ impl Work<'_, '_> {
             };
         }
         self.open_now(place, opening)
+    }
+
+    /// A file of `/proc` that a process may write of itself, opened by a mount that nothing else inside can reach. Of another process
+    /// nothing is opened: the kernel would look at the rights of this process, which is an ancestor of all of them. The kernel looks
+    /// at the caller again when it writes.
+    fn open_own_file(&mut self, place: &Place, path: &AbsPath, opening: &Opening) -> Result<Option<Reply>, Stop> {
+        if !opening.writes() || !OWN_FILES.contains(&place.name.as_slice()) {
+            return Ok(None);
+        }
+        let number = path.components().nth(1).unwrap_or_default();
+        let is_process = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+        let relative = path.as_bytes().strip_prefix(b"/proc/").filter(|_| is_process);
+        let (Some(proc), Some(relative)) = (&self.broker().own_proc, relative) else { return Ok(None) };
+        let is_proc = rustix::fs::fstat(&place.dir)?.st_dev == rustix::fs::fstat(proc)?.st_dev;
+        if !is_proc || self.resolver.is_of_another(path)? {
+            return Ok(None);
+        }
+        if opening.has(OFlags::CREATE | OFlags::EXCL) {
+            return Err(Errno::EXIST.into());
+        }
+        if opening.has(OFlags::DIRECTORY) {
+            return Err(Errno::NOTDIR.into());
+        }
+        let flags = opening.flags & !(OFlags::CREATE | OFlags::TRUNC) | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = c_string(relative)?;
+        let fd = self.perform(|| rustix::fs::openat(proc, name.as_c_str(), flags, Mode::empty()))?;
+        Ok(Some(Reply::Descriptor(fd, opening.on_exec())))
     }
 
     /// A file of a git directory, or one that names a git directory.

@@ -120,6 +120,11 @@ pub(super) enum Request {
     },
     /// Not about files: the mask for new ones changes.
     Umask,
+    /// Becoming another user or group, by these numbers; `u32::MAX` stays as it is.
+    SetIds {
+        kind: IdKind,
+        ids: [u32; 3],
+    },
     /// Nor this: a right is added to a set that a caller may restrict itself to.
     AddRule {
         ruleset: i32,
@@ -160,6 +165,7 @@ impl Request {
             | Self::RemoveXattr { .. }
             | Self::Close { .. }
             | Self::Umask
+            | Self::SetIds { .. }
             | Self::AddRule { .. }
             | Self::Restrict { .. }
             | Self::Look { .. }
@@ -168,6 +174,16 @@ impl Request {
         }
     }
 }
+
+/// Whose numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IdKind {
+    User,
+    Group,
+}
+
+/// What stands for "as it is".
+const NO_ID: u32 = u32::MAX;
 
 pub(super) const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 pub(super) const AT_REMOVEDIR: u32 = 0x200;
@@ -275,6 +291,12 @@ static READINGS: &[(&str, Reading)] = &[
     ("renameat", |a| Request::Rename { old: at(a[0], a[1]), new: at(a[2], a[3]), flags: 0 }),
     ("renameat2", |a| Request::Rename { old: at(a[0], a[1]), new: at(a[2], a[3]), flags: low(a[4]) }),
     ("rmdir", |a| Request::Unlink { file: here(a[0]), flags: AT_REMOVEDIR }),
+    ("setgid", |a| Request::SetIds { kind: IdKind::Group, ids: [low(a[0]), NO_ID, NO_ID] }),
+    ("setregid", |a| Request::SetIds { kind: IdKind::Group, ids: [low(a[0]), low(a[1]), NO_ID] }),
+    ("setresgid", |a| Request::SetIds { kind: IdKind::Group, ids: [low(a[0]), low(a[1]), low(a[2])] }),
+    ("setresuid", |a| Request::SetIds { kind: IdKind::User, ids: [low(a[0]), low(a[1]), low(a[2])] }),
+    ("setreuid", |a| Request::SetIds { kind: IdKind::User, ids: [low(a[0]), low(a[1]), NO_ID] }),
+    ("setuid", |a| Request::SetIds { kind: IdKind::User, ids: [low(a[0]), NO_ID, NO_ID] }),
     ("setxattr", |a| Request::SetXattr {
         file: here(a[0]),
         name: a[1],

@@ -220,10 +220,24 @@ impl Resolver<'_> {
         for _ in 0..64 {
             match rustix::fs::openat2(&from.dir, prefix, HOLD | OFlags::DIRECTORY, Mode::empty(), bounds) {
                 Err(Errno::AGAIN) => {}
+                Err(Errno::LOOP) => return Err(self.bounded_error(from, prefix)),
                 other => return other.map(Arc::new),
             }
         }
         Err(Errno::AGAIN)
+    }
+
+    /// What the kernel says of a bounded path that leads through a magic link of `/proc`. The link would be this process's and not the
+    /// caller's, so nothing is taken from it but the error.
+    fn bounded_error(&self, from: &From, prefix: &[u8]) -> Errno {
+        let scopes = ResolveFlags::BENEATH | ResolveFlags::IN_ROOT | ResolveFlags::NO_XDEV;
+        if !from.bounds.intersects(scopes) {
+            return Errno::LOOP;
+        }
+        match rustix::fs::openat2(&from.dir, prefix, HOLD | OFlags::DIRECTORY, Mode::empty(), from.bounds) {
+            Err(Errno::XDEV) => Errno::XDEV,
+            _ => Errno::LOOP,
+        }
     }
 
     /// Follows the link that stands at a place.
@@ -257,6 +271,10 @@ impl Resolver<'_> {
 
     /// A link in `/proc`, at the end of a path. Those that are text mean the caller.
     fn follow_of_process(&self, bound: &From, place: &Place, name: &CString) -> rustix::io::Result<Place> {
+        // The kernel refuses any link first, then those that are magic, then those that leave the mount or the scope.
+        if bound.bounds.contains(ResolveFlags::NO_SYMLINKS) {
+            return Err(Errno::LOOP);
+        }
         let from = From { dir: place.dir.clone(), bounds: ResolveFlags::empty() };
         if let Some(text) = self.own_name(&place.at, name.as_bytes())? {
             return self.place_after(&from, &text, place.links + 1);
@@ -265,11 +283,17 @@ impl Resolver<'_> {
             let text = rustix::fs::readlinkat(&place.dir, name.as_c_str(), Vec::new())?.into_bytes();
             return self.place_after(&from, &text, place.links + 1);
         }
-        if bound.bounds.intersects(ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS) {
+        if bound.bounds.contains(ResolveFlags::NO_MAGICLINKS) {
             return Err(Errno::LOOP);
+        }
+        if bound.bounds.intersects(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT) {
+            return Err(Errno::XDEV);
         }
         // One that leads to what is open: the place is what it leads to, and has no further name.
         let held = self.open_of_process(&place.dir, &place.at, name)?;
+        if bound.bounds.contains(ResolveFlags::NO_XDEV) && mount_of(held.as_fd())? != mount_of(place.dir.as_fd())? {
+            return Err(Errno::XDEV);
+        }
         let at = AbsPath::lexical(&place_of(held.as_fd())?).unwrap_or_else(|_| AbsPath::root());
         Ok(Place {
             dir: Arc::new(held),

@@ -15,7 +15,7 @@ use super::git::JudgedFiles;
 use super::judge::Ruling;
 use super::parked::{Parking, Rights, Waiter};
 use super::reads::only_reads;
-use super::request::{Named, Request};
+use super::request::{IdKind, Named, Request};
 use super::resolve::{Place, Resolver};
 use super::sockets::Sockets;
 use super::{Broker, Telling};
@@ -192,6 +192,7 @@ impl<'w, 's> Work<'w, 's> {
                 self.broker.masks.change();
                 Ok(Reply::Continue)
             }
+            Request::SetIds { kind, ids } => self.set_ids(kind, ids),
             Request::AddRule { ruleset, kind, rule, flags } => {
                 self.broker.domains.add_rule(&self.caller, ruleset, (kind, rule), flags)?;
                 Ok(Reply::Done)
@@ -305,6 +306,14 @@ impl<'w, 's> Work<'w, 's> {
         self.broker.judge.refused(&self.caller, self.call, path, (access, &verdict), Errno::ACCESS);
         self.refuse_index_of(path);
         Err(Errno::ACCESS.into())
+    }
+
+    /// Becoming another user or group. An id that is not mapped in the user namespace is invalid there (EINVAL), where outside it is
+    /// one more that is not the caller's own (EPERM). The ids are in registers, so the kernel may go on with them.
+    fn set_ids(&self, kind: IdKind, ids: [u32; 3]) -> Result<Reply, Stop> {
+        let own = self.caller.ids(kind)?;
+        let is_own = |id: &u32| *id == u32::MAX || own.contains(id);
+        if ids.iter().all(is_own) { Ok(Reply::Continue) } else { Err(Errno::PERM.into()) }
     }
 
     /// Does what was decided, with no more rights than the caller has. Only if the caller still waits: what was read of it was

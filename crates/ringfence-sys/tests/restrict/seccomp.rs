@@ -48,8 +48,8 @@ fn each_refused_call_fails_with_its_error() {
                 SyscallAction::Errno(errno) if rule.when.is_empty() => Some((rule.name, number(rule.name), errno.0)),
                 _ => None,
             })
-            // -1 as flags: a process in every namespace; -1 as a family: none that is allowed; -1 as a personality: a question.
-            .filter(|(name, ..)| *name != "personality")
+            // -1 as flags: a process in every namespace; -1 as a personality: a question; -1 as a socket's type: the kernel's to refuse.
+            .filter(|(name, ..)| !matches!(*name, "personality" | "socket" | "socketpair"))
             .collect();
         assert!(refused.len() >= 25, "{} calls", refused.len());
         for who in everybody() {
@@ -107,7 +107,12 @@ fn arguments_decide() {
             ("socket", [high | 40, 1, 0], libc::EAFNOSUPPORT),
             ("socket", [16, 2, 15], libc::EAFNOSUPPORT),
             ("socket", [2, 1, 262], libc::EPROTONOSUPPORT),
-            ("socketpair", [2, 1, 0], libc::EAFNOSUPPORT),
+            ("socketpair", [2, 1, 0], libc::EOPNOTSUPP),
+            ("socketpair", [30, 1, 0], libc::EAFNOSUPPORT),
+            ("socket", [2, 75, 0], libc::EINVAL),
+            ("socket", [40, 15, 0], libc::EINVAL),
+            ("socketpair", [2, 75, 0], libc::EINVAL),
+            ("socket", [2, 4, 0], libc::ESOCKTNOSUPPORT),
             ("ioctl", [no_fd, 0x5412, 0], libc::EPERM),
             ("ioctl", [no_fd, high | 0x5412, 0], libc::EPERM),
             ("ioctl", [no_fd, high | 0x541c, 0], libc::EPERM),

@@ -69,6 +69,72 @@ fn d_errnos_inside_are_those_outside() {
     });
 }
 
+/// Calls that answer otherwise inside, each a row of docs/differences.md, by how its line begins.
+const LISTED: [&str; 10] = [
+    "SO_PEERCRED of a client",
+    "mq_open",
+    "mq_timedreceive",
+    "mq_timedsend",
+    "mq_notify",
+    "prctl PR_CAPBSET_READ",
+    "openat2 NO_XDEV ../x",
+    "openat2 NO_XDEV /etc/passwd",
+    "openat2 plain /proc self/fd/0",
+    "openat2 plain /proc self/ns/mnt",
+];
+
+/// [C] [D] Sockets of kinds that there are not, message queues, leases, pidfds, prctl, ids, names of threads, openat2: the same script
+/// outside and inside, with nothing that differs but what the documentation lists.
+#[test]
+fn d_calls_inside_answer_as_outside_or_are_listed() {
+    each_user(|desk| {
+        desk.write("calls.py", include_str!("calls.py"));
+        let outside = desk.outside("/usr/bin/python3").arg("calls.py").output().unwrap();
+        let inside = run(&desk, &[], &["/usr/bin/python3", "calls.py"]);
+        assert!(outside.status.success() && inside.status.success(), "{}\n{}", shown(&outside), shown(&inside));
+        let lines = |output: &Output| String::from_utf8(output.stdout.clone()).unwrap();
+        let (outside, inside) = (lines(&outside), lines(&inside));
+        assert!(outside.lines().count() > 250, "{outside}");
+        for line in ["/proc/self/task/TID/comm a name", "pthread_setname_np of another thread 0", "oom_score_adj 500"] {
+            assert!(inside.lines().any(|got| got == line), "{line}\n{inside}");
+        }
+        // Root outside may do what no agent may; who works in root's place has other ids.
+        if outside.starts_with("as a user") {
+            assert_eq!(inside.lines().count(), outside.lines().count(), "{inside}");
+            for (expected, got) in outside.lines().zip(inside.lines()) {
+                let is_listed = LISTED.iter().any(|listed| expected.starts_with(listed));
+                assert!(got == expected || is_listed, "outside: {expected}\ninside: {got}");
+            }
+            for listed in LISTED {
+                let of = |said: &str| {
+                    said.lines().filter(|line| line.starts_with(listed)).map(str::to_owned).collect::<Vec<_>>()
+                };
+                assert_ne!(of(&inside), of(&outside), "{listed} is listed and does not differ");
+            }
+        }
+    });
+}
+
+/// [C] What a process may write of itself in `/proc` it may write of itself alone.
+#[test]
+fn c_the_name_of_another_process_is_not_written() {
+    each_user(|desk| {
+        let script = "import os, errno\n\
+                      pid = os.fork()\n\
+                      if pid == 0: os.read(os.pipe()[0], 1)\n\
+                      for place in (f'/proc/{pid}/comm', f'/proc/{pid}/task/{pid}/comm', '/proc/1/comm', '/proc/self/oom_adj', \
+                      f'/proc/self/task/{pid}/comm', f'/proc/{pid}/task/{os.getpid()}/comm', '/proc/self/clear_refs', \
+                      '/proc/self/uid_map', '/proc/sys/kernel/hostname', f'/proc/self/task/{os.getpid()}/comm/x'):\n\
+                      \x20   try: os.open(place, os.O_WRONLY); print('OPENED', place)\n\
+                      \x20   except OSError as error: print(errno.errorcode[error.errno])\n\
+                      os.kill(pid, 9)\n";
+        desk.write("other.py", script);
+        let output = run(&desk, &[], &["/usr/bin/python3", "other.py"]);
+        let said = shown(&output);
+        assert!(output.status.success() && !said.contains("OPENED") && said.contains("ENOENT"), "{said}");
+    });
+}
+
 /// Memory, links and directories change while calls about them are carried out.
 #[test]
 fn k8_nothing_lands_on_a_protected_name_in_a_race() {
