@@ -106,7 +106,8 @@ pub(crate) fn rendered(
             for pair in rendered.words.windows(2).filter(|pair| pair[0] == b"--mount") {
                 found.push(mount(&pair[1], session).ok_or(io::ErrorKind::InvalidData)?);
             }
-            (found, Vec::new(), rendered.hidden)
+            let short = rendered.shortfalls.iter().map(|short| (short.claim.clone(), short.reason.clone()));
+            (found, short.collect(), rendered.hidden)
         }
     };
     let mut mounts = BTreeMap::new();

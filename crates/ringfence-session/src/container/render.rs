@@ -3,7 +3,8 @@
 //! Nothing of ours runs in such a container. What belongs to a session stands there with its place in the session's directory.
 
 use ringfence_plan::{
-    ContainerOrder, DroppedMount, EngineFacts, Findings, First, MountOp, Places, Programs, Skipped, container, guarded,
+    ContainerOrder, DroppedMount, EngineFacts, Findings, First, MountOp, Places, Programs, Shortfall, Skipped,
+    container, guarded,
 };
 use ringfence_surface::policy::SurfaceMode;
 use ringfence_surface::{AbsPath, HostFacts, Look, Surface};
@@ -39,6 +40,8 @@ pub struct Rendered {
     pub dropped: Vec<DroppedMount>,
     /// What is hidden although no rule denies it.
     pub hidden: Vec<Hidden>,
+    /// What does not hold: an engine follows links where it mounts, and makes `/proc` itself.
+    pub shortfalls: Vec<Shortfall>,
 }
 
 /// Describes a container.
@@ -55,13 +58,15 @@ pub fn render(described: &Described<'_>, look: &mut dyn Look) -> Result<Rendered
         mask_file: dir.join("file"),
         mask_directory: dir.join("directory"),
     };
-    let (mut mounts, mut hidden) = (Vec::new(), Vec::new());
+    let (mut mounts, mut hidden, mut shortfalls) = (Vec::new(), Vec::new(), Vec::new());
     let (programs, operator) = match described.surface {
         Some((surface, ops)) => {
             let ops = without_root(ops.to_vec()).map_err(NoContainer::Own)?;
             let walked = walk::walk(surface, facts, &ops, &facts.all_homes())?;
-            let (mut findings, _): (Findings, _) = links::without_links(surface, &walked.findings);
-            glue::without_proc(&mut findings);
+            let (mut findings, short): (Findings, _) = links::without_links(surface, &walked.findings);
+            shortfalls.extend(short);
+            shortfalls.extend(glue::without_proc(&mut findings));
+            shortfalls.extend(walked.shortfalls);
             hidden = walked.hidden;
             hidden.extend(glue::sayable(&mut findings, &ops, glue::can_say));
             let operator = Operator::compose(inside.choice, surface, facts, &ops, look)?;
@@ -103,7 +108,7 @@ pub fn render(described: &Described<'_>, look: &mut dyn Look) -> Result<Rendered
         pids: caps.and_then(|caps| caps.pids.as_ref()).map(|cap| cap.value),
         first: First::Engines(described.command),
     })?;
-    Ok(Rendered { words: plan.words, dropped: operator.dropped, hidden })
+    Ok(Rendered { words: plan.words, dropped: operator.dropped, hidden, shortfalls })
 }
 
 /// What a policy names and the mounts leave out, as far as somebody wrote it.

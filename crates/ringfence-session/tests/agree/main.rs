@@ -108,8 +108,8 @@ fn example() -> PathBuf {
 
 /// What is tried. Another root directory takes a right that root has.
 fn layers(who: Who) -> &'static [&'static str] {
-    let all: &[&str] = &["policy", "native", "no-broker", "bwrap", "landlock", "hook", "chroot"];
-    if who == Who::Caller && is_root() { all } else { &all[..6] }
+    let all: &[&str] = &["policy", "native", "no-broker", "bwrap", "landlock", "render-docker", "hook", "chroot"];
+    if who == Who::Caller && is_root() { all } else { &all[..7] }
 }
 
 /// How many policies, and how many deeds for each, in every build. `cargo xtask agree` tries more.

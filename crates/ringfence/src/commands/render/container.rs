@@ -6,7 +6,7 @@ use ringfence_plan::{Engine, Rung, compile};
 use ringfence_session::container::{Described, EngineHere, InContainer, NoEngine, Rendered, render, usual, written};
 use ringfence_surface::AbsPath;
 
-use super::{dropped_line, skipped_line};
+use super::{dropped_line, say_once, skipped_line};
 use crate::cli::RenderArgs;
 use crate::error::{Failure, RenderFailure};
 use crate::host::{Recorder, mounts};
@@ -48,7 +48,7 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
     };
     let rendered =
         render(&described, &mut Recorder::new(Vec::new())).map_err(|source| Failure::Container { source })?;
-    let Rendered { words, dropped, hidden } = rendered;
+    let Rendered { words, dropped, hidden, shortfalls } = rendered;
     let lines: Vec<String> = words.into_iter().map(|word| String::from_utf8(word).unwrap_or_default()).collect();
     let dropped: Vec<String> = dropped.iter().map(dropped_line).collect();
     let skipped: Vec<String> = written(&plan.skipped)
@@ -57,12 +57,19 @@ pub(super) fn run(args: &RenderArgs, mut here: Here, engine: Engine, session: &A
         .chain(hidden.iter().map(|hidden| format!("{}: {}", hidden.path, hidden.why.words())))
         .collect();
     if args.json {
+        let not_held: Vec<serde_json::Value> = shortfalls
+            .iter()
+            .map(|short| serde_json::json!({ "claim": short.claim.to_string(), "reason": short.reason }))
+            .collect();
         let arguments = serde_json::json!({
             "schema": SCHEMA, "engine": engine.word(), "arguments": lines, "dropped": dropped, "skipped": skipped,
+            "not_held": not_held,
         });
         print_json(&arguments)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let short = shortfalls.iter().map(|short| (short.claim.to_string(), short.reason.as_str()));
+    say_once("not held", short.collect());
     dropped.iter().for_each(|line| say(&format!("ringfence: dropped: {line}")));
     skipped.iter().for_each(|line| say(&format!("ringfence: skipped: {line}")));
     if let Some(word) = lines.iter().find(|word| word.contains('\n')) {
