@@ -7,6 +7,7 @@
 # The whole script is in functions, and the last line starts them: of a truncated download nothing runs.
 set -eu
 umask 022
+export LC_ALL=C
 
 VERSION='@VERSION@'
 RELEASES='https://github.com/ringfence/ringfence/releases/download'
@@ -115,6 +116,18 @@ can_write() {
   [ -d "$dir" ] && [ -w "$dir" ] || fail "cannot write to $dir" "hint: name another place with --prefix; nothing was changed"
 }
 
+# The directories that are made for the files, with a slash at the end: --uninstall leaves those that were there before.
+new_directories() {
+  [ -d "$prefix" ] || echo ./
+  while IFS= read -r file; do
+    dir=$(dirname "$file")
+    while [ "$dir" != . ]; do
+      [ -d "$prefix/$dir" ] || echo "$dir/"
+      dir=$(dirname "$dir")
+    done
+  done < "$work/list"
+}
+
 install() {
   need uname mktemp tar gzip awk sha256sum cp mv rm mkdir rmdir dirname
   has curl || has wget || fail "neither \`curl\` nor \`wget\` is here" "hint: install one of them; nothing was changed"
@@ -139,10 +152,14 @@ install() {
   (cd "$tree" && find bin share -type f) | sort > "$work/list"
   list=$prefix/share/ringfence/installed
   # The list first: what an interrupted run leaves behind is known to --uninstall too.
-  { cat "$work/list"; [ ! -e "$list" ] || cat "$list"; echo share/ringfence/installed; } | sort -u > "$work/all"
+  echo share/ringfence/installed >> "$work/list"
+  { cat "$work/list"; new_directories; [ ! -e "$list" ] || cat "$list"; } | sort -u > "$work/all"
   place "$work/all" "$list"
   while IFS= read -r file; do
-    [ "$file" = bin/ringfence ] || place "$tree/$file" "$prefix/$file"
+    case $file in
+      bin/ringfence | share/ringfence/installed) ;;
+      *) place "$tree/$file" "$prefix/$file" ;;
+    esac
   done < "$work/list"
   # The program last: with it everything else is there.
   place "$tree/bin/ringfence" "$prefix/bin/ringfence"
@@ -159,22 +176,22 @@ install() {
 }
 
 uninstall() {
-  need rm rmdir dirname awk
+  need rm rmdir awk sort
   list=$prefix/share/ringfence/installed
   [ -f "$list" ] || fail "$list is missing: install.sh has installed nothing to $prefix"
   [ -w "$prefix/bin" ] && [ -w "${list%/*}" ] || fail "cannot write to $prefix" "hint: nothing was changed"
   # Only what the installer itself can have listed.
-  files=$(awk '/^(bin\/ringfence$|share\/)/ && !/\.\./' "$list")
-  printf '%s\n' "$files" | while IFS= read -r file; do rm -f "$prefix/$file"; done
-  # Directories that are empty now, deepest first; others are in use.
+  files=$(awk '/^(bin\/ringfence$|\.\/$|bin\/$|share\/)/ && !/\.\./' "$list" | sort -r)
   printf '%s\n' "$files" | while IFS= read -r file; do
-    dir=$(dirname "$file")
-    while [ "$dir" != . ]; do
-      rmdir "$prefix/$dir" 2> /dev/null || break
-      dir=$(dirname "$dir")
-    done
+    case $file in */) ;; *) rm -f "$prefix/$file" ;; esac
   done
-  rmdir "$prefix" 2> /dev/null || :
+  # In reverse order what is in a directory comes before it. Those that others use by now stay.
+  printf '%s\n' "$files" | while IFS= read -r file; do
+    case $file in
+      ./) rmdir "$prefix" 2> /dev/null || : ;;
+      */) rmdir "$prefix/${file%/}" 2> /dev/null || : ;;
+    esac
+  done
   say "removed: ringfence from $prefix"
 }
 

@@ -62,10 +62,23 @@ fn in_root(root: &Path, output: &Path, lines: &[&str]) -> Result<(), Failure> {
     let list = |to: &str| format!("find / -xdev \\( {UNLISTED} \\) -prune -o -print | sort > /tmp/{to}");
     let (before, after) = (list("before"), list("after"));
     let script = [&["set -e", &before][..], lines, &[&after, "diff /tmp/before /tmp/after"]].concat();
-    let mut command = Command::new("podman");
-    command.args(["run", "--rm", "--privileged", "--network", "none", "--tmpfs", "/tmp:exec", "--volume"]);
-    command.arg(format!("{}:/dist:ro", output.display())).arg("--rootfs").arg(format!("{}:O", root.display()));
+    let mut command = container();
+    command
+        .arg("--volume")
+        .arg(format!("{}:/dist:ro", output.display()))
+        .arg("--rootfs")
+        .arg(format!("{}:O", root.display()));
     must_succeed(command.args(["sh", "-c", &script.join("\n")])).map(|_| ())
+}
+
+/// A container that makes sandboxes itself, and reaches no network. Podman asks for more open files than a container in CI may have,
+/// and its usual runtime refuses some kinds of control groups.
+fn container() -> Command {
+    let mut command = Command::new("podman");
+    command.args(["--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "file", "run", "--rm"]);
+    command.args(["--privileged", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096", "--network", "none"]);
+    command.args(["--tmpfs", "/tmp:exec"]);
+    command
 }
 
 /// What is not a package's: what the kernel shows, what the container mounts, and the log and backups of dpkg.
@@ -147,20 +160,8 @@ fn oci(release: &Release, output: &Path) -> Result<(), Failure> {
         Command::new("podman").args(["pull", "--quiet"]).arg(format!("oci-archive:{}", archive.display())),
     )?;
     let run = |words: &[&str]| {
-        let mut command = Command::new("podman");
-        command.args([
-            "run",
-            "--rm",
-            "--privileged",
-            "--network",
-            "none",
-            "--tmpfs",
-            "/tmp:exec",
-            "--env",
-            "HOME=/tmp",
-            "--workdir",
-            "/tmp/project",
-        ]);
+        let mut command = container();
+        command.args(["--env", "HOME=/tmp", "--workdir", "/tmp/project"]);
         let status = command.arg(image.trim()).args(words).stdin(Stdio::null()).status();
         status.map_err(|cause| Failure::Start { command: "podman run".to_owned(), cause })
     };

@@ -66,7 +66,10 @@ pub(super) fn rpm(release: &Release) -> Result<Result<Entry, String>, Failure> {
     let entries = system_tree(release);
     entries.iter().try_for_each(|entry| write(&staged, entry))?;
     let mut files: Vec<String> = entries.iter().map(|entry| format!("/{}", entry.path)).collect();
-    files.extend(["%dir /usr/share/doc/ringfence".to_owned(), "%dir /usr/share/ringfence".to_owned()]);
+    // Directories that no other package may have made. Those that others own too stay as long as something is in them.
+    let shared = ["usr", "usr/bin", "usr/share", "usr/share/doc", "usr/share/man", "usr/share/man/man1"];
+    let own = directories(&entries).into_iter().filter(|dir| !shared.contains(&dir.as_str()));
+    files.extend(own.map(|dir| format!("%dir /{dir}")));
     files.sort();
     let spec = Entry::file("ringfence.spec", release.recipe("rpm/ringfence.spec", &[("FILES", &files.join("\n"))])?);
     write(place.path(), &spec)?;
