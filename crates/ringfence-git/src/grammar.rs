@@ -178,6 +178,10 @@ fn packed_refs(text: &[u8], before: &[u8]) -> Result<Reference, Fault> {
                 if !is_object_id(id) || !is_valid(name) {
                     return Err(fault);
                 }
+                // One object in the place of another: only those that the user has.
+                if name.starts_with(b"refs/replace/") && !lines(before).any(|(_, old)| old == line) {
+                    return Err(Fault::Name { line: number });
+                }
                 let is_old = |name: &[u8]| old.get_or_insert_with(|| packed_names(before)).contains(name);
                 if !is_inert(name) && !{ is_old }(name) {
                     return Err(Fault::Name { line: number });
@@ -470,6 +474,7 @@ mod tests {
         check(Grammar::LooseRef, "$(x)\n", false);
         check(Grammar::PackedRefs, "ID refs/heads/`x`\n", false);
         check(Grammar::PackedRefs, "ID ../config\n", false);
+        check(Grammar::PackedRefs, "ID refs/replace/ID\n", false);
         check(Grammar::PackedRefs, "#\u{1b}]0;x\n", false);
         check(Grammar::ObjectIds, "ID;x\n", false);
         check(Grammar::Number, "$(x)\n", false);

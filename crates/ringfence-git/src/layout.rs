@@ -101,6 +101,7 @@ pub fn is_directory(path: &[u8]) -> bool {
         [b"worktrees", _name] => true,
         [b"worktrees", _name, rest @ ..] => is_directory(&rest.join(&b'/')),
         [b"lfs", b"objects" | b"tmp" | b"cache" | b"incomplete" | b"logs", ..] => true,
+        [b"refs", b"replace", ..] => false,
         [b"logs" | b"refs" | b"modules" | b"NOTES_MERGE_WORKTREE", ..] => true,
         _ => false,
     }
@@ -141,6 +142,8 @@ fn kind_of(names: &[&[u8]]) -> FileKind {
     match names {
         [name] => top_level(name),
         [b"objects", rest @ ..] => object_kind(rest),
+        // Git takes another object wherever it reads this one: a hook that the user checks out would be the agent's.
+        [b"refs", b"replace", ..] => Closed,
         [b"refs", rest @ ..] if rest.iter().all(|name| !name.is_empty()) => Vetted(Grammar::LooseRef),
         [b"logs", ..] => Free,
         [b"info", b"exclude" | b"sparse-checkout" | b"refs"] => Free,
@@ -483,14 +486,24 @@ mod tests {
             ".vscode/tasks.json",
             "refs//x",
             "HEAD/x",
+            "refs/replace/0123456789012345678901234567890123456789",
+            "refs/replace",
             "",
             "lfs/hooks",
         ] {
             check(path, FileKind::Closed);
         }
-        for path in
-            ["hooks/x", "branches", "evil", "objects/evil", "worktrees/x/evil", "rebase-merge/evil", "svn", "rr-cache"]
-        {
+        for path in [
+            "hooks/x",
+            "branches",
+            "refs/replace",
+            "evil",
+            "objects/evil",
+            "worktrees/x/evil",
+            "rebase-merge/evil",
+            "svn",
+            "rr-cache",
+        ] {
             assert!(!is_directory(path.as_bytes()), "{path}");
         }
     }

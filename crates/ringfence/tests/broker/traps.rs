@@ -237,6 +237,15 @@ const TRAPS: &[Trap] = &[
         user: "git -C module status",
     },
     Trap {
+        sentence: "a8: an object of the user's is replaced by another",
+        before: "mkdir .husky; printf '#!/bin/sh\\nexit 0\\n' > .husky/pre-commit; chmod +x .husky/pre-commit
+            git add .husky; git commit -qm hook; git config core.hooksPath .husky",
+        attack: "evil=$(printf '#!/bin/sh\\ntouch CANARY\\n' | git hash-object -w --stdin); old=$(git rev-parse HEAD:.husky/pre-commit)
+            git replace $old $evil; mkdir -p .git/refs/replace; echo $evil > .git/refs/replace/$old
+            echo \"$evil refs/replace/$old\" > packed; mv packed .git/packed-refs",
+        user: "rm .husky/pre-commit; git checkout -- .husky; git commit -q --allow-empty -m words",
+    },
+    Trap {
         sentence: "another directory of objects, and its address",
         before: "",
         attack: "mkdir -p o/info o/pack; echo CANARY.d > .git/objects/info/alternates; git config core.alternateRefsCommand 'touch CANARY; false'",

@@ -19,6 +19,8 @@ pub(crate) struct Plant {
     pub(crate) live: Live,
     /// It is accepted that it fires if the end of the session names this, before the user does anything.
     pub(crate) named: Option<&'static str>,
+    /// Why it fires after a session, too. What is listed here and holds is an error: the list only shrinks.
+    pub(crate) open: Option<&'static str>,
 }
 
 /// Whether a plant can fire here.
@@ -179,7 +181,7 @@ gitlink() { git update-index --add --cacheinfo "160000,$(git rev-parse HEAD),$1"
 "#;
 
 const fn plant(name: &'static str, attack: &'static str, fires: &'static [(&'static str, &'static str)]) -> Plant {
-    Plant { name, profile: "plain", attack, fires, live: Live::Always, named: None }
+    Plant { name, profile: "plain", attack, fires, live: Live::Always, named: None, open: None }
 }
 
 impl Plant {
@@ -189,6 +191,10 @@ impl Plant {
 
     const fn live(self, live: Live) -> Self {
         Self { live, ..self }
+    }
+
+    const fn open(self, why: &'static str) -> Self {
+        Self { open: Some(why), ..self }
     }
 
     const fn named(self, named: &'static str) -> Self {
@@ -339,7 +345,8 @@ pub(crate) static PLANTS: &[Plant] = &[
         "large; git update-index --add --cacheinfo 100644,$(printf '[lfs]\\n\\turl = http://127.0.0.1:@PORT@/leak\\n' | git hash-object -w --stdin),.lfsconfig", &[(".", "restore"), (".", "lfs_fetch")])
         .live(Live::WithLfs).named(".lfsconfig"),
     plant("j7: the work tree of another repository", "mkdir -p .git/worktrees/ev; echo ref: refs/heads/main > .git/worktrees/ev/HEAD; echo ../.. > .git/worktrees/ev/commondir
-         echo $L/elsewhere/othertree/.git | put @M@ .git/worktrees/ev/gitdir", &[(".", "worktree_repair")]),
+         echo $L/elsewhere/othertree/.git | put @M@ .git/worktrees/ev/gitdir", &[(".", "worktree_repair")])
+        .open("the place is below a directory that every session has of its own and may write: /tmp, /var/tmp"),
 
     plant("a1: a directory called worktrees in a bare repository",
         "git init -q --bare foo.git; git --git-dir=foo.git config extensions.worktreeConfig true
@@ -426,16 +433,17 @@ pub(crate) static PLANTS: &[Plant] = &[
         .with("husky").named(".husky/pre-commit"),
     plant("a8: an object of the user's is replaced by another",
         "git replace $(git rev-parse HEAD:.husky/pre-commit) $(printf '#!/bin/sh\\ntouch @C@\\n' | git hash-object -w --stdin)", &[(".", "worktree_new")])
-        .with("husky").named("replace"),
+        .with("husky"),
     plant("a8: a commit of the user's is replaced by another",
         "printf '#!/bin/sh\\ntouch @C@\\n' | commit_with refs/heads/evil@N@ 100755 .husky/pre-commit; git replace topic evil@N@; git branch -D evil@N@", &[(".", "worktree_new")])
-        .with("husky").named(".husky/pre-commit"),
+        .with("husky"),
     plant("a8: an object has other content than its name says",
         "id=$(git rev-parse HEAD:.husky/pre-commit); at=.git/objects/${id:0:2}/${id:2}; rm -f $at
          printf '#!/bin/sh\\ntouch @C@\\n' > hook; python3 -c 'import sys, zlib
 text = open(\"hook\", \"rb\").read()
 open(\"object\", \"wb\").write(zlib.compress(b\"blob %d\\0\" % len(text) + text))'
-         chmod 444 object; mv -f object $at", &[(".", "worktree_new")]).with("husky"),
+         chmod 444 object; mv -f object $at", &[(".", "worktree_new")]).with("husky")
+        .open("what a loose object or a pack holds is not compared with its name when it is put in place"),
     plant("a8: a pack has other content than its index says",
         "id=$(git rev-parse HEAD:.husky/pre-commit); git init -q $T/p@N@; evil=$(printf '#!/bin/sh\\ntouch @C@\\n' | git -C $T/p@N@ hash-object -w --stdin)
          (cd $T/p@N@; echo $evil | git pack-objects -q pack > /dev/null); idx=$(ls $T/p@N@/pack-*.idx); echo $idx
@@ -446,7 +454,8 @@ first = int(new[:2], 16)
 data = data[:8] + b\"\".join((1 if at >= first else 0).to_bytes(4, \"big\") for at in range(256)) + data[8 + 1024:-20]
 open(\"pack.idx\", \"wb\").write(data + hashlib.sha1(data).digest())' $idx $evil $id
          rm -f .git/objects/${id:0:2}/${id:2}; name=$(basename $idx .idx); cp $T/p@N@/$name.pack pack.pack
-         mkdir -p .git/objects/pack; mv pack.pack .git/objects/pack/$name.pack; mv pack.idx .git/objects/pack/$name.idx", &[(".", "worktree_new")]).with("husky"),
+         mkdir -p .git/objects/pack; mv pack.pack .git/objects/pack/$name.pack; mv pack.idx .git/objects/pack/$name.idx", &[(".", "worktree_new")]).with("husky")
+        .open("what a loose object or a pack holds is not compared with its name when it is put in place"),
 
     plant("a git directory in the place of the user's", "mv .git g; forge .git @C@ 'head config hooks objects refs'; forge g2 @C@ 'config head objects refs'; mv g2 .git", &[(".", "status"), (".", "commit")]),
     plant("a git directory by another name", "forge x@N@ @C@ 'config hooks objects refs head'", &[("x@N@", "status"), ("x@N@", "log")])
