@@ -9,6 +9,7 @@ mod bench;
 mod clients;
 mod dist;
 mod engines;
+mod kernels;
 mod oracle;
 mod packages;
 mod picture;
@@ -39,6 +40,8 @@ usage: cargo xtask COMMAND
                    a program, an address or a file of the agent's choice was touched; so many times (200)
   picture          take the picture of a terminal in README.md anew
   package          make a package of what the tests have built, install, use and remove it
+  kernels [KERNEL] boot kernels of Debian's, 5.10, 6.1 and 6.12, and compare `doctor`, the backend, the receipt and
+                   what attacks achieve, on ext4, ext4 that folds case and FAT, as root and as a user (minutes)
   dist [--check] [--target TRIPLE] [--profile NAME]
                    build the program as one file that needs no library of the host, and every package of it;
                    --check installs each in a clean root, uses it and removes it (root, debootstrap, podman)";
@@ -55,6 +58,8 @@ enum Chore<'w> {
     Agree(u32, Option<u64>),
     Oracle(u32, Option<u64>),
     Dist(dist::Options),
+    /// All of them, or one.
+    Kernels(Option<&'w str>),
     Package,
     Picture,
     /// The part of a benchmark that an ordinary user runs.
@@ -80,6 +85,7 @@ fn main() -> ExitCode {
         Some(Chore::Agree(pairs, seed)) => agree::run(&workspace_root(), pairs, seed),
         Some(Chore::Oracle(sequences, seed)) => oracle::run(&workspace_root(), sequences, seed),
         Some(Chore::Dist(options)) => dist::run(&workspace_root(), &options),
+        Some(Chore::Kernels(only)) => kernels::run(&workspace_root(), only),
         Some(Chore::Package) => test::package(&workspace_root()),
         Some(Chore::Picture) => picture::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
@@ -111,6 +117,8 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["oracle", sequences] => Some(Chore::Oracle(sequences.parse().ok()?, None)),
         ["oracle", sequences, seed] => Some(Chore::Oracle(sequences.parse().ok()?, Some(seed.parse().ok()?))),
         ["dist", options @ ..] => dist::Options::read(options).map(Chore::Dist),
+        ["kernels"] => Some(Chore::Kernels(None)),
+        ["kernels", only] => Some(Chore::Kernels(Some(only))),
         ["package"] => Some(Chore::Package),
         ["picture"] => Some(Chore::Picture),
         ["bench-fence", dir, options @ ..] => {
