@@ -131,7 +131,7 @@ impl<'a> Cx<'a> {
             let extends = layer.file.extends.as_ref().filter(|_| layer.level != Level::User);
             extends.is_some_and(|list| list.is_empty() || list.iter().any(|e| matches!(e.value, Extension::Pack(_))))
         };
-        let mut packs = if layers.iter().any(names_packs) { Vec::new() } else { self.detected_packs(root) };
+        let mut packs = if layers.iter().any(names_packs) { Vec::new() } else { self.detected_packs(reading, root) };
         for layer in layers {
             let is_untrusted = layer.level == Level::Project(Trust::Untrusted);
             let baseline = if is_untrusted { self.packs(Reading::WithoutUntrusted, root) } else { Vec::new() };
@@ -154,7 +154,7 @@ impl<'a> Cx<'a> {
     ///
     /// An agent can make any such file, and the next session would reach the pack's hosts. What was there before the first
     /// session is not the agent's.
-    fn detected_packs(&mut self, root: &AbsPath) -> Vec<&'static Pack> {
+    fn detected_packs(&mut self, reading: Reading, root: &AbsPath) -> Vec<&'static Pack> {
         let mut packs = Vec::new();
         let mut agreed = None;
         for pack in PACKS {
@@ -165,7 +165,8 @@ impl<'a> Cx<'a> {
             let agreed = agreed.get_or_insert_with(|| self.look.agreed_packs(&seen_root));
             if agreed.as_ref().is_none_or(|agreed| agreed.contains(pack.name)) {
                 packs.push(pack);
-            } else {
+            } else if reading != Reading::WithoutUntrusted {
+                // A project's file that names its packs has no use for this one, although it only narrows.
                 let source = Source::Default { reason: "chosen by what the project holds" };
                 self.omit(format!("pack {}", pack.name), source, Dropped::NewPack { name: pack.name, marker });
             }

@@ -1,5 +1,7 @@
 //! What an earlier session left for the next one: files that choose packs, and symbolic links that grants lead through.
 
+use std::fs;
+
 use super::live::{Shell, ringfence};
 use super::{each, text};
 
@@ -34,6 +36,12 @@ fn a7_a_pack_that_a_session_asks_for_waits_for_the_user() {
         assert!(text(&agreed.stderr).contains("pack node takes part"), "{}", text(&agreed.stderr));
         assert!(!hosts(&[]).contains("is new here"));
         assert!(explained("registry.npmjs.org") && explained("proxy.golang.org"));
+        // A project that names its packs asks for no other.
+        fence.works("touch pyproject.toml");
+        assert!(hosts(&[]).contains("pack python"));
+        fence.policy("extends = []\n");
+        assert!(!hosts(&[]).contains("is new here"));
+        fs::remove_file(fence.path("project/ringfence.toml")).unwrap();
         // Anybody's bucket is in no pack.
         assert!(!explained("storage.googleapis.com"));
     });
