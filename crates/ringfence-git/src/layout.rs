@@ -270,6 +270,8 @@ fn object_kind(names: &[&[u8]]) -> FileKind {
         [fan_out, name] if is_hex(fan_out, 2) => match name {
             name if is_hex(name, 38) || is_hex(name, 62) => Object(ObjectFile::Loose),
             name if name.starts_with(b"tmp_obj_") => Free,
+            // What a fetch from a server without a service of git's (dumb HTTP) has not moved into place yet.
+            name if without_partial(name).is_some_and(|name| is_hex(name, 38) || is_hex(name, 62)) => Free,
             _ => Closed,
         },
         [name] if name.starts_with(b"tmp_obj_") => Free,
@@ -298,9 +300,15 @@ fn pack_kind(name: &[u8]) -> FileKind {
     match ending {
         b".pack" => FileKind::Object(ObjectFile::Pack),
         b".idx" => FileKind::Object(ObjectFile::PackIndex),
+        b".pack.temp" | b".idx.temp" => FileKind::Free,
         b".rev" | b".bitmap" | b".mtimes" | b".keep" | b".promisor" => FileKind::Object(ObjectFile::PackExtra),
         _ => FileKind::Closed,
     }
+}
+
+/// The name of an object that is fetched in parts, without what is added until it is whole.
+fn without_partial(name: &[u8]) -> Option<&[u8]> {
+    name.strip_suffix(b".temp").or_else(|| name.strip_suffix(b".prev"))
 }
 
 fn is_hex(name: &[u8], length: usize) -> bool {
@@ -417,6 +425,9 @@ mod tests {
         check("objects/ab/0123456789012345678901234567890123456789", FileKind::Closed);
         check("objects/ab/01234567890123456789012345678901234567", Object(ObjectFile::Loose));
         check("objects/ab/tmp_obj_Xy1", Free);
+        check("objects/ab/01234567890123456789012345678901234567.temp", Free);
+        check("objects/ab/01234567890123456789012345678901234567.prev", Free);
+        check("objects/pack/pack-0123456789012345678901234567890123456789.pack.temp", Free);
         check("objects/pack/tmp_pack_1", Free);
         check("objects/pack/pack-0123456789012345678901234567890123456789.pack", Object(ObjectFile::Pack));
         check("objects/pack/pack-0123456789012345678901234567890123456789.idx", Object(ObjectFile::PackIndex));
