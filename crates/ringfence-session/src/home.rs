@@ -12,7 +12,7 @@ mod ssh;
 use std::io;
 
 use ringfence_surface::curated::packs::{Base, Format, Inside, Settings, pack};
-use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look, Role, Rule, Surface, follow};
+use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look, Role, Rule, Source, Surface, follow};
 
 use crate::beneath::{Dir, Owner, read_real};
 use crate::environment::Variables;
@@ -100,9 +100,14 @@ impl Ground<'_> {
         (!found.links.iter().any(|link| self.is_writable(link))).then_some(found.path)
     }
 
-    /// May the agent write this? A directory that is made anew inside, as `/tmp`, is not the one that is meant here.
+    /// May the agent write this? A directory that is made anew inside, as `/tmp`, is not the one that is meant here. What is protected only
+    /// because the user's git reads it may have been written by an earlier session, when it did not.
     pub(crate) fn is_writable(&self, path: &AbsPath) -> bool {
         let verdict = self.surface.decide(path, Access::Write);
+        if let (Because::Rule(Rule { source: Source::Git { .. }, .. }), Some(parent)) = (verdict.because, path.parent())
+        {
+            return self.is_writable(&parent);
+        }
         let is_private = |rule: &Rule| rule.effect == Effect::Write(Role::Private);
         verdict.is_allowed() && !matches!(verdict.because, Because::Rule(rule) if is_private(rule))
     }

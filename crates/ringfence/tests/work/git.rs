@@ -206,7 +206,7 @@ fn a_repository_is_begun() {
     });
 }
 
-/// Dotfiles are projects too: what an agent writes into them does not choose what is read for the next session.
+/// Dotfiles are projects too: what an agent wrote into them, before the user's git read it, does not choose what is read for the next session.
 #[test]
 fn settings_that_the_agent_may_write_lead_nowhere() {
     each(&DOTFILES, |desk| {
@@ -226,7 +226,7 @@ fn settings_that_the_agent_may_write_lead_nowhere() {
         );
         desk.prepare("ln -s ~/private link");
         desk.works(&[
-            ("it may write them", "echo >> more && ln -sfn \"$(readlink link)\" link"),
+            ("what the user's git reads is protected", "case $PWD in */roots/*) ;; *) ! echo >> more ;; esac"),
             ("what they say counts", "git config user.name | grep -qx 'Dot Ada'"),
             ("where they lead does not", "! git config user.email && ! grep -r private@ \"$HOME\""),
         ]);

@@ -178,6 +178,8 @@ fn a_crate_is_copied_by_its_hash_alone() {
             )
         };
         desk.write("Cargo.toml", "[package]\nname = \"x\"\n");
+        // A pack whose file appears later waits for the user.
+        desk.write("go.mod", "module y\n");
         desk.write("Cargo.lock", &lock(&"0".repeat(64)));
         desk.works(&[("a wrong hash gets nothing", "! grep -rq SECRET \"$CARGO_HOME\"")]);
         let hash: String = Sha256::digest(b"SECRET").iter().map(|byte| format!("{byte:02x}")).collect();
@@ -204,7 +206,6 @@ fn a_crate_is_copied_by_its_hash_alone() {
         desk.write("go/cache/download/x/@v/v1.ziphash", "h1:x");
         std::os::unix::fs::symlink(desk.home(".gitconfig"), desk.project("go/cache/download/x/@v/v1.zip")).unwrap();
         desk.write("go.sum", "x v1 h1:x\n");
-        desk.write("go.mod", "module y\n");
         let cache = desk.project("go");
         let desk = desk.with("GOMODCACHE", cache.to_str().unwrap());
         desk.works(&[("what a link leads to is not copied", "! grep -rq Ada \"$GOMODCACHE\"")]);
