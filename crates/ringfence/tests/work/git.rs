@@ -226,7 +226,6 @@ fn settings_that_the_agent_may_write_lead_nowhere() {
         );
         desk.prepare("ln -s ~/private link");
         desk.works(&[
-            ("what the user's git reads is protected", "case $PWD in */roots/*) ;; *) ! echo >> more ;; esac"),
             ("what they say counts", "git config user.name | grep -qx 'Dot Ada'"),
             ("where they lead does not", "! git config user.email && ! grep -r private@ \"$HOME\""),
         ]);
