@@ -44,7 +44,7 @@ impl Desk {
         self.surface = Some(Arc::new(surface));
     }
 
-    /// Git may put versions of protected files in place that these repositories had at the start.
+    /// What is written inside lands on the host: settings of git, and versions of protected files that these repositories had at the start.
     pub fn know_versions(&mut self, repositories: Arc<GitSnapshot>) {
         self.repositories = Some(repositories);
     }

@@ -31,8 +31,8 @@ pub(crate) struct Lander {
 }
 
 impl Lander {
-    /// Begins. Answers go to the broker. Versions of protected files are those of the repositories as they were at the start, if there
-    /// is a state of the start.
+    /// Begins. Answers go to the broker. `repositories` are those of the start, where what is written inside lands on the host; without
+    /// them nothing is put in place.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -105,6 +105,10 @@ impl Work<'_> {
     }
 
     fn put_settings(&self, path: &AbsPath, kind: SettingsFile, text: &[u8]) -> Result<(), Failure> {
+        // What is written inside waits for a review, or is thrown away: nothing changes on the host.
+        if self.versions.is_none() {
+            return Err(NotLanded::Path.into());
+        }
         let (parent, name) = path.parent().zip(path.file_name()).ok_or(NotLanded::Path)?;
         // Regions of a host that others change are looked up anew each time.
         let regions = Regions::new();

@@ -196,3 +196,17 @@ fn b_content_is_not_changed_after_it_was_judged() {
         assert!(shown(&said).contains("rounds done"), "{}", shown(&said));
     });
 }
+
+/// What waits for a review changes nothing on the host, the settings of a repository included.
+#[test]
+fn b_a_session_with_a_review_changes_no_file_that_is_put_in_place_outside() {
+    each_user(|desk| {
+        desk.prepare(&format!("mkdir tree; cd tree; {REPOSITORY} git config user.email ada@example.com; git status"));
+        let script = "cd tree; git config user.email agent@example.com || true; if git switch dev; then exit 9; fi";
+        let said = desk.bare(&["--review"]).args(["bash", "-euc", script]).output().unwrap();
+        assert!(said.status.success(), "{}", shown(&said));
+        desk.prepare(
+            "cd tree; test \"$(git config user.email)\" = ada@example.com; test -z \"$(git status --porcelain)\"",
+        );
+    });
+}
