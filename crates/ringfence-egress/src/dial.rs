@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ringfence_surface::HostTarget;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::buffers::Share;
 use crate::guard::{self, OptIn, Refused};
 use crate::resolver::Resolver;
 
@@ -99,8 +100,13 @@ fn own_addresses() -> Rc<[IpAddr]> {
 ///
 /// # Errors
 /// When nobody answers, or the machine itself does and must not: a route may make more addresses its own than its interfaces have.
-pub(crate) async fn connect(addresses: &[IpAddr], port: u16, opt_in: OptIn) -> Result<TcpStream, NoConnection> {
-    let stream = in_order(interleaved(addresses), port).await?;
+pub(crate) async fn connect(
+    addresses: &[IpAddr],
+    port: u16,
+    opt_in: OptIn,
+    share: Share,
+) -> Result<TcpStream, NoConnection> {
+    let stream = in_order(interleaved(addresses), port, share).await?;
     let (here, there) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
     if here == there && !Refused::OWN.yields_to(opt_in) {
         return Err(NoConnection::Guarded { address: there, why: Refused::OWN });
@@ -109,19 +115,25 @@ pub(crate) async fn connect(addresses: &[IpAddr], port: u16, opt_in: OptIn) -> R
 }
 
 /// The same in the order that they have.
-pub(crate) async fn in_order(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
-    timeout(PATIENCE, race(addresses, port)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+pub(crate) async fn in_order(addresses: Vec<IpAddr>, port: u16, share: Share) -> io::Result<TcpStream> {
+    timeout(PATIENCE, race(addresses, port, share)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn race(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
+async fn to(address: SocketAddr, share: Share) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    share.of_connecting(&socket)?;
+    socket.connect(address).await
+}
+
+async fn race(addresses: Vec<IpAddr>, port: u16, share: Share) -> io::Result<TcpStream> {
     let mut left = addresses.into_iter().map(|address| SocketAddr::new(address, port));
     let Some(first) = left.next() else { return Err(io::ErrorKind::NotFound.into()) };
     // Most names have one, and nobody to race with.
     if left.len() == 0 {
-        return TcpStream::connect(first).await;
+        return to(first, share).await;
     }
     // Of the others most are answered in time.
-    let (mut attempts, mut first) = (JoinSet::new(), Box::pin(TcpStream::connect(first)));
+    let (mut attempts, mut first) = (JoinSet::new(), Box::pin(to(first, share)));
     let mut last = match timeout(HEAD_START, &mut first).await {
         Ok(Ok(stream)) => return Ok(stream),
         Ok(Err(cause)) => cause,
@@ -133,7 +145,7 @@ async fn race(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
     loop {
         match left.next() {
             Some(address) => {
-                attempts.spawn_local(Box::pin(TcpStream::connect(address)));
+                attempts.spawn_local(Box::pin(to(address, share)));
             }
             None if attempts.is_empty() => return Err(last),
             None => {}
@@ -167,8 +179,6 @@ fn interleaved(addresses: &[IpAddr]) -> Vec<IpAddr> {
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    use tokio::net::TcpSocket;
-
     use super::*;
 
     /// One port at both addresses that nobody else gets. Nobody listens there.
@@ -195,7 +205,8 @@ mod tests {
             // Whoever waits does so each time. One may take long on a machine that does other things too.
             while took.last().is_none_or(|last| *last >= HEAD_START) && took.len() < 100 {
                 let begun = Instant::now();
-                let to = tokio::task::LocalSet::new().run_until(in_order(order.clone(), port)).await.unwrap();
+                let to =
+                    tokio::task::LocalSet::new().run_until(in_order(order.clone(), port, Share::WHOLE)).await.unwrap();
                 assert_eq!(to.peer_addr().unwrap().ip(), v6);
                 took.push(begun.elapsed());
             }
@@ -209,17 +220,17 @@ mod tests {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let (own, port) = (IpAddr::V4(Ipv4Addr::LOCALHOST), listener.local_addr().unwrap().port());
         for opt_in in [OptIn::Silent, OptIn::PrivateName, OptIn::Network] {
-            let why = connect(&[own], port, opt_in).await.unwrap_err();
+            let why = connect(&[own], port, opt_in, Share::WHOLE).await.unwrap_err();
             assert!(matches!(why, NoConnection::Guarded { why: Refused::OWN, .. }), "{why}");
         }
-        assert!(connect(&[own], port, OptIn::Literal).await.is_ok());
+        assert!(connect(&[own], port, OptIn::Literal, Share::WHOLE).await.is_ok());
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn nobody_is_there() {
         let (_v4, _v6, port) = port();
         let addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        let nobody = tokio::task::LocalSet::new().run_until(in_order(addresses, port)).await;
+        let nobody = tokio::task::LocalSet::new().run_until(in_order(addresses, port, Share::WHOLE)).await;
         assert_eq!(nobody.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
 use crate::open::Meant;
-use crate::rules::BOTH_LOOPBACKS;
+use crate::rules::{BOTH_LOOPBACKS, at_every_address};
 use crate::service::{Shared, To};
 
 /// Changes a running way out.
@@ -137,6 +137,9 @@ impl Shared {
                         self.make_ready(name, given);
                     }
                 }
+                if let Err(outcome) = self.listen_everywhere() {
+                    return outcome.or_undone(self, &gift).await;
+                }
                 let Some(ip) = pattern.single_address() else { return Outcome::Done(0) };
                 self.listen_at(&ip.to_string(), &[ip], pattern.ports(), |ip, port| {
                     HostTarget::new(&ip.to_string(), port).ok().map(To::Host)
@@ -150,6 +153,20 @@ impl Shared {
         .map_or_else(std::convert::identity, |()| Outcome::Done(0))
         .or_undone(self, &gift)
         .await
+    }
+
+    /// Listens for every address at the ports that came anew.
+    fn listen_everywhere(self: &Rc<Self>) -> Result<(), Outcome> {
+        let new = &self.ports_everywhere() - &self.state.borrow().everywhere;
+        for port in new {
+            // A kernel without IPv6 has one of them.
+            let made = at_every_address(port).into_iter().filter_map(|address| self.listen(address, To::Dialled));
+            if made.count() == 0 {
+                return Err(Outcome::Taken);
+            }
+            self.state.borrow_mut().everywhere.insert(port);
+        }
+        Ok(())
     }
 
     /// Listens at addresses that no name was asked for.

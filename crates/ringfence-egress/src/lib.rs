@@ -22,12 +22,14 @@
 #![forbid(unsafe_code)]
 
 mod asks;
+mod buffers;
 mod cursor;
 mod dial;
 pub mod dns;
 pub mod front;
 mod gate;
 pub mod guard;
+mod handshake;
 pub mod hello;
 mod hello_watch;
 pub mod http;
@@ -48,6 +50,7 @@ pub mod resolv;
 mod resolver;
 mod room;
 mod rules;
+mod segment;
 mod service;
 mod sockets;
 pub mod spelling;

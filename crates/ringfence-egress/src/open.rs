@@ -49,6 +49,11 @@ impl Open {
         Ticket { open: self.clone(), number, cut }
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.borrow().carried.len()
+    }
+
     /// Ends those that nobody wants any more. Says how many.
     pub(crate) fn cut(&self, is_unwanted: impl Fn(&Meant) -> bool) -> u64 {
         let table = self.0.borrow();

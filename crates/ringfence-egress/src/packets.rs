@@ -7,6 +7,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::refusals::Refusals;
+use crate::segment::Syn;
 
 /// What carries an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,16 +17,18 @@ pub(crate) enum Protocol {
 }
 
 /// Something that a program tried to reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) protocol: Protocol,
     pub(crate) address: SocketAddr,
     /// The port it comes from.
     pub(crate) from: u16,
+    /// The packet, where it begins a connection.
+    pub(crate) syn: Option<Syn>,
 }
 
-/// Notes every attempt that is not expected: then it is said who was meant.
-pub(crate) async fn watch(socket: OwnedFd, unexpected: impl Fn(&Attempt) -> Option<String>, refusals: Refusals) {
+/// Passes every attempt on, and notes those that are not expected: then it is said who was meant.
+pub(crate) async fn watch(socket: OwnedFd, unexpected: impl Fn(Attempt) -> Option<String>, refusals: Refusals) {
     let Ok(protocol) = rustix::net::sockopt::socket_protocol(&socket) else { return };
     let protocol = if protocol == Some(rustix::net::ipproto::TCP) { Protocol::Tcp } else { Protocol::Udp };
     // For the runtime it is a socket that gives datagrams, like others.
@@ -37,19 +40,26 @@ pub(crate) async fn watch(socket: OwnedFd, unexpected: impl Fn(&Attempt) -> Opti
         }
         let read = || ringfence_sys::net::receive(socket.as_fd(), &mut buffer);
         let Ok(packet) = socket.try_io(Interest::READABLE, read) else { continue };
-        let Some((from, port)) = ports(&buffer[..packet.length], packet.asked) else { continue };
-        let attempt = Attempt { protocol, address: SocketAddr::new(packet.asked, port), from };
-        if let Some(meant) = unexpected(&attempt) {
+        let Some(segment) = transport(&buffer[..packet.length], packet.asked) else { continue };
+        let Some((from, port)) = ports(segment) else { continue };
+        let read = || Syn::read(packet.peer.ip(), packet.asked, segment);
+        let syn = if protocol == Protocol::Tcp { read() } else { None };
+        let attempt = Attempt { protocol, address: SocketAddr::new(packet.asked, port), from, syn };
+        if let Some(meant) = unexpected(attempt) {
             let protocol = if protocol == Protocol::Tcp { "tcp" } else { "udp" };
             refusals.note(format!("{protocol} {meant}"), "the policy does not name it");
         }
     }
 }
 
-/// The ports that a packet comes from and goes to. One of IPv4 begins with its header.
-fn ports(packet: &[u8], to: IpAddr) -> Option<(u16, u16)> {
-    let transport = if to.is_ipv4() { usize::from(packet.first()? & 0xf) * 4 } else { 0 };
-    let [a, b, c, d] = *packet.get(transport..transport + 4)?.first_chunk::<4>()?;
+/// What follows the IP header, which only a packet of IPv4 begins with.
+fn transport(packet: &[u8], to: IpAddr) -> Option<&[u8]> {
+    packet.get(if to.is_ipv4() { usize::from(packet.first()? & 0xf) * 4 } else { 0 }..)
+}
+
+/// The ports that a packet comes from and goes to.
+fn ports(transport: &[u8]) -> Option<(u16, u16)> {
+    let [a, b, c, d] = *transport.first_chunk::<4>()?;
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
@@ -59,6 +69,7 @@ mod tests {
 
     #[test]
     fn heads_of_packets() {
+        let ports = |packet: &[u8], to: IpAddr| ports(transport(packet, to)?);
         let (v4, v6) = ("1.1.1.1".parse().unwrap(), "::1".parse().unwrap());
         let transport = [0x1f, 0x90, 0, 80];
         let plain = [&[0x45; 20][..], &transport].concat();

@@ -1,5 +1,6 @@
 //! How many descriptors there are, and for what: whoever has none left can neither accept a connection nor refuse it.
 
+use crate::pool::Addresses;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Connections at once, however many descriptors there are.
@@ -8,7 +9,7 @@ const MOST_CONNECTIONS: u64 = 4_096;
 const ENOUGH: u64 = 16_384;
 /// For questions about names, and addresses that are tried side by side.
 const SPARE: u64 = 16;
-/// Listeners of one name: two ports for each family, mostly.
+/// Listeners of one name, where it has its own: two ports for each family, mostly.
 const FOR_A_NAME: u64 = 4;
 /// Both ends of a connection.
 const FOR_A_CONNECTION: u64 = 2;
@@ -22,7 +23,7 @@ pub(crate) struct Room {
 
 impl Room {
     /// Takes as many descriptors as this process may have. What it started before keeps the limit that it had.
-    pub(crate) fn take() -> Self {
+    pub(crate) fn take(addresses: Addresses) -> Self {
         let limit = getrlimit(Resource::Nofile);
         let wanted = limit.maximum.map_or(ENOUGH, |most| most.min(ENOUGH));
         let now = limit.current.unwrap_or(u64::MAX);
@@ -30,12 +31,17 @@ impl Room {
         let most = if now < wanted && setrlimit(Resource::Nofile, raised).is_ok() { wanted } else { now };
         // Where it cannot be told, somewhat more than is open when a session starts.
         let open = std::fs::read_dir("/proc/self/fd").map_or(64, |entries| entries.count() as u64);
-        Self::within(most, open)
+        Self::within(most, open, addresses)
     }
 
-    fn within(most: u64, open: u64) -> Self {
+    fn within(most: u64, open: u64, addresses: Addresses) -> Self {
         let for_names = most / 4;
-        let left = most.saturating_sub(open + SPARE + for_names);
+        let kept = match addresses {
+            // Listeners at every address are there before any name.
+            Addresses::Everywhere => 0,
+            Addresses::Loopback => for_names,
+        };
+        let left = most.saturating_sub(open + SPARE + kept);
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         // With one of each there is at least a way to try.
         let connections = (left / FOR_A_CONNECTION).clamp(1, MOST_CONNECTIONS);
@@ -50,11 +56,13 @@ mod tests {
     #[test]
     fn everything_together_fits() {
         for (most, open) in [(64, 20), (100, 20), (1_024, 30), (4_096, 30), (ENOUGH, 30), (1 << 20, 30)] {
-            let room = Room::within(most, open);
+            let room = Room::within(most, open, Addresses::Loopback);
             let used = room.connections as u64 * FOR_A_CONNECTION + room.names as u64 * FOR_A_NAME;
             assert!(used + SPARE + open <= most, "{most}: {room:?}");
         }
-        assert_eq!(Room::within(ENOUGH, 30), Room { connections: 4_096, names: 1_024 });
-        assert_eq!(Room::within(10, 30), Room { connections: 1, names: 1 });
+        assert_eq!(Room::within(ENOUGH, 30, Addresses::Loopback), Room { connections: 4_096, names: 1_024 });
+        let gateway = Room::within(200, 60, Addresses::Everywhere);
+        assert_eq!(gateway, Room { connections: 62, names: 12 });
+        assert_eq!(Room::within(10, 30, Addresses::Loopback), Room { connections: 1, names: 1 });
     }
 }

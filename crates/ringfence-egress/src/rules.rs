@@ -12,6 +12,11 @@ use crate::pool::Addresses;
 /// This machine, for itself.
 pub(crate) const BOTH_LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
+/// Every address of either family, at a port.
+pub(crate) fn at_every_address(port: u16) -> [SocketAddr; 2] {
+    [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)].map(|ip| SocketAddr::new(ip, port))
+}
+
 /// What a session may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
@@ -43,23 +48,24 @@ impl Rules {
     }
 
     /// Where somebody has to listen before any program runs: no name is asked for first. An unspecified address stands for
-    /// all of its family, since a network cannot be listened on as such.
+    /// all of its family.
     #[must_use]
     pub fn listeners(&self, addresses: Addresses) -> Vec<SocketAddr> {
-        let mut listeners = vec![addresses.proxy()];
+        let everywhere = self.ports_everywhere(addresses);
+        let proxy = addresses.proxy();
+        let mut listeners = Vec::new();
+        if !everywhere.contains(&proxy.port()) {
+            listeners.push(proxy);
+        }
         for port in &self.host_ports {
             listeners.extend(BOTH_LOOPBACKS.map(|ip| SocketAddr::new(ip, *port)));
         }
-        let everywhere = self.ports_everywhere();
         for pattern in &self.hosts {
             let address = pattern.single_address().into_iter();
             let ports = || pattern.ports().iter().filter(|port| !everywhere.contains(port));
             listeners.extend(address.flat_map(|ip| ports().map(move |port| SocketAddr::new(ip, *port))));
         }
-        for port in everywhere {
-            let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-            listeners.extend(all.map(|ip| SocketAddr::new(ip, port)));
-        }
+        listeners.extend(everywhere.into_iter().flat_map(at_every_address));
         let mut seen = HashSet::new();
         // Where only the loopback network is local, nobody arrives at another address.
         let arrives = |address: &SocketAddr| match addresses {
@@ -70,10 +76,15 @@ impl Rules {
         listeners
     }
 
-    /// The ports of networks: whatever address is dialled at one of these arrives.
-    pub(crate) fn ports_everywhere(&self) -> BTreeSet<u16> {
-        let networks = self.hosts.iter().filter(|pattern| pattern.is_network() && pattern.single_address().is_none());
-        networks.flat_map(HostPattern::ports).copied().collect()
+    /// The ports at which whatever address is dialled arrives: in the gateway, where no program listens, all of them.
+    pub(crate) fn ports_everywhere(&self, addresses: Addresses) -> BTreeSet<u16> {
+        match addresses {
+            Addresses::Loopback => BTreeSet::new(),
+            Addresses::Everywhere => {
+                let plain = if self.credentials.is_empty() { None } else { Some(PLAIN) };
+                self.hosts.iter().flat_map(HostPattern::ports).copied().chain(plain).collect()
+            }
+        }
     }
 
     /// May this be reached?

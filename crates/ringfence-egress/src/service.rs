@@ -17,9 +17,11 @@ use tokio::task::{JoinHandle as Task, LocalSet};
 use tokio::time::{Duration, sleep, timeout};
 
 use crate::asks::Asks;
+use crate::buffers::Share;
 use crate::dial::{self, NoConnection};
 use crate::dns::{Kind, Question};
 use crate::gate::Gate;
+use crate::handshake::Handshakes;
 use crate::inject::{self, Credential, NotInjected, Outward};
 use crate::lever::{self, Lever, Order};
 use crate::names::{answer_datagrams, answer_streams};
@@ -51,6 +53,8 @@ pub struct Inside {
     pub dns: Vec<(OwnedFd, OwnedFd)>,
     /// See what is tried, each one protocol of one family.
     pub arrivals: Vec<OwnedFd>,
+    /// Answer it, each one family. With none connections are accepted before they are dialled.
+    pub injectors: Vec<OwnedFd>,
     /// Those of [`Rules::listeners`]; none where somebody listens there already.
     pub first: Vec<(SocketAddr, Option<OwnedFd>)>,
     /// Makes further listeners.
@@ -148,6 +152,8 @@ pub(crate) struct Shared {
     connections: Arc<Semaphore>,
     /// Those that are carried.
     pub(crate) open: Open,
+    /// Those that are not accepted yet.
+    pub(crate) handshakes: Handshakes,
     outward: Outward,
 }
 
@@ -155,6 +161,8 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) pool: Pool,
     listen: Listen,
+    /// Ports at which somebody listens for every address. That stays so when nothing may be reached there any more.
+    pub(crate) everywhere: BTreeSet<u16>,
     /// Names and addresses that have listeners, at which ports, and who accepts there.
     pub(crate) ready: HashMap<String, BTreeMap<u16, Vec<Task<()>>>>,
 }
@@ -178,8 +186,9 @@ async fn serve(
     (refusals, asks, reached): (Refusals, Asks, Reached),
     orders: mpsc::UnboundedReceiver<Order>,
 ) {
-    let room = Room::take();
-    let state = State { pool: Pool::of(inside.addresses), listen: inside.listen, ready: HashMap::new() };
+    let room = Room::take(inside.addresses);
+    let everywhere = rules.ports_everywhere(inside.addresses);
+    let state = State { pool: Pool::of(inside.addresses), listen: inside.listen, everywhere, ready: HashMap::new() };
     let proxy = inside.addresses.proxy();
     let shared = Rc::new(Shared {
         rules: RefCell::new(rules),
@@ -192,6 +201,7 @@ async fn serve(
         most_names: room.names,
         connections: Arc::new(Semaphore::new(room.connections)),
         open: Open::new(),
+        handshakes: Handshakes::new(inside.injectors),
         outward: Outward::new(),
     });
     for (datagrams, listener) in inside.dns {
@@ -211,7 +221,12 @@ async fn serve(
     }
     for socket in inside.arrivals {
         let seen = Rc::clone(&shared);
-        let unexpected = move |to: &packets::Attempt| (!seen.is_expected(to)).then(|| seen.in_words(to.address));
+        let unexpected = move |to: packets::Attempt| {
+            let is_expected = seen.is_expected(&to);
+            let address = to.address;
+            seen.take_up(to);
+            (!is_expected).then(|| seen.in_words(address))
+        };
         let refusals = shared.refusals.clone();
         tokio::task::spawn_local(packets::watch(socket, unexpected, refusals));
     }
@@ -300,10 +315,7 @@ impl Shared {
 
     /// The ports at which somebody listens for every address.
     pub(crate) fn ports_everywhere(&self) -> BTreeSet<u16> {
-        match self.addresses {
-            Addresses::Everywhere => self.rules.borrow().ports_everywhere(),
-            Addresses::Loopback => BTreeSet::new(),
-        }
+        self.rules.borrow().ports_everywhere(self.addresses)
     }
 
     /// Does a connection to an address arrive here?
@@ -331,6 +343,12 @@ impl Shared {
         permit
     }
 
+    /// What one more connection gets of the kernel's memory.
+    pub(crate) fn share(&self) -> Share {
+        // The one that asks is among them.
+        Share::beside(self.open.count().saturating_sub(1))
+    }
+
     /// Is this a packet that somebody here answers, or that stays inside by right?
     fn is_expected(&self, to: &packets::Attempt) -> bool {
         let address = to.address.ip().to_canonical();
@@ -342,6 +360,28 @@ impl Shared {
         let port = to.address.port();
         let is_tcp = to.protocol == packets::Protocol::Tcp;
         is_tcp && self.meant(address, port).is_some_and(|target| self.admits(&target))
+    }
+
+    /// Dials for a connection that was begun, where that comes first.
+    fn take_up(self: &Rc<Self>, attempt: packets::Attempt) {
+        let (address, port) = (attempt.address.ip().to_canonical(), attempt.address.port());
+        let Some(syn) = attempt.syn.filter(|syn| self.handshakes.precede(&syn.ends())) else { return };
+        let is_held = self.state.borrow().everywhere.contains(&port);
+        // Names are asked for without more ado, and a proxy is asked where a connection is to go once it stands. The kernel accepts
+        // both, unless the listener is one for every address.
+        if port == DNS || attempt.address == self.addresses.proxy() {
+            if is_held && port != DNS {
+                self.handshakes.admit(&syn);
+            }
+            return;
+        }
+        match self.meant(address, port).filter(|target| self.admits(target)) {
+            Some(target) => self.begin(syn, target),
+            // It may have been taken away since somebody began to listen there, or was never given at this address.
+            None if is_held => self.handshakes.refuse(&syn),
+            // The kernel refuses it.
+            None => {}
+        }
     }
 
     /// The name and the port that an address of ours stands for; others as they are.
@@ -356,7 +396,7 @@ impl Shared {
     }
 
     /// What is added for a program that speaks plainly, because a credential is added outside.
-    fn injects(&self, target: &HostTarget) -> Option<Credential> {
+    pub(crate) fn injects(&self, target: &HostTarget) -> Option<Credential> {
         if target.port() != inject::PLAIN {
             return None;
         }
@@ -385,11 +425,21 @@ pub(crate) async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<
 async fn accept(shared: Rc<Shared>, listener: TcpListener, to: To) {
     loop {
         let Some(stream) = accepted(&listener, &shared).await else { continue };
+        let to = match &to {
+            To::Host(_) | To::Dialled if shared.handshakes.is_on() => {
+                if stream.local_addr().is_ok_and(|to| to != shared.addresses.proxy()) {
+                    shared.handshakes.accepted(stream);
+                    continue;
+                }
+                To::Asked
+            }
+            to => to.clone(),
+        };
         let Some(permit) = shared.permit() else {
             Stream::Tcp(stream).reset();
             continue;
         };
-        let (shared, to) = (Rc::clone(&shared), to.clone());
+        let shared = Rc::clone(&shared);
         tokio::task::spawn_local(async move {
             let _permit = permit;
             carry(&shared, stream, to).await;
@@ -400,6 +450,8 @@ async fn accept(shared: Rc<Shared>, listener: TcpListener, to: To) {
 async fn carry(shared: &Rc<Shared>, stream: TcpStream, to: To) {
     // Small writes go out at once, as they came.
     let _ = stream.set_nodelay(true);
+    // Without it the kernel takes more memory, and the connection is as good.
+    let _ = Share::beside(shared.open.count()).of_accepted(&stream);
     let target = match to {
         To::Host(target) => Some(target),
         To::HostPort(port) => return to_host_port(shared, stream, port).await,
@@ -433,11 +485,11 @@ async fn carry(shared: &Rc<Shared>, stream: TcpStream, to: To) {
 const NOT_NAMED: &str = "the policy does not name it";
 
 /// Connects to a host, and notes why not.
-async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnection> {
+pub(crate) async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnection> {
     let connected = async {
         let opt_in = shared.rules.borrow().opt_in(target);
         let addresses = dial::addresses(target, opt_in, shared.resolver.as_ref()).await?;
-        dial::connect(&addresses, target.port(), opt_in).await
+        dial::connect(&addresses, target.port(), opt_in, shared.share()).await
     };
     let stream = connected.await.inspect_err(|why: &NoConnection| {
         shared.refusals.note(format!("tcp {target}"), why.to_string());
@@ -450,7 +502,19 @@ async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnect
 /// Carries requests with a credential, over TLS.
 async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, credential: &Credential, first: &[u8]) {
     let Ok(secure) = HostTarget::new(target.name(), inject::SECURE) else { return };
-    let Ok(Stream::Tcp(outside)) = reach(shared, &secure).await else { return Stream::Tcp(stream).reset() };
+    let Ok(outside) = reach(shared, &secure).await else { return Stream::Tcp(stream).reset() };
+    inject_over(shared, (stream, outside), (target, &secure), credential, first).await;
+}
+
+/// The same over a connection to the host that stands already.
+pub(crate) async fn inject_over(
+    shared: &Shared,
+    (stream, outside): (TcpStream, Stream),
+    (target, secure): (&HostTarget, &HostTarget),
+    credential: &Credential,
+    first: &[u8],
+) {
+    let Stream::Tcp(outside) = outside else { return };
     let outside = match shared.outward.secure(outside, secure.name()).await {
         Ok(outside) => outside,
         Err(cause) => {
@@ -464,7 +528,7 @@ async fn inject(shared: &Shared, stream: TcpStream, target: &HostTarget, credent
     }
 }
 
-async fn finish(
+pub(crate) async fn finish(
     shared: &Shared,
     (inside, outside): (&Stream, &Stream),
     target: &HostTarget,
@@ -488,7 +552,7 @@ async fn to_host_port(shared: &Rc<Shared>, stream: TcpStream, port: u16) {
         return inside.reset();
     }
     let ticket = shared.open.enter(Meant::HostPort(port));
-    match ticket.unless_cut(dial::in_order(loopbacks, port)).await {
+    match ticket.unless_cut(dial::in_order(loopbacks, port, shared.share())).await {
         Some(Ok(outside)) => {
             shared.reached.note(format!("localhost:{port}"));
             let _ = outside.set_nodelay(true);

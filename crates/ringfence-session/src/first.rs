@@ -32,7 +32,7 @@ use crate::steps::{
 };
 use crate::terminal::{self, LastResort};
 use crate::view::{Failed, View};
-use crate::ways;
+use crate::ways::{self, Rights};
 
 /// The new process's ends of what it shares with the supervisor.
 pub(crate) struct Ends {
@@ -293,7 +293,11 @@ impl First<'_> {
         }
         ns::loopback_up().map_err(|e| failed(LOOPBACK, &e))?;
         if let Some(ways) = ways {
-            ways::open(ways, self.listeners)?;
+            let rights = match self.identity {
+                Identity::Caller { .. } => Rights::Own,
+                Identity::Other { .. } => Rights::Roots,
+            };
+            ways::open(ways, self.listeners, rights)?;
         }
         // The directories of the view are for whoever works in it, whatever mask the caller has for new files.
         let mask = rustix::process::umask(Mode::from_raw_mode(0o022));

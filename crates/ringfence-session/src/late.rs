@@ -1,4 +1,5 @@
-//! A way out for a session that began without one: its network namespace is there, with nothing in it but loopback.
+//! A network namespace of a running session, and sockets that are made there later. A session that began without a way out gets
+//! one: its namespace is there, with nothing in it but loopback.
 //!
 //! Short-lived copies of the supervisor enter it and hand sockets out. They have the rights over it because the supervisor's
 //! user made it; the payload has none, and sees only that names have answers from now on.
@@ -19,7 +20,7 @@ use rustix::process::WaitOptions;
 use crate::launch::way_out;
 use crate::steps::words;
 use crate::view::Failed;
-use crate::ways::{self, Ways};
+use crate::ways::{self, Rights, Ways};
 
 /// The network of a running session, and the right to change it.
 #[derive(Debug)]
@@ -36,25 +37,29 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn open(network: Network, private: Vec<HostPattern>) -> io::Result<Egress> {
     let rules = Rules { hosts: Vec::new(), private, host_ports: Vec::new(), credentials: Vec::new() };
     let listeners = rules.listeners(Addresses::Everywhere);
-    let taken = network.within(
+    let rights = if network.user.is_some() { Rights::Own } else { Rights::Roots };
+    let mut taken = network.within(
         |control| {
-            ways::open(control, &listeners).map_err(|Failed { step, errno }| {
+            ways::open(control, &listeners, rights).map_err(|Failed { step, errno }| {
                 let cause = std::io::Error::from(errno);
                 std::io::Error::new(cause.kind(), format!("{}: {cause}", words(step, None)))
             })
         },
         |control| Ways::take(control.as_fd().try_clone_to_owned()?, &listeners),
     )?;
-    let listen = move |address: SocketAddr| {
-        network.within(
-            |control| ways::hand_out(control, ringfence_sys::net::listener(address)),
-            |control| ways::receive_listener(control.as_fd()),
-        )
-    };
-    way_out(taken, Box::new(listen), rules, (Addresses::Everywhere, Vec::new()))
+    let listen = taken.listen(move |address| network.listener(address));
+    way_out(taken, listen, rules, (Addresses::Everywhere, Vec::new()))
 }
 
 impl Network {
+    /// Makes a listener there; none where one could not be made.
+    pub(crate) fn listener(&self, address: SocketAddr) -> io::Result<Option<OwnedFd>> {
+        self.within(
+            |control| ways::hand_out(control, ways::listener(address)),
+            |control| ways::receive_listener(control.as_fd()),
+        )
+    }
+
     /// Has a copy of this process make something there, and takes what it hands out. What runs in the copy allocates nothing.
     fn within<T>(
         &self,

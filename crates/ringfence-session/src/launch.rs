@@ -584,7 +584,8 @@ fn first_way_out(
         rustix::net::send(&control, &ways::request(address), rustix::net::SendFlags::NOSIGNAL)?;
         ways::receive_listener(control.as_fd())
     };
-    way_out(ways, Box::new(listen), rules, (addresses, sockets))
+    let listen = ways.listen(listen);
+    way_out(ways, listen, rules, (addresses, sockets))
 }
 
 /// Starts to carry what goes out.
@@ -598,6 +599,7 @@ pub(crate) fn way_out(
         addresses,
         dns: ways.dns.into_iter().map(|dns| (dns.datagrams, dns.listener)).collect(),
         arrivals: ways.arrivals,
+        injectors: ways.injectors,
         first: ways.first.into_iter().collect(),
         listen,
         sockets,

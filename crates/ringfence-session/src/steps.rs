@@ -35,7 +35,7 @@ pub(crate) const CHECK: u32 = u32::MAX - 118;
 pub(crate) const CHROOT: u32 = u32::MAX - 119;
 pub(crate) const SIGNALS: u32 = u32::MAX - 120;
 pub(crate) const LOW_PORTS: u32 = u32::MAX - 121;
-pub(crate) const ALL_LOCAL: u32 = u32::MAX - 122;
+pub(crate) const GATEWAY_LINK: u32 = u32::MAX - 122;
 
 /// From which port on nobody needs a right to listen, in this network namespace. Read-only in most containers.
 pub(crate) const LOW_PORTS_FILE: &CStr = c"/proc/sys/net/ipv4/ip_unprivileged_port_start";
@@ -58,7 +58,7 @@ pub(crate) fn words(step: u32, view: Option<&View>) -> String {
         LIMITS => "setrlimit(RLIMIT_NPROC) in a user namespace".into(),
         WAYS => "making the sockets of the way out".into(),
         LOW_PORTS => "write(/proc/sys/net/ipv4/ip_unprivileged_port_start)".into(),
-        ALL_LOCAL => "making every address local (rtnetlink, RTM_NEWROUTE)".into(),
+        GATEWAY_LINK => "making a network namespace and a veth pair that leads there (rtnetlink)".into(),
         CHROOT => "chroot to the root directory".into(),
         SIGNALS => "signalfd".into(),
         CHECK => "looking at what the engine made".into(),

@@ -42,7 +42,8 @@ allow = [
     "git.example.com", "rust.example.com", "js.example.com", "py.example.com", "go.example.com",
     "inner.example.com", "meta.example.com", "loop.example.com", "mapped.example.com", "half.example.com",
     "rebind.example.com", "late.example.com", "long.example.com", "*.wild.example.org:8443", "*.wild.example.org",
-    "self.example.com:8082", "routed.example.com:8082",
+    "self.example.com:8082", "routed.example.com:8082", "site.example.com:81", "gone.example.com", "nowhere.example.com",
+    "silent.example.com", "missing.example.invalid",
 ]
 private = ["self.example.com:8082"]
 host_ports = [5432]
@@ -77,6 +78,7 @@ there link set v1 up
 ip route add 10.1.2.3/32 dev v0
 ip route add 169.254.169.254/32 dev v0
 ip route add local 93.184.217.0/24 dev lo
+ip route add unreachable 93.184.219.0/24
 # Everybody may ask whether somebody is there.
 echo '0 2147483647' > /proc/sys/net/ipv4/ping_group_range
 printf '127.0.0.1 localhost\n::1 localhost\n93.184.216.34 listed.example.com\n' > "$1/hosts"

@@ -33,6 +33,10 @@ NAMES = {
     "cloud.example.com": ["169.254.169.254"],
     "mapped.example.com": ["::ffff:10.1.2.3"],
     "half.example.com": ["10.1.2.3", SITE],
+    # A route that says that nothing is there; no route at all; nothing that answers.
+    "gone.example.com": ["93.184.219.9"],
+    "nowhere.example.com": ["8.8.8.8"],
+    "silent.example.com": [NOBODY6],
     # Nobody answers at the first.
     "late.example.com": [NOBODY6, SITE],
 }

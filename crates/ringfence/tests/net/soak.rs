@@ -71,6 +71,31 @@ fn k9_readers_that_stop_suddenly_take_no_memory() {
     });
 }
 
+/// F9: what nobody reads stays in the kernel, whose memory no limit of the session counts.
+#[test]
+fn f9_streams_that_nobody_reads_take_little_of_the_kernels_memory() {
+    with(Who::Ordinary, |internet| {
+        internet.write("clients.py", CLIENTS);
+        let mut fence = internet.outside("prlimit");
+        fence.arg("--nofile=4096:4096").arg(internet.path("ringfence"));
+        fence.args(["run", "--", "/usr/bin/python3", "clients.py", "slow", "600"]);
+        let mut child = fence.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut most, mut sockets) = (0, 0);
+        while child.try_wait().unwrap().is_none() {
+            // What has arrived from outside and was not carried on, as the kernel counts it.
+            let said = internet.outside("ss").args(["-tmnOH", "dport", "=", ":19"]).output().unwrap();
+            let said = shown(&said);
+            let kept = |line: &str| line.split_once("skmem:(r")?.1.split_once(',')?.0.parse::<u64>().ok();
+            most = said.lines().filter_map(kept).sum::<u64>().max(most);
+            sockets = said.lines().count().max(sockets);
+        }
+        let output = ended(child);
+        assert!(output.status.success() && sockets > 500, "{sockets} sockets\n{}", shown(&output));
+        // The first four have what the kernel gives. It gave 1,130 MB to 600.
+        assert!(most < 120 << 20, "the kernel kept {most} bytes for {sockets} sockets");
+    });
+}
+
 /// What cannot be carried is refused at once and told, and there is room again when others have ended.
 #[test]
 fn k9_a_supervisor_without_descriptors_refuses_and_recovers() {
