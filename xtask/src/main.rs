@@ -9,6 +9,7 @@ mod bench;
 mod clients;
 mod dist;
 mod engines;
+mod faults;
 mod kernels;
 mod oracle;
 mod packages;
@@ -38,6 +39,9 @@ usage: cargo xtask COMMAND
   oracle [SEQUENCES [SEED]]
                    let an agent do random things to git in a session, run the user's git outside, and fail if
                    a program, an address or a file of the agent's choice was touched; so many times (200)
+  faults [SEED]    fail every system call of a start once, with each plausible error
+  faults --kill N [SEED]
+                   kill processes of sessions at N random moments
   picture          take the picture of a terminal in README.md anew
   package          make a package of what the tests have built, install, use and remove it
   kernels [KERNEL] boot kernels of Debian's, 5.10, 6.1 and 6.12, and compare `doctor`, the backend, the receipt and
@@ -60,6 +64,7 @@ enum Chore<'w> {
     Dist(dist::Options),
     /// All of them, or one.
     Kernels(Option<&'w str>),
+    Faults(faults::Faults, Option<u64>),
     Package,
     Picture,
     /// The part of a benchmark that an ordinary user runs.
@@ -86,6 +91,7 @@ fn main() -> ExitCode {
         Some(Chore::Oracle(sequences, seed)) => oracle::run(&workspace_root(), sequences, seed),
         Some(Chore::Dist(options)) => dist::run(&workspace_root(), &options),
         Some(Chore::Kernels(only)) => kernels::run(&workspace_root(), only),
+        Some(Chore::Faults(faults, seed)) => faults::run(&workspace_root(), faults, seed),
         Some(Chore::Package) => test::package(&workspace_root()),
         Some(Chore::Picture) => picture::run(&workspace_root()),
         Some(Chore::BenchFence(dir, effort, parts)) => bench::fence(dir.as_ref(), effort, parts),
@@ -119,6 +125,12 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["dist", options @ ..] => dist::Options::read(options).map(Chore::Dist),
         ["kernels"] => Some(Chore::Kernels(None)),
         ["kernels", only] => Some(Chore::Kernels(Some(only))),
+        ["faults"] => Some(Chore::Faults(faults::Faults::Calls, None)),
+        ["faults", "--kill", kills] => Some(Chore::Faults(faults::Faults::Kills(kills.parse().ok()?), None)),
+        ["faults", "--kill", kills, seed] => {
+            Some(Chore::Faults(faults::Faults::Kills(kills.parse().ok()?), Some(seed.parse().ok()?)))
+        }
+        ["faults", seed] => Some(Chore::Faults(faults::Faults::Calls, Some(seed.parse().ok()?))),
         ["package"] => Some(Chore::Package),
         ["picture"] => Some(Chore::Picture),
         ["bench-fence", dir, options @ ..] => {

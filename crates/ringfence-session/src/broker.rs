@@ -66,6 +66,8 @@ use self::sockets::Sockets;
 use self::work::{Reply, Work};
 
 const STACK: usize = 256 << 10;
+/// After so many failures in a row the kernel is not asked any more.
+const MOST_FAILURES: u32 = 64;
 
 /// Are calls that change files carried out by name, at the moment they are made?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,27 +219,32 @@ impl<'s> Broker<'s> {
         })
     }
 
-    /// Begins.
-    pub(crate) fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> std::io::Result<()> {
-        if self.judge.supervisor().is_some() {
-            Builder::new().stack_size(STACK).spawn_scoped(scope, || self.judge.listen())?;
+    /// Begins. Where no thread can be started every caller would wait for ever: so all other processes of the session are killed then,
+    /// since this is the first process of their namespace.
+    pub(crate) fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        if self.judge.supervisor().is_some() && spawn_surely(scope, || self.judge.listen()).is_err() {
+            return process::kill_all_others();
         }
         self.threads.fetch_add(1, Ordering::Relaxed);
-        let first = || self.attend(scope);
-        Builder::new().stack_size(STACK).spawn_scoped(scope, first).map(drop)
+        if spawn_surely(scope, || self.attend(scope)).is_err() {
+            process::kill_all_others();
+        }
     }
 
     /// The next call; nothing once nobody can call any more.
     fn next(&self) -> Option<Notification> {
-        loop {
+        let mut failures = 0;
+        while failures < MOST_FAILURES {
             match notify::receive(self.listener.as_fd()) {
                 Ok(call) => return Some(call),
                 // A caller that has ended, or all of them.
-                Err(Errno::NOENT) if !self.is_deserted() => {}
-                Err(Errno::INTR) => {}
-                Err(_) => return None,
+                Err(Errno::NOENT) if self.is_deserted() => return None,
+                Err(Errno::NOENT | Errno::INTR) => {}
+                // To give up for one failure would leave every caller waiting for ever.
+                Err(_) => failures += 1,
             }
         }
+        None
     }
 
     fn is_deserted(&self) -> bool {
@@ -352,8 +359,30 @@ struct Pending<'b> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if let Some(answer) = self.answer {
-            // A caller that has ended needs no answer.
-            let _ = notify::answer(self.listener, self.id, answer);
+            answer_surely(self.listener, self.id, answer);
         }
     }
+}
+
+/// Starts a thread, at the latest when others have ended.
+fn spawn_surely<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    run: impl Fn() + Copy + Send + 'scope,
+) -> std::io::Result<()> {
+    let spawn = || Builder::new().stack_size(STACK).spawn_scoped(scope, run).map(drop);
+    let mut spawned = spawn();
+    for _ in 1..MOST_FAILURES {
+        if spawned.is_ok() {
+            break;
+        }
+        std::thread::yield_now();
+        spawned = spawn();
+    }
+    spawned
+}
+
+/// Answers a call. A caller that has ended needs no answer (ENOENT); after any other failure it would wait for ever without one.
+fn answer_surely(listener: BorrowedFd<'_>, id: u64, answer: Answer) {
+    let is_answered = || !matches!(notify::answer(listener, id, answer), Err(errno) if errno != Errno::NOENT);
+    let _ = (0..MOST_FAILURES).any(|_| is_answered());
 }

@@ -458,7 +458,7 @@ impl Brokerage<'_, '_, '_> {
             Stage::Listener(listener) => {
                 let ends = (self.supervisor.take(), self.own_proc.take());
                 if let Ok(broker) = Broker::new(listener, self.judged, self.beside, ends) {
-                    let _ = self.broker.get_or_init(|| broker).start(self.scope);
+                    self.broker.get_or_init(|| broker).start(self.scope);
                 }
                 Stage::Done
             }

@@ -37,6 +37,8 @@ use crate::walk::os_path;
 pub use apply::{Force, Report};
 pub use changes::{Change, Changes, Contents, FileSize, Node, What};
 
+/// A review with this before its name is about to be removed.
+const REMOVED: &str = ".removed-";
 /// Where the layers of ended sessions are, below the state of all of them.
 const REVIEWS: &str = "reviews";
 /// Beside each layer: what it is over, and what that looked like.
@@ -181,6 +183,7 @@ pub(crate) fn set_aside(state: &AbsPath, session: &AbsPath) -> io::Result<Option
 pub fn waiting(state: &AbsPath) -> Vec<String> {
     let entries = fs::read_dir(os_path(&state.join(REVIEWS))).into_iter().flatten().flatten();
     let mut ids: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    ids.retain(|id| !id.starts_with(REMOVED));
     ids.sort();
     ids
 }
@@ -283,6 +286,7 @@ impl Review {
     pub fn discard(mut self, paths: &[AbsPath]) -> Result<(usize, usize), ReviewError> {
         let _held = self.hold()?;
         temporary::sweep(&self.state());
+        remove_rest(&self.state());
         let changes = self.changes().changes;
         if paths.is_empty() {
             self.remove()?;
@@ -325,8 +329,23 @@ impl Review {
         file.and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_data())).map_err(failed)
     }
 
+    /// Removes it. It is renamed first: a process that is killed meanwhile leaves no half of a review behind.
     fn remove(&self) -> Result<(), ReviewError> {
-        remove_tree(os_path(&self.dir)).map_err(|source| ReviewError::Layer { path: self.dir.clone(), source })
+        let failed = |source| ReviewError::Layer { path: self.dir.clone(), source };
+        let gone = self.dir.parent().unwrap_or_else(AbsPath::root).child(format!("{REMOVED}{}", self.id).as_bytes());
+        fs::rename(os_path(&self.dir), os_path(&gone)).map_err(failed)?;
+        remove_tree(os_path(&gone)).map_err(failed)
+    }
+}
+
+/// Removes the rest of reviews that were applied or discarded by a process that was killed meanwhile.
+pub fn remove_rest(state: &AbsPath) {
+    let reviews = state.join(REVIEWS);
+    for entry in fs::read_dir(os_path(&reviews)).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().starts_with(REMOVED.as_bytes()) {
+            // Another process may be about to do the same. What stays is tried again the next time.
+            let _ = remove_tree(os_path(&reviews.child(entry.file_name().as_bytes())));
+        }
     }
 }
 

@@ -495,9 +495,18 @@ pub fn spawn_in_copy<F: FnOnce() -> u8>(main: F) -> io::Result<Pid> {
     // SAFETY: with CLONE_VFORK the caller waits until the child no longer uses its memory, so the stack and `main` outlive that;
     // the caller has one thread, so nobody else sees what the child does there. The stack grows down from an aligned end.
     let pid = unsafe { libc::clone(enter::<F>, top, flags, place) };
-    match Pid::from_raw(pid) {
-        Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(pid),
-        _ => Err(io::Error::last_os_error()),
+    // A failure is -1, which is no process and must not be made one.
+    match (pid > 0).then(|| Pid::from_raw(pid)).flatten() {
+        Some(pid) => Ok(pid),
+        None => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Kills every other process of the namespace, where this is the first one of it. Anywhere else it does nothing.
+pub fn kill_all_others() {
+    if rustix::process::getpid().is_init() {
+        // SAFETY: takes two numbers. For the first process of a namespace -1 stands for all others in it, and never for others.
+        let _ = unsafe { libc::kill(-1, libc::SIGKILL) };
     }
 }
 

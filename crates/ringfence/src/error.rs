@@ -126,6 +126,14 @@ pub(crate) enum Failure {
     /// No home directory, so no place for state.
     #[error("there is no place outside the project to keep trust in")]
     NoHome,
+    /// The caller's limit on the stack is too small to go on.
+    #[error("the stack limit is {} KiB, and ringfence needs {} KiB", has >> 10, needs >> 10)]
+    SmallStack {
+        /// The limit in bytes.
+        has: u64,
+        /// What is needed.
+        needs: u64,
+    },
     /// The current directory cannot be told.
     #[error("cannot tell the current directory")]
     CurrentDirectory {

@@ -28,6 +28,11 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::error::Failure;
+
+/// A start takes some hundred kilobytes of stack.
+const SMALLEST_STACK: u64 = 1 << 20;
+
 /// The administrator's file. Nothing in the environment or on the command line can name another.
 const MANAGED: &str = "/etc/ringfence/managed.toml";
 
@@ -44,6 +49,9 @@ fn main() -> ExitCode {
     if is_hook(&words) {
         return commands::hook::run(&words);
     }
+    if let Err(failure) = has_stack() {
+        return failure.report();
+    }
     let done = match words.as_slice() {
         [] | [_] => commands::map::run(),
         words if commands::version::is_asked(words) => commands::version::run(),
@@ -52,6 +60,15 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(failure) => failure.report(),
+    }
+}
+
+/// An overflow of the stack is an abort that says nothing of the limit.
+fn has_stack() -> Result<(), Failure> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    match limit {
+        Some(has) if has < SMALLEST_STACK => Err(Failure::SmallStack { has, needs: SMALLEST_STACK }),
+        _ => Ok(()),
     }
 }
 

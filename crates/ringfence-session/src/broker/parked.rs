@@ -24,7 +24,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 use super::caller::Caller;
 use super::domain::Domain;
 use super::work::Reply;
-use super::{Broker, STACK};
+use super::{Broker, STACK, answer_surely};
 
 /// More calls are never parked; the next one fails with EAGAIN.
 const MOST: usize = 4096;
@@ -158,10 +158,8 @@ impl Broker<'_> {
         }
     }
 
-    /// The thread that tries parked calls again, as long as there are any.
+    /// The thread that tries parked calls again, as long as there are any. No attempt creates a file or uses a working directory.
     fn serve_parked(&self) {
-        // An open may create nothing here, but the mask and the working directory are never shared between threads.
-        let is_own = notify::unshare_fs().is_ok();
         let (mut parked, mut pause, mut looked_at) = (Vec::new(), SHORTEST_PAUSE, 0);
         loop {
             let mut state = self.parked.state();
@@ -178,7 +176,7 @@ impl Broker<'_> {
             let before = parked.len();
             self.drop_interrupted(&mut parked, &mut looked_at);
             let mut queues = HashSet::new();
-            parked.retain_mut(|call| !(is_own && self.is_over(call, &mut queues)));
+            parked.retain_mut(|call| !self.is_over(call, &mut queues));
             if parked.len() < before {
                 pause = SHORTEST_PAUSE;
             } else {
@@ -245,7 +243,6 @@ impl Broker<'_> {
 
     fn answer_parked(&self, call: &ParkedCall, done: rustix::io::Result<Reply>) {
         let answer = self.answer((call.id, call.thread), done, |add| add());
-        // A caller that has ended needs no answer.
-        let _ = notify::answer(self.listener(), call.id, answer);
+        answer_surely(self.listener(), call.id, answer);
     }
 }

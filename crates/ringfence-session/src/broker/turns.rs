@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, Scope, Thread};
 use std::time::Duration;
 
-use ringfence_sys::notify;
+use ringfence_sys::{notify, process};
 
 use super::{Broker, Hand, STACK};
 
@@ -96,6 +96,9 @@ impl Broker<'_> {
             if let Some(second) = second {
                 second.unpark();
             }
+        } else {
+            // Without a thread that carries out calls every caller would wait for ever.
+            process::kill_all_others();
         }
         self.threads.fetch_sub(1, Ordering::Relaxed);
     }

@@ -181,9 +181,13 @@ impl Lifeline {
 
     /// Lets the first process start the payload. One that has ended already says why by itself.
     pub(crate) fn go(&self) {
-        let end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(end) = end.as_ref() {
-            let _ = rustix::net::send(end, b"g", rustix::net::SendFlags::NOSIGNAL);
+        let mut end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let send = |end: &OwnedFd| rustix::net::send(end, b"g", rustix::net::SendFlags::NOSIGNAL).is_ok();
+        if let Some(lifeline) = end.as_ref()
+            && !(0..64).any(|_| send(lifeline))
+        {
+            // It would wait for this word for ever, and so would we for its end: without the lifeline it ends now.
+            *end = None;
         }
     }
 

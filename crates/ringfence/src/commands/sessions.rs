@@ -148,6 +148,7 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode, Failure> {
     for state in states()? {
         let collected = store::gc(&state);
         names.extend(temporary::sweep(&state));
+        review::remove_rest(&state);
         let swept = sweep(&state, |id| store::find(&state, id).is_ok());
         containers.extend(swept.removed);
         left.extend(swept.silent.iter().map(|engine| format!("containers of {engine}, which does not answer")));

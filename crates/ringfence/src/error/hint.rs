@@ -39,6 +39,7 @@ impl Failure {
             Self::Write { path, .. } if path.ancestors().any(|above| above.ends_with(".local/state/ringfence")) => {
                 "ringfence keeps its state there: XDG_STATE_HOME names another place".into()
             }
+            Self::SmallStack { .. } => "`ulimit -s 8192` raises it".into(),
             Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
             Self::Host { source } => return source.hint(),
             Self::VariableName { .. } => "name one variable: letters, digits and `_`".into(),
