@@ -109,7 +109,8 @@ fn attempt(ground: &Ground, fault: &Fault) -> Result<bool, String> {
     let has_run = ground.has_run();
     let mut wrong = ground.breaches(&errors);
     match output.status.code() {
-        None | Some(137) => wrong.push(format!("it did not end: {:?}", output.status)),
+        // `timeout` ends itself by the signal too; 137 as a code is a session that was ended, since its broker could not begin.
+        None => wrong.push(format!("it did not end: {:?}", output.status)),
         // The loader or the runtime could not begin.
         Some(127 | 134) if !has_run && !errors.trim().is_empty() => {}
         Some(0) if !has_run => wrong.push("nothing ran, and it looks like success".to_owned()),
@@ -129,6 +130,10 @@ fn attempt(ground: &Ground, fault: &Fault) -> Result<bool, String> {
         let _ = ground.ringfence(&["gc"]).output().unwrap();
     }
     wrong.extend(ground.left());
+    // What hangs must not count for the next one.
+    for process in ground.processes().into_iter().filter_map(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+    }
     if wrong.is_empty() { Ok(is_collected) } else { Err(format!("{fault:?}: {}\n{errors}", wrong.join("; "))) }
 }
 
