@@ -77,6 +77,7 @@ pub(crate) fn facts() -> Result<HostFacts, Failure> {
 }
 
 /// Where the state of this user's sessions is. `None` without a home.
+#[cfg(target_os = "linux")]
 pub(crate) fn own_state() -> Option<AbsPath> {
     facts_at(AbsPath::root()).own_directories().state
 }
