@@ -1,9 +1,9 @@
-//! The kernel's memory for what was sent and not read yet.
+//! Bounds the kernel's memory for data that was sent and not read yet.
 //!
-//! It counts for the user who started the session, and no limit of the session bounds it. Left to itself the kernel gives each socket
+//! It is charged to the user who started the session, and no limit of the session bounds it. Left to itself the kernel gives each socket
 //! up to several MiB, in both directions, so a program that opens as many connections as it can, and reads none of them, would
-//! take gigabytes. So the first connections have what the kernel gives, since a single download from far away needs large buffers,
-//! and each further one has less the more there are.
+//! take gigabytes. So the first connections keep the kernel's defaults, since a single download from far away needs large
+//! buffers, and each further one gets less the more there are.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,8 +14,8 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share(Option<usize>);
 
-/// Beside these many and more connections each further one has this share. The kernel gives no more than its `rmem_max` and `wmem_max`
-/// to who asks for a number, which is the largest of these mostly.
+/// With at least so many other connections, a new one has this share. The kernel caps an explicit size at `rmem_max` and
+/// `wmem_max`, by default the largest of these.
 const SHARES: [(usize, usize); 4] = [(1_024, 8 << 10), (256, 16 << 10), (64, 32 << 10), (4, MOST)];
 const MOST: usize = 208 << 10;
 

@@ -99,7 +99,7 @@ fn own_addresses() -> Rc<[IpAddr]> {
 /// Connects to the first address that answers, each with a head start before the next. The families take turns.
 ///
 /// # Errors
-/// When nobody answers, or the machine itself does and must not: a route may make more addresses its own than its interfaces have.
+/// When no host answers, or this machine does and must not: a route may make more addresses its own than its interfaces have.
 pub(crate) async fn connect(
     addresses: &[IpAddr],
     port: u16,

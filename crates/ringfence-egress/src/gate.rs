@@ -127,7 +127,7 @@ impl Gate {
         }
     }
 
-    /// Lets a word out of which nobody can tell yet what it is, because nothing more comes. It is still looked at together with what
+    /// Forwards a first word whose protocol is still unknown, because no more bytes arrive. It is still looked at together with what
     /// follows: no server acts on a part of a request line.
     pub(crate) fn release(&mut self) -> Vec<u8> {
         if !self.is_word() {
@@ -387,7 +387,7 @@ mod tests {
         let mut hasty = gate();
         assert_eq!(hasty.look(&[OFFER, EVIL].concat()), Passage::Pass(OFFER.to_vec()));
         assert!(matches!(hasty.answered(false), Passage::Refused(_)));
-        // Of a later request nobody would know which answer is its own.
+        // With pipelined requests the answer to a later one cannot be identified.
         let mut late = gate();
         passes(&mut late, GET.as_bytes());
         refused(&mut late, OFFER, "not the first");

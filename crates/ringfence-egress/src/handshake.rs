@@ -1,10 +1,10 @@
-//! A connection stands inside only once it stands outside.
+//! A connection is accepted inside after its host has been dialled outside.
 //!
 //! The listeners do not see the first packet (SYN) of a connection: a socket filter drops it. It is read from a raw socket, and the
 //! host is dialled. When that has succeeded the packet is sent once more with a firewall mark that the filter lets pass, and the
-//! kernel accepts the connection. Otherwise the caller gets what the kernel would have said outside: a reset or an ICMP error, or
-//! nothing where the host does not answer. To the caller's kernel this is a host that takes its time, so it does not matter how the
-//! program waits, and nothing waits for a program but one task.
+//! kernel accepts the connection. Otherwise the caller gets what it would get outside: a reset or an ICMP error, or
+//! nothing where the host does not answer. To the caller's kernel this is a slow host, so it does not matter whether the
+//! program blocks, polls or uses a timeout, and each connection costs one task.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ enum Dial {
     Done(oneshot::Sender<TcpStream>),
 }
 
-/// What a caller reads where there is no connection.
+/// The answer to a caller whose connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Refused,
@@ -77,7 +77,7 @@ impl Handshakes {
         self.v4.is_some()
     }
 
-    /// Gives an accepted connection to the task that has dialled for it. Without one its caller took too long to answer.
+    /// Passes an accepted connection to the task that has dialled for it. Without a task the caller answered too late.
     pub(crate) fn accepted(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
         let ends = stream.peer_addr().and_then(|from| Ok(Ends::new(from, stream.local_addr()?)));
@@ -103,7 +103,7 @@ impl Handshakes {
         self.send(&syn.again(), syn.ends().to.ip());
     }
 
-    /// Answers as a host does at which nothing listens.
+    /// Answers with a reset, as a host does without a listener.
     pub(crate) fn refuse(&self, syn: &Syn) {
         self.answer(syn, Refusal::Refused);
     }
@@ -137,7 +137,7 @@ impl Refusal {
 }
 
 impl Shared {
-    /// Dials for a connection that was begun, and carries it. The kernel repeats the first packet of one that takes its time.
+    /// Dials for a connection that was begun, and carries it. While it takes long, the kernel repeats the SYN.
     pub(crate) fn begin(self: &Rc<Self>, syn: Syn, target: HostTarget) {
         match self.handshakes.begun.borrow().get(&syn.ends()) {
             Some(Dial::UnderWay) => return,

@@ -160,7 +160,7 @@ pub(crate) enum Beginning {
     No,
     /// More bytes will tell.
     Undecided,
-    /// It does. Among random bytes this is said once in 2^42 places, and for the versions that every client writes once in 2^46.
+    /// It does. Among random bytes this is returned once in 2^42 places, and for the versions that every client writes once in 2^46.
     Certain,
 }
 

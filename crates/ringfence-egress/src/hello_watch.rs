@@ -1,18 +1,18 @@
 //! Looks for a TLS hello anywhere in what a program sends, for as long as the connection lasts.
 //!
-//! The first words of a connection are not the last that can name a host:
+//! A host can be named later than in the first bytes of a connection:
 //!
 //! - A server answers the first hello with a HelloRetryRequest (TLS 1.3), and takes the host from the second one.
 //! - The client may send early data and changes of cipher between the two, which the server drops.
-//! - Other protocols turn to TLS after some words (STARTTLS, the SSLRequest of PostgreSQL, the handshake of MySQL, LDAP). Where they
-//!   do only their server knows, so an attacker chooses the words before it.
-//! - A hello that names the right host, or a request of HTTP, may be sent to a server that takes neither for what it is: it answers
-//!   with an error and reads on inside of them.
+//! - Other protocols switch to TLS after some messages (STARTTLS, the SSLRequest of PostgreSQL, the handshake of MySQL, LDAP). Where they
+//!   do, only the server knows, so an attacker chooses the bytes before the hello.
+//! - A hello that names the right host, or a request of HTTP, may be sent to a server that understands neither: it answers
+//!   with an error and goes on parsing in the middle of the message.
 //!
-//! So nothing is skipped: at each byte a hello may begin, also inside another one, and whatever begins one has to be perfect and name
+//! So nothing is skipped: at each byte a hello may begin, also inside another one, and whatever begins one has to be well-formed and name
 //! the host. Nothing depends on how the bytes are cut into segments or on what the server says between them. What is encrypted
-//! cannot be told from random bytes, among which a hello is seen once in 2^42; renegotiation in TLS 1.2 is encrypted and out of sight,
-//! like all that is said inside TLS.
+//! cannot be told from random bytes, among which a hello is seen once in 2^42; renegotiation in TLS 1.2 is encrypted and invisible,
+//! like everything inside TLS.
 //!
 //! A hello that another protocol carries in packets of its own (EAP, TDS with a hello in parts) is not recognised.
 
@@ -38,7 +38,7 @@ pub(crate) struct HelloWatch {
 pub(crate) enum NoName {
     /// It is refused: every client of this protocol names its host.
     Refused,
-    /// It passes: clients of databases name none, and a server that is told none does not choose another host.
+    /// It passes: database clients name none, and a server does not choose another host without a name.
     Passes,
 }
 
@@ -51,7 +51,7 @@ struct Open {
 
 #[derive(Debug)]
 enum State {
-    /// Nobody can tell yet. It is not held: a server may wait for it.
+    /// Undecided. The bytes are forwarded, since a server may wait for them.
     Undecided,
     /// A hello has begun. It is held until it is whole and good: what reads names early must not see a part of it.
     Begun(HelloReader),
@@ -67,7 +67,7 @@ pub(crate) enum Watched {
     Same,
     /// These pass: some that were held, or not yet all of them.
     Pass(Vec<u8>),
-    /// A hello is not perfect, or names another host.
+    /// A hello is malformed, or names another host.
     Refused(String),
 }
 

@@ -1,4 +1,4 @@
-//! Questions that are asked once for everybody who waits for the same answer.
+//! Deduplicates concurrent look-ups: one query for all tasks that wait for the same answer.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OnceCell;
 
-/// An answer that several can have.
+/// An answer that several tasks share.
 type Answer = Result<Vec<IpAddr>, Arc<io::Error>>;
 
 /// The look-ups that are under way, by name.
@@ -19,8 +19,8 @@ impl JoinedLookups {
         Self(Mutex::new(HashMap::new()))
     }
 
-    /// Looks a name up, or waits for who does so already. If that one gives up, another takes over. Nothing is remembered: who asks
-    /// after the answer has come asks anew.
+    /// Looks a name up, or waits for the task that does. If that task is dropped, another takes over. Nothing is cached: a look-up
+    /// after the answer is a new query.
     ///
     /// # Errors
     /// As the look-up.
@@ -66,14 +66,14 @@ mod tests {
             tokio::join!(joined.look_up("a", good()), joined.look_up("a", good()), joined.look_up("b", good()));
         assert_eq!((first.unwrap(), second.unwrap(), other.unwrap()), (vec![ADDRESS], vec![ADDRESS], vec![ADDRESS]));
         assert_eq!((asked.get(), joined.under_way().len()), (2, 0));
-        // Later it is another question, which may fail for everybody who waits.
+        // Later it is another query, which may fail for all that wait.
         let bad = || ask(Err(io::ErrorKind::NotFound.into()));
         let (first, second) = tokio::join!(joined.look_up("a", bad()), joined.look_up("a", bad()));
         assert_eq!([first, second].map(|answer| answer.unwrap_err().kind()), [io::ErrorKind::NotFound; 2]);
         assert_eq!((asked.get(), joined.under_way().len()), (3, 0));
     }
 
-    /// F8: who asks may go away; then another one of those who wait asks.
+    /// F8: the task that asks may be dropped; then another one that waits takes over.
     #[tokio::test(flavor = "current_thread")]
     async fn f8_another_takes_over_from_who_gives_up() {
         let joined = JoinedLookups::new();

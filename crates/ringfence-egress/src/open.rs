@@ -1,4 +1,4 @@
-//! The connections that are carried, and what ends one of them before its time.
+//! The table of relayed connections, and a way to close one early.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use ringfence_surface::HostTarget;
 use tokio::sync::Notify;
 
-/// Whom a connection is for.
+/// The target of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Meant {
     /// A host outside.
@@ -16,7 +16,7 @@ pub(crate) enum Meant {
     HostPort(u16),
 }
 
-/// All of them.
+/// The table of all relayed connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Open(Rc<RefCell<Table>>);
 
@@ -26,7 +26,7 @@ struct Table {
     carried: HashMap<u64, (Meant, Rc<Notify>)>,
 }
 
-/// One of them, as long as it lives.
+/// An entry of the table; dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     open: Open,
@@ -39,7 +39,7 @@ impl Open {
         Self(Rc::new(RefCell::new(Table { next: 0, carried: HashMap::new() })))
     }
 
-    /// Notes one more.
+    /// Adds a connection.
     pub(crate) fn enter(&self, meant: Meant) -> Ticket {
         let cut = Rc::new(Notify::new());
         let mut table = self.0.borrow_mut();
@@ -49,32 +49,32 @@ impl Open {
         Ticket { open: self.clone(), number, cut }
     }
 
-    /// How many there are.
+    /// The number of connections.
     pub(crate) fn count(&self) -> usize {
         self.0.borrow().carried.len()
     }
 
-    /// Ends those that nobody wants any more. Says how many.
+    /// Closes the connections that match, and returns their number.
     pub(crate) fn cut(&self, is_unwanted: impl Fn(&Meant) -> bool) -> u64 {
         let table = self.0.borrow();
         let unwanted = table.carried.values().filter(|(meant, _)| is_unwanted(meant));
-        // What is told before it waits is told when it does.
+        // `notify_one` keeps a permit: a task that is not waiting yet is notified when it waits.
         unwanted.map(|(_, cut)| cut.notify_one()).count() as u64
     }
 
-    /// Are there such?
+    /// Whether a connection matches.
     pub(crate) fn any(&self, is_meant: impl Fn(&Meant) -> bool) -> bool {
         self.0.borrow().carried.values().any(|(meant, _)| is_meant(meant))
     }
 }
 
 impl Ticket {
-    /// Comes when it is to end.
+    /// Completes when the connection is to be closed.
     pub(crate) fn cut(&self) -> impl Future<Output = ()> {
         self.cut.notified()
     }
 
-    /// Does something for it; `None` where it is to end before that is done.
+    /// Runs `work`; `None` if the connection is closed before that completes.
     pub(crate) async fn unless_cut<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
@@ -98,7 +98,7 @@ mod tests {
         let open = Open::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (one, other) = (open.enter(Meant::HostPort(1)), open.enter(Meant::HostPort(2)));
-        // Told before it waits.
+        // Notified before it waits.
         assert_eq!(open.cut(|meant| *meant == Meant::HostPort(1)), 1);
         assert_eq!(runtime.block_on(one.unless_cut(std::future::pending::<()>())), None);
         assert_eq!(runtime.block_on(other.unless_cut(async { 7 })), Some(7));

@@ -122,7 +122,7 @@ pub(crate) async fn relay(
 ) -> Ended {
     let moved = RefCell::new(Moved { at: Instant::now(), ended: 0 });
     let answer = Answer { reader: RefCell::new(AnswerReader::new()), is_said: Notify::new() };
-    // Without a gate nobody asks what the answer is.
+    // Without a gate the answer is not inspected.
     let listening = gate.as_ref().map(|_| &answer);
     let out = async {
         let begun = match gate {

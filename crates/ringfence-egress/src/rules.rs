@@ -100,7 +100,7 @@ impl Rules {
         self.credentials.iter().find(|credential| credential.host() == secure.name())
     }
 
-    /// What is said about where a host may lead.
+    /// What the policy permits as addresses of a host.
     #[must_use]
     pub fn opt_in(&self, target: &HostTarget) -> OptIn {
         let is_spelled_out = |pattern: &HostPattern| pattern.single_address().is_some() && pattern.matches(target);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 /// The two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ends {
-    /// Who connects.
+    /// The client's end.
     pub(crate) from: SocketAddr,
     /// The address that was dialled.
     pub(crate) to: SocketAddr,

@@ -161,7 +161,7 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) pool: Pool,
     listen: Listen,
-    /// Ports at which somebody listens for every address. That stays so when nothing may be reached there any more.
+    /// Ports with a listener for every address. That stays so when nothing may be reached there any more.
     pub(crate) everywhere: BTreeSet<u16>,
     /// Names and addresses that have listeners, at which ports, and who accepts there.
     pub(crate) ready: HashMap<String, BTreeMap<u16, Vec<Task<()>>>>,
@@ -377,7 +377,7 @@ impl Shared {
         }
         match self.meant(address, port).filter(|target| self.admits(target)) {
             Some(target) => self.begin(syn, target),
-            // It may have been taken away since somebody began to listen there, or was never given at this address.
+            // It may have been revoked since the listener was made, or never granted at this address.
             None if is_held => self.handshakes.refuse(&syn),
             // The kernel refuses it.
             None => {}

@@ -2,7 +2,7 @@
 //!
 //! Everything that git itself writes during ordinary work is listed, with the grammar that its content must follow. Whatever is not
 //! listed is [`FileKind::Closed`]: a new kind of file that some tool reads from a git directory (`lazygit.yml`, `hooks/`, `sl/config`)
-//! is refused without anybody having heard of the tool.
+//! is refused although the list does not know the tool.
 //!
 //! No entry is ever a symbolic link, a second hard link, a pipe, a socket or a device: git follows links when it writes, so
 //! `COMMIT_EDITMSG -> config` turns a commit message into settings.
@@ -24,7 +24,7 @@ pub enum FileKind {
     Object(ObjectFile),
     /// Below a directory that is about to become a git directory of its own (`modules/NAME`): judged as a whole when it does.
     Forming,
-    /// Nobody inside writes it.
+    /// Cannot be written inside.
     Closed,
 }
 
@@ -47,7 +47,7 @@ pub enum Grammar {
     HeadName,
     /// A list of rebase or cherry-pick steps, without commands to run.
     Todo,
-    /// `GIT_AUTHOR_NAME='..'` and its like: old versions of git source this file.
+    /// `GIT_AUTHOR_NAME='..'` and similar lines: old versions of git source this file.
     AuthorScript,
     /// The name of one of git's own merge strategies: `git merge-NAME` would be executed.
     Strategy,
@@ -125,7 +125,7 @@ fn is_quarantine(name: &[u8]) -> bool {
 
 /// What a file of this path, relative to a git directory, may hold.
 pub fn file_kind(path: &[u8]) -> FileKind {
-    // A lock is read by nobody: git writes it and moves it into place.
+    // No program reads a lock: git writes it and moves it into place.
     if let Some(locked) = path.strip_suffix(b".lock") {
         return match file_kind(locked) {
             FileKind::Closed => FileKind::Closed,
@@ -281,7 +281,7 @@ fn object_kind(names: &[&[u8]]) -> FileKind {
         [b"info", b"packs"] => Free,
         [b"info", name] if name.starts_with(b"packs_") => Free,
         [b"info", b"alternates"] => FileKind::Vetted(Grammar::Alternates),
-        // `commit-graph` and `multi-pack-index` say what is in a commit or where an object is, and git believes them unseen.
+        // `commit-graph` and `multi-pack-index` record what is in a commit or where an object is, and git trusts them.
         _ => Closed,
     }
 }
@@ -462,7 +462,7 @@ mod tests {
         }
     }
 
-    /// Including names that nobody has heard of, and names of other tools.
+    /// Including unknown names, and names of other tools.
     #[test]
     fn what_is_not_listed_is_closed() {
         for path in [

@@ -20,7 +20,7 @@ pub enum Mention {
     Unpredictable,
 }
 
-/// What `~/` and `%(prefix)/` stand for.
+/// The expansions of `~/` and `%(prefix)/`.
 #[derive(Debug, Clone, Copy)]
 pub struct Prefixes<'p> {
     /// The user's home.

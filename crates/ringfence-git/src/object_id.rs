@@ -58,7 +58,7 @@ impl ObjectId {
         [ObjectFormat::Sha1, ObjectFormat::Sha256].into_iter().find_map(|format| Self::from_bytes(format, &bytes))
     }
 
-    /// The id that stands for no object.
+    /// The null object id.
     #[must_use]
     pub const fn zero(format: ObjectFormat) -> Self {
         match format {
@@ -85,7 +85,7 @@ impl ObjectId {
         }
     }
 
-    /// Whether it stands for no object.
+    /// Whether it is the null object id.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.as_bytes().iter().all(|byte| *byte == 0)

@@ -1,4 +1,4 @@
-//! Which settings of a repository somebody inside may change, and to what.
+//! Which settings of a repository the agent may change, and to which values.
 //!
 //! Git executes, contacts and writes what its settings name, so the list is closed: a key that is not here stays as it is. What is
 //! here names no program, no other file of settings, and no directory that git would write to; addresses lead only to hosts that
@@ -37,7 +37,7 @@ pub enum WhyRefused {
     Existing,
 }
 
-/// What is known of the repository.
+/// The facts about the repository that a change is judged by.
 pub struct Judge<'j> {
     /// What the settings are now; empty for a new repository.
     pub before: &'j [Entry],
@@ -71,7 +71,7 @@ enum Scope {
 enum Values {
     /// One line of text that git shows or records.
     Text,
-    /// `true`, `false` and their like, and numbers.
+    /// Booleans (`true`, `no`, `on`), and numbers.
     Simple,
     OneOf(&'static [&'static [u8]]),
     /// The name of a remote; `.` is this repository.

@@ -176,7 +176,7 @@ impl<'m> Layout<'m> {
                     break;
                 }
                 // What is frozen is a mount point, and read-only with everything in it. A pin in it would be a writable mount
-                // there for whoever mounts each place by itself, as container engines do.
+                // there for programs that mount each place by itself, as container engines do.
                 if self.protected.contains(&above) {
                     between.clear();
                     continue;

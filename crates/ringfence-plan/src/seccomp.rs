@@ -456,7 +456,7 @@ const RLIMIT_LOCKS: u64 = 10;
 const MARK: &str = "by this number the broker knows who has given up rights; whoever took another's would have theirs";
 
 /// A descriptor of a file whose content the broker judges has one of the numbers from here on. A filter sees the number that is
-/// closed and not what it stands for; few programs have so many open, and for those that do, closing takes longer.
+/// closed and not the file that it refers to; few programs have so many open, and for those that do, closing takes longer.
 pub const FIRST_JUDGED_DESCRIPTOR: u64 = 992;
 /// So many numbers, a power of two that divides the first.
 pub const JUDGED_DESCRIPTORS: u64 = 32;

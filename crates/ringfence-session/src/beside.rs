@@ -133,7 +133,7 @@ impl Beside {
         self.file.as_raw_fd()
     }
 
-    /// A number that changes whenever somebody was alone: what is remembered of directories counts no longer then.
+    /// A generation that changes with each exclusive lock, and invalidates what is cached of directories.
     pub(crate) fn generation(&self) -> u32 {
         self.numbers.at(GENERATION).load(Ordering::SeqCst)
     }

@@ -327,7 +327,7 @@ impl<'s> Broker<'s> {
         }
     }
 
-    /// Until these are dropped nobody moves a directory.
+    /// While these exist no session renames a directory.
     fn hold_shared(&self) -> (RwLockReadGuard<'_, ()>, Option<Within<'_>>) {
         let here = self.moves.read().unwrap_or_else(PoisonError::into_inner);
         let elsewhere = self.beside.and_then(|beside| beside.within(|| true).ok());

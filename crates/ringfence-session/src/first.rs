@@ -197,7 +197,7 @@ impl First<'_> {
 
     /// Passes on how the payload ended.
     fn ended(&self, code: u8, number: u8, signal: &OwnedFd) -> u8 {
-        // Whoever does not listen does not need to know. Our own code is lost where the supervisor ignores SIGCHLD.
+        // A supervisor that has closed its end does not need the report. Our own code is lost where the supervisor ignores SIGCHLD.
         let _ = rustix::io::write(signal, &[number, code]);
         if !self.shape.has_processes() && descendants::end_all().is_err() {
             return 125;

@@ -1,4 +1,4 @@
-//! Directories in which a name has more than one spelling. There `.VSCODE` is `.vscode` to whoever opens it, so what rules say
+//! Directories that fold names. There an open of `.VSCODE` finds `.vscode`, so what rules say
 //! of the one holds for the other: see [`FoldedSurface`].
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ const SAYS_SO: &[u64] = &[0xef53, 0xf2f5_2010, 0x0102_1994, 0x794c_7630, 0xca45_
 /// File systems that never do: btrfs, xfs.
 const NEVER: &[u64] = &[0x9123_683e, 0x5846_5342];
 
-/// What a session that may meet such a directory does not hold.
+/// The shortfall of a session with such a directory.
 pub(crate) fn shortfall(dir: &AbsPath) -> Shortfall {
     let reason = format!(
         "{dir} takes different spellings for one name, such as upper and lower case: in another spelling none can be made \

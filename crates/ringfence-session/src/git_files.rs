@@ -19,7 +19,7 @@ pub(crate) use crate::repository::is_own;
 
 /// The longest file that is judged: the index of a very large repository.
 pub(crate) const LONGEST: usize = 1 << 30;
-/// Nobody's settings are longer.
+/// No real settings are longer.
 const LONGEST_SETTINGS: usize = 1 << 20;
 
 /// A place in a git directory.

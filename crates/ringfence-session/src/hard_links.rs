@@ -2,7 +2,7 @@
 //!
 //! A mount guards a name, and a rule speaks of names; the content belongs to the inode. A session that may write a file may
 //! give it a second name, and the next session may have a rule about the first one: it would read or write the file by the
-//! second. So where a guarded file has several names, the directories that are searched are walked once more and every name
+//! second. So where a guarded file has several names, the directories that are searched are walked again and every name
 //! of such an inode gets the strongest guard that one of its names has. The link count says whether all names were found.
 
 use std::collections::{HashMap, HashSet};

@@ -2,7 +2,7 @@
 //!
 //! A protected file has a mount over it, so that nothing inside can change it, the broker included. Where a change is one that git makes
 //! during ordinary work (a branch in `.git/config`), the broker sends the content to the supervisor, which judges it again: the broker
-//! lives beside the agent, and is believed nothing.
+//! runs in the agent's namespaces, and is not trusted.
 
 mod lander;
 mod versions;

@@ -1,5 +1,5 @@
-//! A network namespace of a running session, and sockets that are made there later. A session that began without a way out gets
-//! one: its namespace is there, with nothing in it but loopback.
+//! A network namespace of a running session, and sockets that are made there later. A session that began without listed hosts gets
+//! a relay: its namespace is there, with nothing in it but loopback.
 //!
 //! Short-lived copies of the supervisor enter it and hand sockets out. They have the rights over it because the supervisor's
 //! user made it; the payload has none, and sees only that names have answers from now on.
@@ -33,7 +33,7 @@ pub(crate) struct Network {
 /// One that takes longer makes nothing any more.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens a way out that leads nowhere yet. `private` are the hosts whose names may lead to private addresses.
+/// Opens a relay without hosts. `private` are the hosts whose names may lead to private addresses.
 pub(crate) fn open(network: Network, private: Vec<HostPattern>) -> io::Result<Egress> {
     let rules = Rules { hosts: Vec::new(), private, host_ports: Vec::new(), credentials: Vec::new() };
     let listeners = rules.listeners(Addresses::Everywhere);

@@ -368,14 +368,14 @@ impl Begun<Control> {
         desk: &mut Option<Desk>,
     ) -> Result<Ended, StartError> {
         let Attended { screen, signals, watched, wall_time, is_native } = attended;
-        // The new process is ended where this fails, since nobody holds on to it any more.
+        // The new process ends where this fails, since the descriptor that keeps it alive is closed.
         *desk = meanwhile().map_err(before("writing down that the session begins"))?;
         // Told before anything can be asked.
         if let (Some(desk), Some(said)) = (desk.as_mut(), self.said.take()) {
             desk.take_broker(said).map_err(before("epoll_ctl"))?;
         }
         self.unreaped.lifeline.go();
-        // What the new process says about itself is told first: without it there are no sockets either.
+        // The report of the new process is read first: without it there are no sockets either.
         let begun = self.take_ways();
         let terminal = screen.ready().map_err(before("setting up the terminal"))?;
         let running = begun.arrived()?;
@@ -529,7 +529,7 @@ impl Unreaped {
     }
 }
 
-/// How long a new process has to end by itself once nobody wants it any more.
+/// How long a new process has to end by itself once its start has failed.
 const GRACE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 impl Unreaped {

@@ -64,7 +64,7 @@ pub(crate) fn leads_past(
     Some(Shortfall { claim: Claim::OneName { path: dir.child(name).to_string() }, layer: LayerName::Mounts, reason })
 }
 
-/// Notes the files in guarded directories that have several names. A directory with more names than anybody waits for is noted
+/// Notes the files in guarded directories that have several names. A directory with too many names is noted
 /// itself.
 pub(crate) fn second_names(findings: &Findings, linked: &mut LinkedFiles) {
     let denied = findings.denied.iter().filter(|(_, kind)| *kind == Found::Directory).map(|(path, _)| path);

@@ -1,8 +1,8 @@
 //! Removes what a session leaves, whatever the payload made of it.
 //!
-//! A payload may leave directories that nobody may enter, or so many in each other that no path and no stack is long enough.
+//! A payload may leave directories with mode 000, or nested so deep that neither PATH_MAX nor the stack suffices.
 //! So every directory is opened below its parent's descriptor without following a link, made accessible by its owner, and
-//! moved up before it is emptied: nothing here is ever deeper than two. What somebody has mounted in it is theirs, and stays.
+//! moved up before it is emptied: nothing here is ever deeper than two. Mounts in it stay.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -24,7 +24,7 @@ pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
     remove_until(dir, None)
 }
 
-/// The same, until a moment at which the rest is left for another time.
+/// As [`remove_tree`], up to a deadline; the rest is left.
 ///
 /// # Errors
 /// As [`remove_tree`]; `ETIMEDOUT` where something is left.
@@ -47,7 +47,7 @@ pub(crate) fn remove_until(dir: &Path, until: Option<Instant>) -> io::Result<()>
     loop {
         let moved = removal.moved;
         let is_progress = removal.round()?;
-        // Where nothing was moved up, and nobody makes anything meanwhile, that was all.
+        // Where nothing was moved up, and no process creates anything meanwhile, the tree is empty.
         if removal.moved == moved && removal.failed.is_none() {
             match std::fs::remove_dir(dir) {
                 Err(cause) if is_progress && cause.kind() == io::ErrorKind::DirectoryNotEmpty => {}
@@ -114,7 +114,7 @@ impl Removal {
                 Err(errno) if is_full(errno) => {}
                 Err(errno) => return Err(errno),
             }
-            // A directory that nobody may write cannot change its parent.
+            // A directory without write permission cannot be renamed: its `..` would change.
             drop(self.open(&dir, &inner)?);
             let number = self.moved + 1;
             let to = CString::new(format!(".moved-{}-{number}", std::process::id())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! From a Surface to a running payload: the walk, the view, the walls.
+//! From a Surface to a prepared payload: the walk, the mounts, Landlock and seccomp.
 
 mod denied;
 mod error;
@@ -72,7 +72,7 @@ pub struct Order<'a> {
     pub surface: &'a Surface,
     /// On which host.
     pub facts: &'a HostFacts,
-    /// Compiled for the rung.
+    /// Compiled for the backend.
     pub plan: &'a Plan,
     /// How the fence is built.
     pub rung: Rung,
@@ -92,33 +92,33 @@ pub struct Order<'a> {
     pub lines: Lines,
     /// What it is.
     pub occasion: Occasion,
-    /// Variables that whoever starts it sets itself.
+    /// Variables that the caller sets.
     pub variables: &'a [(OsString, OsString)],
     /// The root that it runs in, where the fence is built of one.
     pub root: Option<&'a Root>,
     /// The container engine, where the fence is made by one.
     pub container: Option<InContainer<'a>>,
-    /// Whether calls that change files are to be brokered, where that can be had.
+    /// Whether calls that change files are to be brokered, where that is available.
     pub broker: BrokerChoice,
-    /// Whether what is written lands at once.
+    /// Whether changes reach the host at once.
     pub changes: Changes,
 }
 
-/// When what a session writes lands on the host.
+/// When a session's changes reach the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changes {
-    /// When it is written.
+    /// At once.
     Land,
-    /// When somebody has looked at it: see [`crate::review`].
+    /// When the user applies them: see [`crate::review`].
     Wait,
 }
 
 /// What is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
-    /// A session, on the streams of whoever starts it.
+    /// A session, on the caller's streams.
     Session,
-    /// One call within a session, on the streams of whoever starts it.
+    /// One call within a session, on the caller's streams.
     Call,
     /// One call within a session, on streams that are made for it.
     CapturedCall,
@@ -193,7 +193,7 @@ pub fn prepare_with(
     let Order { surface, facts, plan, rung, session, .. } = *order;
     let root = refused::root(order)?;
 
-    // Who works, with what in hand, in which directories of its own.
+    // The identity, the inherited descriptors, the private directories.
     match order.occasion {
         Occasion::Session | Occasion::Call => {
             streams::check_caller_streams(surface).map_err(|source| PrepareError::Standard { source })?;
@@ -294,9 +294,9 @@ pub fn prepare_with(
     let spelling = if walked.folds.is_some() { Spelling::Folded } else { Spelling::Exact };
     let (brokered, notified) = broker::rules(order.broker, listens, spelling);
     let refused: &[SyscallRule] = match (&idmap, identity, &brokered) {
-        // What is made here belongs to somebody else than whoever makes it.
+        // Files made here get another owner than their creator (id-mapped mounts).
         (Some(_), ..) => SET_IDS,
-        // Such a session of root's may send a descriptor to this one, where nobody looks what it leads to.
+        // Such a session of root's may pass a descriptor to this one (fd passing), where no broker checks what it refers to.
         (_, Identity::Other { .. }, Brokered::No) if rung.has_view() => SET_IDS,
         _ => &[],
     };
@@ -403,7 +403,7 @@ fn commits(surface: &Surface, signing: Signing) -> Commits {
         Signing::Unasked => Commits::AsAsked,
         Signing::AskedByUser => Commits::Unsigned,
         Signing::AskedByRepository if surface.reach().sockets.is_empty() => Commits::Unsigned,
-        // Whoever holds the key may be behind one of the sockets.
+        // The signing agent may be behind one of the sockets.
         Signing::AskedByRepository => Commits::AsAsked,
     }
 }

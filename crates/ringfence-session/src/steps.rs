@@ -37,7 +37,7 @@ pub(crate) const SIGNALS: u32 = u32::MAX - 120;
 pub(crate) const LOW_PORTS: u32 = u32::MAX - 121;
 pub(crate) const GATEWAY_LINK: u32 = u32::MAX - 122;
 
-/// From which port on nobody needs a right to listen, in this network namespace. Read-only in most containers.
+/// `ip_unprivileged_port_start` of this network namespace. Read-only in most containers.
 pub(crate) const LOW_PORTS_FILE: &CStr = c"/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
 /// A step in words.

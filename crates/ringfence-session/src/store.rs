@@ -122,7 +122,7 @@ impl Session {
         self.lock.try_clone()
     }
 
-    /// Its end could not be written down: what is known of it stays, and whoever collects it writes that it ended without a word.
+    /// Its end could not be written down: its record stays, and `gc` writes that it ended without a report.
     pub fn leave_unended(&self) {
         self.is_unended.store(true, Ordering::Relaxed);
     }
@@ -196,7 +196,7 @@ fn lock(dir: &AbsPath, create: OFlags) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// The same of what is collected: a directory of ours that nobody may enter is nobody's session.
+/// The same of what is collected: a directory of ours that cannot be entered is no session.
 fn lock_or_enter(dir: &AbsPath) -> io::Result<Option<OwnedFd>> {
     match lock(dir, OFlags::empty()) {
         Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {

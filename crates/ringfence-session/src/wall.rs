@@ -39,7 +39,7 @@ impl Wall {
             Files::Changes => landlock.file_rights().intersection(AccessFs::CHANGES),
             Files::Open => AccessFs::NONE,
         };
-        // What a rule gives and the domain does not handle is everybody's.
+        // A right that the domain does not handle is not restricted.
         let says_something = |(_, access): &(CString, AccessFs)| !access.intersection(handled).is_empty();
         let rules = plan.rules.iter().filter_map(rule).filter(says_something).collect();
         Self { rules, handled, scopes }

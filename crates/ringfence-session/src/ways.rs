@@ -5,7 +5,7 @@
 //! own. At the loopback, where programs find a name server and the host's own ports, there are sockets of ours in the payload's.
 //!
 //! Later ones of those are made by the first process, which listens for requests, and hands each listener out. By then it has no
-//! rights that the payload lacks. Nobody outside believes more of it than that it made a socket. Those of the gateway are made
+//! rights that the payload lacks. The supervisor trusts it with nothing but making sockets. Those of the gateway are made
 //! by a copy of the supervisor that enters it.
 
 use std::io;
@@ -72,7 +72,7 @@ const USER: usize = 15;
 /// Families, in the order in which they are tried.
 const EVERYWHERE: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 
-/// Is the user namespace one that was made for the session? Then whoever enters the network enters it first.
+/// Is the user namespace one that was made for the session? Then a process enters it before the network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// Over the namespaces of the session alone.
@@ -184,8 +184,8 @@ fn is_inside(address: &SocketAddr) -> bool {
     address.ip().is_loopback()
 }
 
-/// The same where nobody has the right to make more addresses local than the loopback network is: names are asked for at one
-/// address, and nobody sees what else is tried. Runs in the first process of a container.
+/// The same without the right to make addresses local beyond the loopback network: names are looked up at one
+/// address, and other attempts are not reported. Runs in the first process of a container.
 pub(crate) fn open_on_loopback(control: &OwnedFd, first: &[SocketAddr]) -> io::Result<()> {
     let address = SocketAddr::new(IpAddr::V4(Addresses::Loopback.resolver()), DNS_PORT);
     let (datagrams, listener) = (net::datagrams(address)?, net::listener(address)?);

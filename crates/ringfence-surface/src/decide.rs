@@ -73,7 +73,7 @@ impl Verdict<'_> {
 
 impl Surface {
     /// May `path` be read or written? `path` must be real: links on the way already followed. A path through a magic link of
-    /// `/proc`, which nobody but the kernel can follow, is refused.
+    /// `/proc`, which only the kernel can follow, is refused.
     pub fn decide(&self, path: &AbsPath, access: Access) -> Verdict<'_> {
         if let Some(rule) = curated::magic_links::through(path) {
             return Verdict { outcome: Outcome::Deny, because: Because::Rule(rule), ask: None };

@@ -116,7 +116,7 @@ impl Rule {
     pub fn of_git_run(run: &GitRun) -> Option<Self> {
         let (pattern, list) = match &run.named {
             GitNamed::At(path) => (Pattern::path(path.clone()), RUN_BY_GIT),
-            // Packages that are unpacked into caches have directories of hooks, too, and nobody works in them.
+            // Packages that are unpacked into caches have directories of hooks, too, and they are no work trees.
             GitNamed::InEachWorkTree(path) => {
                 let names = path.split(|byte| *byte == b'/').map(|name| Segment::Name(name.to_vec()));
                 (Pattern { anchor: Anchor::Floating, rest: names.collect() }, PROTECTED_ANYWHERE)

@@ -14,7 +14,7 @@ pub fn take_read_lease(fd: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set(fd, libc::F_RDLCK)
 }
 
-/// Is the lease still held, with nobody waiting to write?
+/// Whether the lease is still held, with no process waiting to write.
 ///
 /// # Errors
 /// What the kernel says.

@@ -289,7 +289,7 @@ pub fn datagrams(address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// A socket that sees every packet of a protocol, TCP or UDP, that arrives at any address of a family. Of TCP it is the first of
-/// each connection with its header, unless [`inject`] has sent it or it goes to the loopback of IPv4, which nobody needs to be told of.
+/// each connection with its header, unless [`inject`] has sent it or it goes to the loopback of IPv4, which needs no report.
 /// IPv6 extension headers are not followed; who uses them is not seen. Allocates nothing.
 ///
 /// A packet socket would see more, but closing one takes the kernel ten milliseconds and more.

@@ -406,7 +406,7 @@ const NONE_TAKEN: u32 = u32::MAX;
 static CALLERS_UMASK: AtomicU32 = AtomicU32::new(NONE_TAKEN);
 
 /// Takes a mask for new files of our own, whatever the caller's is: with 0 everybody could write what a session is given, and with
-/// 0777 nobody could enter its directory. What belongs to the user gets the caller's back: see [`restore_callers_umask`].
+/// 0777 its directory could not be entered. What belongs to the user gets the caller's back: see [`restore_callers_umask`].
 pub fn adopt_own_umask() {
     let callers = rustix::process::umask(rustix::fs::Mode::from_raw_mode(OWN_UMASK)).as_raw_mode();
     let _ = CALLERS_UMASK.compare_exchange(NONE_TAKEN, callers, Ordering::SeqCst, Ordering::SeqCst);
@@ -505,7 +505,7 @@ pub fn spawn_in_copy<F: FnOnce() -> u8>(main: F) -> io::Result<Pid> {
 /// Kills every other process of the namespace, where this is the first one of it. Anywhere else it does nothing.
 pub fn kill_all_others() {
     if rustix::process::getpid().is_init() {
-        // SAFETY: takes two numbers. For the first process of a namespace -1 stands for all others in it, and never for others.
+        // SAFETY: takes two numbers. For the first process of a namespace -1 means all others in it, and none outside.
         let _ = unsafe { libc::kill(-1, libc::SIGKILL) };
     }
 }

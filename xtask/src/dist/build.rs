@@ -46,7 +46,7 @@ impl Options {
         }
     }
 
-    /// What to build for: what was asked for, otherwise this machine, with musl where that can be had.
+    /// The target: the requested one, otherwise this machine, with musl where that is installed.
     pub(super) fn triple(&self) -> Result<String, Failure> {
         if let Some(target) = &self.target {
             return Ok(target.clone());

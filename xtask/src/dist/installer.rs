@@ -264,7 +264,7 @@ fn an_unsupported_machine_is_named() {
     }
 }
 
-/// `/proc` can be written by nobody, root included.
+/// `/proc` cannot be written, not even by root.
 #[test]
 fn a_place_that_cannot_be_written_is_reported() {
     let ground = Ground::new();

@@ -26,7 +26,7 @@ pub(super) struct CachedDirectory {
     pub(super) tree: DirectoryTree,
 }
 
-/// A tree, and how many entries of the index it stands for.
+/// A tree, and how many entries of the index it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DirectoryTree {
     pub(super) count: usize,

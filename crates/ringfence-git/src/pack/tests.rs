@@ -266,7 +266,7 @@ fn deltas_end() {
     assert!(matches!(open(Sha1, (&index, &pack)).unwrap().read(&allowed, &mut budget()), Err(ReadFault::Depth { .. })));
 }
 
-/// A delta of a few bytes that stands for gigabytes.
+/// A delta of a few bytes that expands to gigabytes.
 #[test]
 fn the_budget_bounds_what_deltas_make() {
     let base = blob(&[0; 0x10000]);

@@ -111,7 +111,7 @@ pub(crate) struct Case {
     /// Whether the policy names a port of the host's.
     pub(crate) has_port: bool,
     pub(crate) rules: Vec<(List, String)>,
-    /// Rules of other files, and of a call. `@` stands for the place of the tree.
+    /// Rules of other files, and of a call. `@` is replaced by the path of the tree.
     pub(crate) others: Vec<(Whose, List, String)>,
     /// Places that an earlier session could write.
     pub(crate) earlier: Vec<Vec<u8>>,

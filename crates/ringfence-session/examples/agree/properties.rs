@@ -166,7 +166,7 @@ fn taken_away(case: &Case, shape: &Shape, whose: Option<Whose>, list: List) -> V
             Some((b'~', rest)) => AbsPath::lexical(&[place.join("home").as_bytes(), rest].concat()).ok()?,
             _ => AbsPath::lexical(&[place.join("project").as_bytes(), b"/", &plain].concat()).ok()?,
         };
-        // Of a call, links are followed by whoever asks for it.
+        // In a call, the caller follows links.
         let leads_to = shape.follow(&path).map(|found| found.path).filter(|_| whose != Some(Whose::Call));
         Some(Taken { places: [path].into_iter().chain(leads_to).collect(), ..taken })
     };

@@ -13,7 +13,7 @@ use ringfence_session::container::{Described, DescribedPod, EngineHere, InContai
 use ringfence_session::look::{Live, facts_of};
 use ringfence_surface::{AbsPath, HostFacts, Surface};
 
-/// Who is told.
+/// The engine that the rendering is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     Docker,

@@ -107,7 +107,7 @@ impl Budget {
         if std::mem::replace(&mut self.is_full, true) { Admission::Counted } else { Admission::FirstCounted }
     }
 
-    /// What is said where lines are left out for the first time.
+    /// The event that reports the first lines left out.
     pub(crate) fn full() -> What {
         What::Full { bytes: MOST_INSIDE }
     }

@@ -2,10 +2,10 @@
 //!
 //! What a session's program caused goes, and what others did to it; never its start, its receipt or its end, and never a line of
 //! another session. In the place of each run of lines stands one that has the number and the hash of the last of them, so the
-//! chain holds over them. A line at the end of the chain says what was removed, and has the hash of all that stands in its place:
-//! somebody who takes out lines in the same way is found.
+//! chain can be verified across the gap. A line at the end of the chain records what was removed, and has the hash of all the
+//! replacements: an attacker who removes lines in the same way is detected.
 //!
-//! Only parts that were put away are changed, each in one step, and what is removed is said before it is. A writer that is killed
+//! Only parts that were put away are changed, each in one step, and a removal is recorded before it is carried out. A writer that is killed
 //! in between has said more than was done; the next one makes the rest of the room.
 
 use std::collections::BTreeMap;

@@ -304,7 +304,7 @@ fn g1_a_flood_removes_its_own_lines_and_says_so() {
         assert_eq!(count(session, |what| matches!(what, What::End { .. })), 1, "{session}");
     }
     assert_eq!(count("quiet", |what| matches!(what, What::Violation(_))), 10);
-    // The numbers go on over what was removed, and so does whoever follows.
+    // The numbers go on over what was removed, and so does a follower.
     let mut follow = audit.follow(From::After(0)).unwrap();
     let mut followed = Vec::new();
     loop {
@@ -320,7 +320,7 @@ fn g1_a_flood_removes_its_own_lines_and_says_so() {
     assert!(log::parts(&audit.dir).unwrap().iter().map(length).sum::<u64>() <= 16 * most);
 }
 
-/// Lines that are taken out in the same way, by somebody else, are found; so is a change of what stands in their place.
+/// Lines that another program removes in the same way are detected; so is a change of what stands in their place.
 #[test]
 fn g1_lines_that_nobody_removed_by_right_are_found() {
     let (_place, audit) = audit();
@@ -335,7 +335,7 @@ fn g1_lines_that_nobody_removed_by_right_are_found() {
     finds(&audit, "nothing says that they were removed by right");
     fs::write(os_path(thinned), &text).unwrap();
     is_whole(&audit, audit.verify(None).unwrap().lines);
-    // A run of lines in a part that nobody has thinned.
+    // A run of lines in a part from which nothing was removed.
     let whole = parts.iter().rev().find(|part| !is_thinned(part)).unwrap();
     let text = fs::read_to_string(os_path(whole)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -419,7 +419,7 @@ fn g1_a_session_has_a_budget() {
     assert_eq!(budget.admit(&end("s")), Admission::Written);
 }
 
-/// A disk that does not answer is no evidence of anything: nothing is written, and nothing is said of the chain.
+/// An I/O error is no evidence of tampering: nothing is written, and the chain is not reported as broken.
 #[test]
 fn h2_a_head_that_cannot_be_read_is_no_evidence() {
     let (_place, audit) = filled(3);

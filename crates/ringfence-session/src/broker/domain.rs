@@ -1,10 +1,10 @@
 //! Callers that have given up rights by Landlock after the start: what is done for them is done with no more rights.
 //!
-//! A domain belongs to a thread and goes to what it starts, and nothing tells which one a thread is in. So who enters one is
-//! marked before it does, with a number that also goes to whatever it starts and can only be lowered: the limit on file locks,
+//! A domain belongs to a thread and is inherited, and the kernel does not tell which one a thread is in. So a caller that enters
+//! one is marked before it does, with a number that is inherited too and can only be lowered: the limit on file locks,
 //! which the kernel has not looked at for twenty years. The rulesets are kept, and a thread of ours enters the same before
-//! it does anything for a marked caller. Nobody inside can set the number: the filter refuses that, or whoever has given up more
-//! rights could take the mark of somebody with more, which can be read. A number that nobody knows is refused all the same.
+//! it does anything for a marked caller. The filter refuses to set the number inside; otherwise a process in a
+//! domain could take the mark of a less restricted one, which it can read. An unknown number is refused as well.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -20,9 +20,9 @@ use super::caller::Caller;
 
 /// More are not kept.
 const MOST: usize = 256;
-/// Numbers of this size are nobody's limit by chance.
+/// No real limit is as large as these numbers.
 const HIGHEST: u64 = 1 << 62;
-/// How far one may be from the next: whoever would guess another's number has this many to try.
+/// Consecutive marks differ by at most this: an attacker who guesses another's number has so many to try.
 const GAP: u64 = 1 << 48;
 
 /// Of the flags only those about the log count here: another one would have all of our threads enter.
@@ -38,9 +38,9 @@ pub(super) struct Domain {
 /// Every domain that was entered.
 #[derive(Debug)]
 pub(super) struct Domains {
-    /// The limit of whoever is in none.
+    /// The limit of callers outside every domain.
     unmarked: u64,
-    /// Has anybody entered one? It is written before the first is let in, and never taken back.
+    /// Has any caller entered one? It is written before the first is let in, and never taken back.
     any: AtomicBool,
     known: Mutex<Known>,
 }
@@ -74,7 +74,7 @@ impl Domains {
         known.domains.get(&mark).cloned().map(Some).ok_or(Errno::ACCESS)
     }
 
-    /// Adds a rule to a ruleset of the caller's, unless somebody has entered it: the kernel restricts a thread to the rules of that
+    /// Adds a rule to a ruleset of the caller's, unless a thread has entered it: the kernel restricts a thread to the rules of that
     /// moment, and what is done here enters the ruleset again. It is done here, with the ruleset and the place that were looked
     /// at: the caller may put another ruleset under the number meanwhile.
     pub(super) fn add_rule(
@@ -93,7 +93,7 @@ impl Domains {
         let get = |number: i32| rustix::process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty());
         let held = get(ruleset)?;
         caller.bytes(rule, &mut attr)?;
-        // Shut until the rule is there: nobody enters the ruleset meanwhile.
+        // Locked until the rule is added: no thread enters the ruleset meanwhile.
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entered = known.domains.values().flat_map(|domain| domain.rulesets.iter());
         if entered.any(|entered| notify::is_same_file(entered.as_fd(), held.as_fd()).unwrap_or(true)) {

@@ -321,7 +321,7 @@ impl Work<'_, '_> {
         };
         let frozen = match Frozen::read(dir.as_fd(), name, LONGEST) {
             Ok(frozen) if frozen.is_leased() => frozen,
-            // Somebody could still write to it.
+            // A process may still hold a descriptor for writing.
             Ok(_) | Err(NotFrozen::NotPlain | NotFrozen::Long) => return Ok(true),
             Err(NotFrozen::Failed(errno)) => return Err(errno.into()),
         };

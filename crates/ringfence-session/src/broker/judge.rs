@@ -409,7 +409,7 @@ impl<'s> Judge<'s> {
                 state.given.retain(|(given, _)| *given != path);
                 // What the rules do not let be given stays as it was.
                 if let Ok(with) = self.surface.with_write(&path) {
-                    // Nobody has looked at it.
+                    // It has not been checked.
                     self.folds.store(true, Ordering::Relaxed);
                     state.given.push((path, with));
                 }

@@ -233,7 +233,7 @@ struct Truncation {
 impl Waiter for Truncation {
     fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>> {
         let held = self.target.by_descriptor();
-        // truncate(2) has no flag not to block, an open has. As long as the file is open for writing nobody gets a new lease. This
+        // truncate(2) has no flag not to block, an open has. While the file is open for writing no new lease is granted. This
         // is not the caller's open: its Landlock domain may let it truncate and not write.
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(held.as_c_str(), flags, Mode::empty());

@@ -1,7 +1,7 @@
 //! Opening for more than reading.
 //!
-//! The file is opened here, in the directory that is held, without following a link and without waiting, and the caller gets
-//! the descriptor. What would block (a FIFO without a reader, a lease of another process) is parked, with nothing else held.
+//! The broker opens the file relative to the dirfd that it has checked, with `O_NOFOLLOW` and `O_NONBLOCK`, and passes the
+//! descriptor to the caller. What would block (a FIFO without a reader, a lease of another process) is parked, without a lock.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -113,16 +113,16 @@ impl Work<'_, '_> {
             return Err(Errno::NOENT.into());
         }
         if resolve & 0x20 != 0 {
-            // RESOLVE_CACHED: whoever asks tries again without.
+            // RESOLVE_CACHED: the caller tries again without it.
             return Err(Errno::AGAIN.into());
         }
-        // What bounds the way counts from the directory, also where the path begins at the top.
+        // The bounds (RESOLVE_BENEATH, RESOLVE_IN_ROOT) are relative to the dirfd, for an absolute path too.
         let from = match self.resolver.directory(file.dir) {
             Ok(dir) if !bounds.is_empty() => From { dir, bounds },
             _ => From { bounds, ..self.resolver.from(file.dir, &path)? },
         };
         if opening.has(OFlags::PATH) {
-            // Such a descriptor cannot be handed over. Libraries do without this call on kernels that do not have it.
+            // ADDFD cannot pass an O_PATH descriptor. Libraries fall back to openat, as on kernels without openat2.
             return Err(Errno::NOSYS.into());
         }
         if opening.flags.bits() & 3 == 0
@@ -134,13 +134,13 @@ impl Work<'_, '_> {
         self.open_from(&from, &path, &opening)
     }
 
-    /// Reading, by openat2. What may not be read is not in the view, or masked.
+    /// Reading, by openat2. What may not be read is not in the mount namespace, or masked.
     fn open_to_read(&mut self, from: &From, path: &[u8], opening: &Opening) -> Result<Reply, Stop> {
         let place = self.resolver.place(from, path)?;
         let last = if opening.has(OFlags::NOFOLLOW) { Last::Itself } else { Last::Followed };
         let is_in_proc = is_of_processes(place.at.as_bytes());
         let target = match self.resolver.target(from, place, last) {
-            // A magic link that leads to something without a path, or of another process: without this call libraries use another.
+            // A magic link to an object without a path, or of another process: libraries fall back to openat.
             Err(Errno::ACCESS) if is_in_proc => return Err(Errno::NOSYS.into()),
             other => other?,
         };
@@ -150,7 +150,7 @@ impl Work<'_, '_> {
         if let Some(path) = &target.path
             && self.resolver.is_of_another(path)?
         {
-            // Whether the caller may see it the kernel says to the caller: without this call libraries use another.
+            // Only the caller's own call has the right ptrace check: libraries fall back to openat.
             return Err(Errno::NOSYS.into());
         }
         let flags = opening.flags & !OFlags::NOFOLLOW;
@@ -210,8 +210,8 @@ impl Work<'_, '_> {
         self.open_now(place, opening)
     }
 
-    /// A file of `/proc` that a process may write of itself, opened by a mount that nothing else inside can reach. Of another process
-    /// nothing is opened: the kernel would look at the rights of this process, which is an ancestor of all of them. The kernel looks
+    /// A file of `/proc` that a process may write of itself, opened on a mount that is not reachable inside. Files of other processes
+    /// are not opened: the kernel would check the rights of this process, an ancestor of all of them (confused deputy). The kernel looks
     /// at the caller again when it writes.
     fn open_own_file(&mut self, place: &Place, path: &AbsPath, opening: &Opening) -> Result<Option<Reply>, Stop> {
         if !opening.writes() || !OWN_FILES.contains(&place.name.as_slice()) {
@@ -248,7 +248,7 @@ impl Work<'_, '_> {
         }
         let git = self.git_place(place)?;
         let content = self.content_of(place, git.as_ref());
-        // What is guarded by a mount is replaced, never written in place: a shell that redirects does not look at what `close` answers.
+        // A file guarded by a mount is replaced, never written in place: a shell redirection ignores the error of `close`.
         if content.is_some() && opening.writes() && is_mounted_on(place) {
             return Ok(None);
         }
@@ -268,7 +268,7 @@ impl Work<'_, '_> {
             (Ok(status), _) if FileType::from_raw_mode(status.st_mode) == FileType::Directory => None,
             (Ok(_), _) if opening.has(OFlags::CREATE | OFlags::EXCL) => None,
             (_, FileKind::Closed) if changes => Some(Refusal::Closed),
-            // Git would write wherever the other name leads.
+            // Git would write through the link, or to the hard link alias.
             (Ok(status), _) if changes && !is_plain(status) => Some(Refusal::Link),
             // A clone copies the objects of another file system.
             (Err(Errno::NOENT), FileKind::Object(_)) if is_new => None,
@@ -322,7 +322,7 @@ impl Work<'_, '_> {
                 Ok(Entry::Done(Reply::Descriptor(fd, opening.on_exec())))
             }
             Err(Errno::LOOP) if !opening.has(OFlags::NOFOLLOW) && is_link(place) => Ok(Entry::Link),
-            // A pipe that nobody reads, or this process has no terminal, as it should, and the caller may have one.
+            // A FIFO without a reader; or this process has no terminal, as intended, and the caller may have one.
             Err(Errno::NXIO) => self.open_found(place, opening),
             Err(Errno::AGAIN) if waits => self.open_found(place, opening),
             Err(errno) => {
@@ -397,7 +397,7 @@ impl Work<'_, '_> {
         self.open_held(&target, opening)
     }
 
-    /// Something that is there.
+    /// An existing object.
     fn open_held(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
         match target.kind() {
             _ if opening.has(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST.into()),
@@ -419,7 +419,7 @@ impl Work<'_, '_> {
         self.open_target(target, &Opening { flags, mode: opening.mode })
     }
 
-    /// Opens exactly what is held, and waits where the caller would.
+    /// Opens exactly the object of the `O_PATH` descriptor, and waits where the caller would.
     fn open_target(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
         if is_dev_tty(&target.status) {
             let terminal = self.terminal()?;
@@ -456,7 +456,7 @@ impl Work<'_, '_> {
         Ok(may_alter(&self.rights(), fd, about, opening)?)
     }
 
-    /// A pipe with a name: whoever opens one end waits for the other.
+    /// A FIFO: opening one end waits for the other.
     fn open_pipe(&mut self, target: &Target, opening: &Opening) -> Result<Reply, Stop> {
         let target = target.try_clone()?;
         self.wait(PipeEnd { target, opening: *opening, reader: None })
@@ -564,7 +564,7 @@ fn opened_again(rights: &Rights<'_, '_>, fd: OwnedFd, target: &Target, opening: 
     Ok(Reply::Descriptor(fd, opening.on_exec()))
 }
 
-/// Whoever writes to a program that runs with rights of its own takes them from it: the kernel sees to that, but not where it is
+/// A write to a program with set-id bits or capabilities clears them: the kernel does so, but not where it is
 /// written by way of memory. That takes a descriptor for both reading and writing.
 fn may_alter(
     rights: &Rights<'_, '_>,

@@ -182,7 +182,7 @@ pub(super) enum IdKind {
     Group,
 }
 
-/// What stands for "as it is".
+/// The value that means "unchanged".
 const NO_ID: u32 = u32::MAX;
 
 pub(super) const AT_SYMLINK_NOFOLLOW: u32 = 0x100;

@@ -165,7 +165,7 @@ pub fn diagnose(host: &Host) -> Diagnosis {
     Diagnosis { verdict: verdict(host, &groups), groups, beside: beside(host) }
 }
 
-/// A rung is as good as the features that it cannot do without.
+/// A backend works if the features that it needs work.
 fn group(rung: Rung, features: Vec<Feature>) -> Group {
     let mut needed = features.iter().filter(|feature| feature.costs == Costs::Rung).map(|feature| &feature.state);
     let answer = if needed.clone().any(|state| matches!(state, State::Missing { .. })) {
@@ -194,7 +194,7 @@ fn verdict(host: &Host, groups: &[Group]) -> Verdict {
     }
 }
 
-/// Why a rung does not work, in a sentence: what its own probe found out, otherwise what its start said.
+/// Why a backend does not work, in a sentence: the result of its own probe, otherwise the error of its start.
 fn because(host: &Host, group: &Group) -> String {
     let found = match group.rung {
         Rung::Native => host.native.as_ref().err().map(ToString::to_string),

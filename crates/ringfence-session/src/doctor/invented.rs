@@ -366,7 +366,7 @@ fn a_remedy_that_fails_stops_there() {
     assert_eq!(failed.to_string(), "this has to be done by hand: install the package bubblewrap");
 }
 
-/// I9: what did not answer in time is unknown, and nobody is told that it does not work.
+/// I9: a probe that times out is unknown, and is not reported as not working.
 #[test]
 fn i9_a_timeout_is_unknown() {
     let mut host = whole();

@@ -1,8 +1,8 @@
-//! A file that nobody can write to while its content is judged and it is moved into place.
+//! A file that no process can write to while its content is judged and it is moved into place.
 //!
 //! The caller may keep a descriptor, or a mapping, by which it could write after the check (TOCTOU). A read lease is given only where
-//! no process has the file open for writing, and holds off whoever opens it meanwhile. Where there are no leases, or somebody has the
-//! file open, the content is copied, and the copy is what is judged and put in place.
+//! no process has the file open for writing, and delays any open for writing meanwhile. Where leases are unavailable,
+//! or a process has the file open, the content is copied, and the copy is what is judged and put in place.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -61,7 +61,7 @@ impl Frozen {
         Ok(Self { content, mode: Mode::from_raw_mode(status.st_mode & 0o777), file, is_leased })
     }
 
-    /// Can nobody write to it any more?
+    /// Whether a read lease is held, so that no process can write to the file.
     pub(crate) fn is_leased(&self) -> bool {
         self.is_leased
     }
@@ -71,7 +71,7 @@ impl Frozen {
         Self { content, is_leased: false, ..self }
     }
 
-    /// Has no process a file open for writing? Where there are no leases nobody knows, and it counts as yes.
+    /// Whether no process has a file open for writing. Without leases this is unknown, and counts as yes.
     pub(crate) fn is_unwritten(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<bool> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(dir, c_string(name)?.as_c_str(), flags, Mode::empty())?;
@@ -89,7 +89,7 @@ impl Frozen {
             if lease::is_read_leased(self.file.as_fd()).unwrap_or(false) {
                 return Ok(());
             }
-            // Somebody waits to write to it, and may once the lease is gone: another file takes its place.
+            // A process waits to write to it, and may once the lease is gone: a copy takes its place.
             return put(to.0, to.1, &self.content, (self.mode, None), None);
         }
         put(to.0, to.1, &self.content, (self.mode, None), None)?;

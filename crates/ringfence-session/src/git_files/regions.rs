@@ -83,7 +83,7 @@ impl Regions {
         }
         let above = rustix::fs::openat(dir, c"..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(match self.of(surface, above.as_fd(), &parent)? {
-            // A work tree that lies in the directory of a bare repository. Nobody inside makes `.git` there.
+            // A work tree inside the directory of a bare repository. `.git` cannot be made there inside.
             Region::Git(_) if is_there(dir, b".git") => Region::Ordinary,
             Region::Git(region) => Region::Git(GitRegion { below: region.entry(name), root: region.root }),
             Region::Ordinary => Region::Ordinary,

@@ -181,7 +181,7 @@ fn resolved(dir: &AbsPath, named: &[u8]) -> Option<AbsPath> {
     AbsPath::lexical(&path).ok()
 }
 
-/// What shows whether a file was replaced or written. The kernel sets the time of the change, and nobody inside sets it back.
+/// What shows whether a file was replaced or written. The kernel sets ctime, and no process inside can set it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileState {
     inode: u64,

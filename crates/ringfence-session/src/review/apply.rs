@@ -322,7 +322,7 @@ fn land(change: &Change, (dir, new, name): (BorrowedFd<'_>, &str, &[u8]), now: O
             Ok(())
         }
         Some(_) => Ok(rustix::fs::renameat(dir, new, dir, name)?),
-        // Nobody's file is replaced that came meanwhile.
+        // A file that appeared meanwhile is not replaced.
         None => match rustix::fs::renameat_with(dir, new, dir, name, RenameFlags::NOREPLACE) {
             Err(Errno::EXIST) => Err(Errno::STALE.into()),
             // Not every file system knows how.

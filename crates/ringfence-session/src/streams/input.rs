@@ -3,7 +3,7 @@
 //! What the payload does not read stays the caller's: `git ls-files | while read f; do ringfence run -- lint "$f"; done` reads
 //! every line, and a script that `bash` reads from its standard input goes on after `ringfence run` in it. So bytes are first
 //! duplicated (`tee` of a pipe, `MSG_PEEK` of a stream socket, an offset of our own in a file) and taken from the caller only as
-//! far as the payload has taken them from its pipe. Once it has read [`EXACT_BYTES`] it is taken for one that reads everything,
+//! far as the payload has taken them from its pipe. Once it has read [`EXACT_BYTES`] it is assumed to read everything,
 //! and the rest of a pipe or a socket is moved by `splice`; then up to a pipe's content may be lost to the caller. A file stays
 //! exact.
 //!
@@ -178,7 +178,7 @@ impl InputRelay {
         Ok(())
     }
 
-    /// From an offset of our own. At the end the caller's is behind what the payload has read, unless somebody else moved it.
+    /// From an offset of our own. At the end the caller's is behind what the payload has read, unless another process moved it.
     fn carry_file(mut self, ending: &OwnedFd) {
         let Ok(start) = rustix::fs::tell(self.outer) else { return };
         let mut offset = start;
@@ -306,7 +306,7 @@ fn drop_bytes(pipe: BorrowedFd<'_>, null: &OwnedFd, count: usize) -> rustix::io:
     Ok(())
 }
 
-/// A file at an offset that is nobody else's. Not every file system knows `splice`.
+/// A file at an offset of our own. Not every file system knows `splice`.
 fn splice_or_copy(file: BorrowedFd<'_>, offset: &mut u64, feed: &OwnedFd) -> rustix::io::Result<usize> {
     match splice(file, Some(offset), feed, None, BULK_BYTES, NOW) {
         Err(Errno::INVAL) => {

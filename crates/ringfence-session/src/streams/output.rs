@@ -39,7 +39,7 @@ enum Way {
 enum Turn {
     /// So many bytes were moved; none when another reader inside was faster.
     Moved(usize),
-    /// Everybody has closed it.
+    /// Every writer has closed it.
     Over,
 }
 
@@ -58,7 +58,7 @@ impl OutputRelay {
     /// Carries until the payload has closed its end, or has ended and all that it had written by then is carried.
     pub(super) fn run(mut self, ending: &OwnedFd) -> Result<(), LostOutput> {
         let lost = match self.carry(ending) {
-            // The reader outside had enough, which is its right.
+            // The reader outside has closed its end, which is no error.
             Ok(()) | Err(Errno::PIPE) => Ok(()),
             Err(errno) => Err(LostOutput { stream: self.name(), errno }),
         };

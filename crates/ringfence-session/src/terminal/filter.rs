@@ -97,7 +97,7 @@ const PRIVATE_MODES: [u16; 36] = [
     1036, 1039, 1045, 1047, 1048, 1049, 1070, 2004, 2026, 2027, 2031, 2048,
 ];
 
-/// Those that are set when nobody has changed them.
+/// Those that are set by default.
 const USUALLY_SET: [u16; 4] = [7, 8, 25, 1070];
 
 /// Those whose state is nothing to undo: the cursor is saved, or the terminal's own setting is not known.
@@ -554,7 +554,7 @@ impl<'a> Sequence<'a> {
         is_whole.then_some(Self { prefix, parameters, intermediates, last })
     }
 
-    /// The parameters; one that is left out is 0, and one that is too large is a number that stands for nothing.
+    /// The parameters; one that is left out is 0, and one that is too large is a number without meaning.
     fn numbers(&self) -> impl Iterator<Item = u16> {
         self.parameters.split(|byte| *byte == b';').map(|number| match number {
             b"" => 0,

@@ -106,7 +106,7 @@ impl Recipient<'_> {
     }
 }
 
-/// How long a payload has after it was asked to end, and then whoever is to end it.
+/// How long a payload has after SIGTERM, and after that the process that kills it.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What is done where the process that is to end the payload does not: it may have been stopped (`SIGSTOP`) from outside.
@@ -114,7 +114,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub enum LastResort {
     /// It is killed, and the kernel ends everything in its process namespace or group with it.
     Kill,
-    /// It is continued, again and again: killed, it would leave its descendants to nobody.
+    /// It gets SIGCONT repeatedly: killed, it would leave its descendants without a parent that reaps them.
     Continue,
 }
 
@@ -331,7 +331,7 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Does what is due: TERM to whoever gets signals, after a grace the end, and after another one the last resort.
+    /// Does what is due: SIGTERM first, after the grace period the end, and after another one the last resort.
     pub(super) fn strike(&mut self, to: Recipient<'_>) -> io::Result<()> {
         self.attend();
         if self.next.is_none_or(|next| Instant::now() < next) {

@@ -1,7 +1,7 @@
 //! Network groups (claim K9): the hosts that a registry, a forge or a model provider really needs, by one name.
 //!
 //! Hosts are enumerated; no group has a wildcard. Statistics, updates and web pages are left out. A host that serves
-//! anybody's data (`github.com`) is listed only where the tool stops without it. `storage.googleapis.com`, where the module proxy of
+//! data of any user (`github.com`) is listed only where the tool stops without it. `storage.googleapis.com`, where the module proxy of
 //! Go sends a few large downloads, is not: every bucket of every customer has that name.
 
 use super::Row;

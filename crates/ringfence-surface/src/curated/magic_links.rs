@@ -2,7 +2,7 @@
 //!
 //! `/proc/1/root/etc/shadow` is `/etc/shadow`, `/proc/PID/cwd/..` whatever the process sees there, and `/proc/PID/fd/3` any file
 //! that it has open, a deleted one too. The kernel goes there without reading a name, so no rule about names can decide about such
-//! a path, and whoever is not allowed to read the link cannot tell where it leads. These paths are refused as they are; the
+//! a path, and a process without permission to read the link cannot resolve it. These paths are refused as they are; the
 //! path that a link leads to is decided by the rules.
 
 use std::sync::LazyLock;

@@ -75,7 +75,7 @@ pub(crate) use trial::{Outcome, trial};
 /// A session on one backend in which nothing happens, for `doctor`. No policy of the administrator's takes part, since the question
 /// is what the host can do.
 pub(crate) fn try_start(args: &TryStartArgs) -> Result<ExitCode, Failure> {
-    // One that hangs is ended with whoever waits for it.
+    // If it hangs, it is killed together with the parent that waits for it.
     let ends = set_parent_process_death_signal(Some(Signal::KILL));
     ends.map_err(|errno| Failure::Output { source: errno.into() })?;
     let command = ["/bin/sh", "-c", ":"].map(OsString::from);

@@ -1,7 +1,7 @@
 //! Files that a program writes directly and whose content is judged: until it closes them, it writes to a file in memory.
 //!
 //! The descriptor gets a number whose close the filter reports, so the content is in place before `close` returns. A descriptor that is
-//! closed otherwise (by the end of a process, by dup2) is found by a thread that looks whether anybody could still write.
+//! closed otherwise (by the end of a process, by dup2) is found by a thread that polls, by a lease, whether a writer is left.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -69,7 +69,7 @@ impl JudgedFile {
         let Ok(name) = c_string(&self.name) else { return };
         let status = rustix::fs::statat(self.dir.as_fd(), name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
         if self.is_made && status.is_ok_and(|status| status.st_size == 0) {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = rustix::fs::unlinkat(self.dir.as_fd(), name.as_c_str(), AtFlags::empty());
         }
     }
@@ -84,7 +84,7 @@ impl JudgedFiles {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that a descriptor of this device and inode stands for.
+    /// The file that a memfd of this device and inode replaces.
     fn find(&self, inode: (u64, u64)) -> Option<Arc<JudgedFile>> {
         self.open().get(&inode).cloned()
     }
@@ -295,7 +295,7 @@ impl Broker<'_> {
                 if lease::take_read_lease(file.file.as_fd()).is_err() {
                     continue;
                 }
-                // Nobody has it open for writing, and nobody can open it once it is forgotten.
+                // No process has it open for writing, and none can open it once it is forgotten.
                 let (_here, _elsewhere) = self.hold_shared();
                 // What is refused was reported.
                 let _ = self.put_in_place(&file);

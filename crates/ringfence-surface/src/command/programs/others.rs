@@ -18,7 +18,7 @@ pub(super) fn tells_version(name: &str, words: &[Argument]) -> bool {
 }
 
 /// What `getent` reads from files of the machine. `hosts`, `ahosts`, `ahostsv4`, `ahostsv6`, `networks` and `netgroup` ask name
-/// servers, and the name that is asked for can carry data to whoever answers for it.
+/// servers, and the name in a query can carry data to the owner of its domain.
 const LOCAL_DATABASES: &[&[u8]] = &[b"group", b"passwd", b"protocols", b"rpc", b"services", b"shells"];
 
 const GETENT: Grammar = Grammar { short: "", long: "help version", stray: Stray::Refused };

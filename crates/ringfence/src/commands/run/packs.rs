@@ -11,7 +11,7 @@ use crate::load::{Here, NewPack};
 use crate::out::{ask, say};
 use crate::remembered::Remembered;
 
-/// How the user is asked; nobody is where there is no terminal.
+/// How the user is asked; without a terminal there is no question.
 pub(super) fn asker() -> Option<fn(&[NewPack]) -> bool> {
     let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     can_ask.then_some(agrees as fn(&[NewPack]) -> bool)

@@ -129,7 +129,7 @@ fn title(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    /// A16: a program that asks often prints what it is told.
+    /// A16: a client often prints the answers to a terminal.
     #[test]
     fn a16_an_answer_holds_no_raw_control_or_override() {
         let value = json!({ "line": "rm \u{202e}x\u{ad}\u{1b}" });
