@@ -48,7 +48,7 @@ use contained::said;
 pub use error::StartError;
 use screen::Screen;
 
-/// Who runs the payload.
+/// The user that the payload runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
     /// The caller, in a user namespace of its own.
@@ -69,13 +69,13 @@ pub enum Identity {
 
 /// How the fence is built.
 pub(crate) enum Shape {
-    /// By us.
+    /// By ringfence itself: namespaces and mounts (native).
     Native(View),
     /// By bubblewrap.
     Bwrap(Bubble),
-    /// Of nothing but the payload's own walls.
+    /// Landlock and seccomp in the payload, nothing else.
     Walls,
-    /// Of a root directory and the payload's own walls.
+    /// A root directory (chroot), and Landlock and seccomp in the payload.
     Root(stand_ins::Places),
     /// By a container engine.
     Container(Box<Contained>),
@@ -96,7 +96,7 @@ pub struct Prepared {
     pub(crate) lock: OwnedFd,
     /// Whether calls that change files are brokered.
     pub(crate) brokered: Brokered,
-    /// Its place among those who work at the same time, where calls are brokered.
+    /// Its lock shared with the other sessions of the user, where calls are brokered.
     pub(crate) beside: Option<Beside>,
 }
 
@@ -107,12 +107,12 @@ pub(crate) enum Brokered {
     No,
 }
 
-/// A network that leads somewhere.
+/// A network with listed hosts, ports or sockets.
 pub(crate) struct Network {
     pub(crate) rules: Rules,
-    /// Which addresses lead to us.
+    /// Which addresses the supervisor's listeners have.
     pub(crate) addresses: Addresses,
-    /// Sockets with a path, and whom they stand for on the host.
+    /// Unix sockets inside, and the host's sockets that they are relayed to.
     pub(crate) sockets: Vec<(UnixListener, AbsPath)>,
     /// The first process makes sockets at one end; they are used at the other.
     pub(crate) channel: (OwnedFd, OwnedFd),
@@ -125,13 +125,13 @@ pub struct Ended {
     pub code: u8,
     /// The signal, if it was one.
     pub signal: Option<u8>,
-    /// Whether its time was up.
+    /// Whether the time limit ended it.
     pub out_of_time: bool,
-    /// Whether somebody asked for its end.
+    /// Whether its end was requested from outside.
     pub stopped: bool,
     /// Whether the session that it belonged to ended first.
     pub session_over: bool,
-    /// What was stopped on the way out, and how often; and how many more kinds there were.
+    /// Refused connections, with counts; and how many more kinds there were.
     pub refusals: (Vec<(Refusal, u64)>, u64),
     /// Output that the caller's files did not take.
     pub lost: Vec<LostOutput>,
@@ -147,10 +147,10 @@ impl Prepared {
         self.run_with(watched, (surface, |surface| surface), (|_| Ok(None), |_: &mut Desk| ()), &mut None)
     }
 
-    /// The same for a session, which has a desk: `meanwhile` opens it, once the new process runs. Where that fails the new
-    /// process ends. `ground` is what the start needed and can be let go of then, which keeps nobody waiting; the Surface is in
-    /// it. `stands` is called once the sandbox stands and the payload has become its program, before any of its output is
-    /// carried: only then is there something that a receipt can speak of.
+    /// As [`Prepared::run`], for a session with a control desk: `meanwhile` opens it once the new process runs. If that fails the new
+    /// process ends. `ground` is what the start needed, the Surface included; it is dropped then, where that delays nothing.
+    /// `stands` is called once the sandbox has started and the payload has executed its program, before any output is
+    /// relayed: a receipt describes that sandbox.
     ///
     /// # Errors
     /// Those of [`Prepared::run`]. The desk comes back, if there was one.
@@ -320,12 +320,12 @@ impl Prepared {
     }
 }
 
-/// What failed before there was a new process.
+/// An error before the new process exists.
 fn before(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
     move |source| StartError::Prepare { what, source }
 }
 
-/// A new process that has not said yet whether it has become the payload.
+/// A new process that has not reported yet whether its exec succeeded.
 struct Begun<W> {
     unreaped: Unreaped,
     errors: OwnedFd,
@@ -340,10 +340,10 @@ struct Begun<W> {
     said: Option<OwnedFd>,
 }
 
-/// Who may be reached, which addresses lead to us, and sockets with a path.
+/// The hosts that may be reached, the addresses of the listeners, and the unix sockets.
 type Outwards = (Rules, Addresses, Vec<(UnixListener, AbsPath)>);
 
-/// Where the sockets of the way out will come from.
+/// Where the sockets of the relay will come from.
 struct Control {
     control: OwnedFd,
     listeners: Vec<SocketAddr>,

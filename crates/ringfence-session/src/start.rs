@@ -66,11 +66,11 @@ pub use error::PrepareError;
 use limits::{group, pids};
 use shown::Unguarded;
 
-/// What is to be started, and how.
+/// The parameters of a start.
 pub struct Order<'a> {
-    /// What may be touched.
+    /// The files, hosts and variables that may be used.
     pub surface: &'a Surface,
-    /// On which host.
+    /// The host.
     pub facts: &'a HostFacts,
     /// Compiled for the backend.
     pub plan: &'a Plan,
@@ -82,15 +82,15 @@ pub struct Order<'a> {
     pub command: &'a [OsString],
     /// Who runs it where root starts it: user and group.
     pub user: Option<(u32, u32)>,
-    /// What the agent's client is started with, where the command is one.
+    /// Settings and files for the agent's client, where the command is one.
     pub client: Option<&'a Furnishing>,
     /// Which client the command is, if it is one that ringfence knows.
     pub agent: Option<&'a str>,
-    /// How much its tool calls are held back.
+    /// The approval mode of its tool calls.
     pub mode: Mode,
     /// How much of a receipt is wanted.
     pub lines: Lines,
-    /// What it is.
+    /// A session, or a call within one.
     pub occasion: Occasion,
     /// Variables that the caller sets.
     pub variables: &'a [(OsString, OsString)],
@@ -122,7 +122,7 @@ pub enum Occasion {
     Call,
     /// One call within a session, on streams that are made for it.
     CapturedCall,
-    /// The same, by a program that is not ringfence: nothing is given to it, neither a record nor ringfence itself.
+    /// The same, by a program that is not ringfence: it gets no session record and no ringfence program.
     EmbeddedCall,
 }
 
@@ -130,11 +130,11 @@ pub enum Occasion {
 pub struct Ready {
     /// The payload, laid out.
     pub prepared: Prepared,
-    /// What it was laid out from, where more is protected than in the order's Surface: the session is to be decided by this one.
+    /// The Surface in effect, where more is protected than in the order's: the session is to be decided by this one.
     pub surface: Option<Surface>,
     /// What was found and guarded.
     pub walked: Walked,
-    /// What holds.
+    /// Which claims hold.
     pub receipt: Receipt,
     /// Why root's own project cannot be written inside, if it cannot.
     pub unwritable: Option<io::Error>,
@@ -142,7 +142,7 @@ pub struct Ready {
     pub commits: Commits,
     /// How many packages were copied from the user's own caches, or why they could not be.
     pub copied: io::Result<usize>,
-    /// What can be given to it while it runs.
+    /// What can be granted while it runs.
     pub grants: Grants,
     /// Who runs the command.
     pub identity: Identity,

@@ -299,7 +299,7 @@ impl<'s> Hits<'s, '_> {
 
     /// The rule that takes the path away, if any list does: in each list the last match counts.
     fn taken_away(&self, stage: Stage, is_own: bool) -> Option<&'s Rule> {
-        // What lies above a grant, or above the project, says nothing about what is in it.
+        // Directories above a grant, or above the project, do not decide about its content.
         let outermost = self.covering.searched.unwrap_or(u32::MAX).max(self.covering.root);
         let inside = self.at(Stage::ThirdParty).iter().filter(|hit| hit.depth > outermost);
         let third_party = inside.map(|hit| hit.depth).min().unwrap_or(u32::MAX);
@@ -311,7 +311,7 @@ impl<'s> Hits<'s, '_> {
             .find(|rule| rule.sense == Sense::Rule)
     }
 
-    /// Does a rule mean this path?
+    /// Whether a rule applies to this path.
     fn speaks(&self, hit: Hit, is_own: bool, third_party: u32) -> bool {
         let rule = self.surface.rule(hit);
         let (floats, built_in) = (rule.pattern.anchor == Anchor::Floating, !rule.source.is_written());

@@ -38,7 +38,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// In each round so many callers are asked whether they have a signal to handle.
 const LOOKED_AT: usize = 64;
 
-/// What a parked call tries again and again.
+/// A parked call, which is attempted repeatedly.
 pub(super) trait Waiter: Debug + Send {
     /// Tries once and does not block. `None` means that the call still waits.
     fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>>;
@@ -146,7 +146,7 @@ impl Broker<'_> {
         state.arrived.push(parked);
         if state.is_served {
             drop(state);
-            // The thread looks anyway before long.
+            // The thread polls at intervals anyway.
             let _ = rustix::io::write(&self.parked.bell, &1_u64.to_ne_bytes());
             return;
         }

@@ -31,8 +31,8 @@ pub(crate) struct Lander {
 }
 
 impl Lander {
-    /// Begins. Answers go to the broker. `repositories` are those of the start, where what is written inside lands on the host; without
-    /// them nothing is put in place.
+    /// Starts the thread. Answers go to the broker. `repositories` are those of the start, where changes reach the host at once;
+    /// without them nothing is put in place.
     ///
     /// # Errors
     /// When no thread can be started.
