@@ -1,7 +1,8 @@
 //! Packs: finding an object by its id in the index of a pack, and rebuilding it from its deltas.
 //!
 //! A pack and its index are read as an attacker could have written them. Lengths are bounded by a [`ReadBudget`], deltas by a depth,
-//! and whatever comes out has the hash that was asked for. A wrong index can only hide an object.
+//! and whatever comes out has the hash that was asked for. For this reader a wrong index can only hide an object; git itself believes
+//! the index, so one that an attacker could have written is verified as a whole first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,6 +36,16 @@ impl ReadAt for [u8] {
         let length = rest.len().min(buffer.len());
         buffer[..length].copy_from_slice(&rest[..length]);
         length
+    }
+}
+
+impl<F: ReadAt + ?Sized> ReadAt for Box<F> {
+    fn size(&self) -> u64 {
+        (**self).size()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        (**self).read_at(offset, buffer)
     }
 }
 
@@ -194,6 +205,27 @@ impl<F: ReadAt> PackReader<F> {
         let Some(offset) = self.index.find(id)? else { return Ok(None) };
         let Base { kind, content } = self.entry(offset, budget)?;
         Object::verified(id, kind, Arc::unwrap_or_clone(content)).map(Some)
+    }
+
+    /// Checks that every object that the index lists is where it says, and has the id that it says.
+    ///
+    /// Git looks an object up in the index and does not hash what it finds there: an attacker who writes an index gives content of his own
+    /// the id of a file that the user committed.
+    ///
+    /// # Errors
+    /// [`ReadFault`]: one is damaged, is another object, or there is more than the budget allows.
+    pub fn verify(&mut self, budget: &mut ReadBudget) -> Result<(), ReadFault> {
+        let mut listed = Vec::new();
+        for number in 0..self.index.count {
+            listed.push((self.index.offset_at(number)?, self.index.id_at(number)?));
+        }
+        // Bases come before their deltas.
+        listed.sort_unstable();
+        for (offset, id) in listed {
+            let Base { kind, content } = self.entry(offset, budget)?;
+            Object::verified(&id, kind, Arc::unwrap_or_clone(content))?;
+        }
+        Ok(())
     }
 
     /// Rebuilds the entry at an offset.

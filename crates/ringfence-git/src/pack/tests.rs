@@ -217,6 +217,20 @@ fn an_index_that_names_another_object_is_caught() {
     let good = blob_id(b"good");
     let (index, pack) = build(&[(good, entry)], false);
     assert_eq!(open(Sha1, (&index, &pack)).unwrap().read(&good, &mut budget()), Err(ReadFault::Id));
+    assert_eq!(open(Sha1, (&index, &pack)).unwrap().verify(&mut budget()), Err(ReadFault::Id));
+}
+
+#[test]
+fn an_index_is_verified_as_a_whole() {
+    let entries: Vec<_> = [b"a".as_slice(), b"bb", b"ccc"].map(blob).to_vec();
+    let (index, pack) = build(&entries, false);
+    assert_eq!(open(Sha1, (&index, &pack)).unwrap().verify(&mut budget()), Ok(()));
+    let mut two = ReadBudget { objects: 2, bytes: 100 };
+    assert_eq!(open(Sha1, (&index, &pack)).unwrap().verify(&mut two), Err(ReadFault::Budget));
+    let (_, evil) = blob(b"evil");
+    let wrong = [entries[0].clone(), (entries[1].0, evil), entries[2].clone()];
+    let (index, pack) = build(&wrong, false);
+    assert_eq!(open(Sha1, (&index, &pack)).unwrap().verify(&mut budget()), Err(ReadFault::Id));
 }
 
 #[test]

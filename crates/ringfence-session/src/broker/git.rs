@@ -10,7 +10,7 @@ mod versions;
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use ringfence_git::layout::{self, FileKind, file_kind};
+use ringfence_git::layout::{self, FileKind, ObjectFile, file_kind};
 use ringfence_git::settings::Age;
 use ringfence_surface::{AbsPath, Access, Because, Effect};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
@@ -417,8 +417,39 @@ impl Work<'_, '_> {
         }
         if let Some(git) = &to {
             self.may_receive(git, old, new, &status)?;
+            return self.move_object(git, old, new);
         }
         Ok(None)
+    }
+
+    /// Moves an object, or a part of a pack, to where git looks for it in a repository that the user has.
+    fn move_object(&mut self, git: &GitPlace, old: &Place, new: &Place) -> Result<Option<Reply>, Stop> {
+        let FileKind::Object(kind) = file_kind(&git.relative) else { return Ok(None) };
+        if git.age == Age::New || !matches!(kind, ObjectFile::Loose | ObjectFile::Pack | ObjectFile::PackIndex) {
+            return Ok(None);
+        }
+        if kind != ObjectFile::Loose {
+            // Nobody exchanges the pack while its index is verified.
+            self.alone()?;
+        }
+        let to = (new.dir.as_fd(), new.name.as_slice());
+        let judge = |content: &[u8]| self.content_judge().judge_object(kind, to, git, content);
+        let moved = match kind {
+            // It is large, and verified when its index comes.
+            ObjectFile::Pack => match judge(&[]) {
+                Ok(()) => return Ok(None),
+                Err(refusal) => Err(refusal.into()),
+            },
+            _ => Frozen::read(old.dir.as_fd(), &old.name, LONGEST).map_err(NotPut::from).and_then(|frozen| {
+                judge(&frozen.content)?;
+                Ok(self.perform(|| frozen.rename((old.dir.as_fd(), old.name.as_slice()), to))?)
+            }),
+        };
+        match moved {
+            Ok(()) => Ok(Some(Reply::Done)),
+            Err(NotPut::Refused(refusal)) => self.refuse_in_git(new, &refusal).map(|()| None),
+            Err(NotPut::Failed(errno)) => Err(self.told_if_held(&new.path(), errno)),
+        }
     }
 
     /// May a file that is not judged by its content be moved into a git directory?
@@ -508,6 +539,13 @@ impl Work<'_, '_> {
             return self.refuse_in_git(place, &Refusal::Closed);
         }
         Ok(())
+    }
+
+    /// Is this in a git directory that the session did not make?
+    pub(super) fn is_of_existing_repository(&self, target: &Target) -> bool {
+        let parent = target.path.as_ref().and_then(AbsPath::parent);
+        let region = parent.and_then(|parent| self.content_judge().region_of(&parent));
+        region.is_some_and(|region| self.regions().age(&region.root) == Age::Existing)
     }
 
     /// What a second name would be made of.

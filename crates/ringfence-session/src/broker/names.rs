@@ -11,7 +11,7 @@ use ringfence_sys::notify;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::git::{JudgedBy, Making};
+use super::git::{JudgedBy, Making, Source};
 use super::judge::Ruling;
 use super::open::{is_link, is_mounted_on, mode_of};
 use super::request::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, Named};
@@ -179,6 +179,11 @@ impl Work<'_, '_> {
             self.refuse_or_ask(source.fd.as_fd(), &path, Access::Write)?;
         }
         let made_of = self.source_of(&source)?;
+        // An object of the user's could be written by its second name (a hard link alias), also after its content was verified. Git moves
+        // what it made to its place where it cannot link it, and a clone copies.
+        if made_of == Source::Object && self.is_of_existing_repository(&source) {
+            return Err(if place.look().is_ok() { Errno::EXIST } else { Errno::XDEV }.into());
+        }
         let is_other = || Ok::<bool, Stop>(mount_of(source.fd.as_fd())? != mount_of(place.dir.as_fd())?);
         if self.git_place(&place)?.is_some() && place.look().is_err() && is_other()? {
             return Err(Errno::XDEV.into());

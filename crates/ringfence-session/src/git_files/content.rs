@@ -4,14 +4,17 @@
 //! following a link, and must lie where the session may write: then it is judged like everything else.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use ringfence_git::config;
 use ringfence_git::grammar::{self, Fault, Reference};
 use ringfence_git::index::{self, CacheTreeFault, Index};
 use ringfence_git::layout::Grammar;
-use ringfence_git::object_id::ObjectFormat;
+use ringfence_git::layout::ObjectFile;
+use ringfence_git::object::{Object, ReadBudget, ReadFault};
+use ringfence_git::object_id::{ObjectFormat, ObjectId};
+use ringfence_git::pack::{PackReader, ReadAt};
 use ringfence_git::settings::{self, Age};
 use ringfence_surface::{AbsPath, Access, Because, Effect, HostTarget, Role, Shown, Surface};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -19,8 +22,8 @@ use rustix::io::Errno;
 
 use crate::place::open_by_names;
 
-use super::frozen::read_all;
-use super::regions::{GitRegion, Region, Regions};
+use super::frozen::{LeasedFile, read_all};
+use super::regions::{GitRegion, Region, Regions, is_there};
 use super::{GitPlace, LONGEST, LONGEST_SETTINGS, is_own};
 use crate::git_gains::Unknown;
 
@@ -47,6 +50,8 @@ pub(crate) enum Refusal {
     Link,
     #[error("an object is written once")]
     Object,
+    #[error("an object that is not what its name says: {0}")]
+    ObjectContent(ReadFault),
     #[error("another process still has the file open for writing")]
     Open,
     #[error("{0}")]
@@ -93,6 +98,12 @@ impl From<Fault> for Refusal {
     }
 }
 
+impl From<ReadFault> for Refusal {
+    fn from(fault: ReadFault) -> Self {
+        Self::ObjectContent(fault)
+    }
+}
+
 impl From<index::Fault> for Refusal {
     fn from(fault: index::Fault) -> Self {
         Self::Index(fault)
@@ -104,6 +115,10 @@ impl From<CacheTreeFault> for Refusal {
         Self::CacheTree(fault)
     }
 }
+
+/// What is read of a pack before its index is put in place. Nothing else is carried out for the session meanwhile.
+const MOST_OBJECTS: u64 = 1_000_000;
+const MOST_OBJECT_BYTES: u64 = 1 << 30;
 
 /// Judges content.
 #[derive(Debug, Clone, Copy)]
@@ -194,6 +209,42 @@ impl ContentJudge<'_> {
         }
     }
 
+    /// Is an object, or an index of a pack, what its name says?
+    ///
+    /// Git does not hash what it reads from `objects`. Without this check an agent removes a file that the user committed from there, or
+    /// has a pack say that it holds it, and the user's next checkout writes the agent's content: a hook of the project, say.
+    pub(crate) fn judge_object(
+        &self,
+        kind: ObjectFile,
+        (dir, name): (BorrowedFd<'_>, &[u8]),
+        git: &GitPlace,
+        content: &[u8],
+    ) -> Result<(), Refusal> {
+        let format = self.object_format(&git.root);
+        let mut budget = ReadBudget { objects: MOST_OBJECTS, bytes: MOST_OBJECT_BYTES };
+        match kind {
+            ObjectFile::Loose => {
+                let mut names = git.relative.rsplit(|byte| *byte == b'/');
+                let (rest, fan_out) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+                let id = ObjectId::from_hex(&[fan_out, rest].concat()).ok_or(Refusal::Closed)?;
+                Object::from_loose(&id, content, &mut budget)?;
+            }
+            ObjectFile::PackIndex => {
+                let pack = LeasedFile::open(dir, &[name.strip_suffix(b"idx").unwrap_or_default(), b"pack"].concat())?;
+                let index: Box<dyn ReadAt> = Box::new(content.to_vec());
+                PackReader::open(format, index, Box::new(pack))?.verify(&mut budget)?;
+            }
+            // Git finds a pack by its index, which comes last and is verified then.
+            ObjectFile::Pack => {
+                if is_there(dir, &[name.strip_suffix(b"pack").unwrap_or_default(), b"idx"].concat()) {
+                    return Err(Refusal::Object);
+                }
+            }
+            ObjectFile::PackExtra => {}
+        }
+        Ok(())
+    }
+
     /// How objects of a repository are named.
     fn object_format(&self, root: &AbsPath) -> ObjectFormat {
         // A linked work tree's is that of the repository in whose `worktrees` its directory lies.
@@ -256,7 +307,10 @@ impl ContentJudge<'_> {
             Reference::WorkTreeFile(path) => {
                 let file = resolved(at, path).filter(|file| file.file_name() == Some(b".git"));
                 let tree = file.and_then(|file| file.parent());
-                let may_write = |tree: AbsPath| self.surface.decide(&tree.child(b"x"), Access::Write).is_allowed();
+                // What the session has of its own there (`/tmp`) is another directory than the one that the user's git would repair.
+                let may_write = |tree: AbsPath| {
+                    !is_own(self.surface, &tree) && self.surface.decide(&tree.child(b"x"), Access::Write).is_allowed()
+                };
                 if tree.is_some_and(may_write) { Ok(()) } else { Err(elsewhere(path)) }
             }
             Reference::ObjectDirectories(all) => {

@@ -6,11 +6,12 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use ringfence_git::pack::ReadAt;
 use ringfence_sys::lease;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::c_string;
+use super::{Refusal, c_string};
 use crate::temporary::{Journal, NewFile};
 
 /// A regular file with one name.
@@ -98,6 +99,51 @@ impl Frozen {
             Err(Errno::NOENT) => Ok(()),
             other => other,
         }
+    }
+}
+
+/// A file that is read at offsets, and that no process can write to meanwhile.
+#[derive(Debug)]
+pub(crate) struct LeasedFile {
+    file: OwnedFd,
+    size: u64,
+}
+
+impl LeasedFile {
+    /// Opens a regular file with one name.
+    ///
+    /// # Errors
+    /// [`Refusal::Open`] where a process has it open for writing, [`Refusal::Unreadable`] where it cannot be opened.
+    pub(crate) fn open(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Self, Refusal> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let name = c_string(name).map_err(|_| Refusal::Unreadable)?;
+        let file = rustix::fs::openat(dir, name.as_c_str(), flags, Mode::empty()).map_err(|_| Refusal::Unreadable)?;
+        let status = rustix::fs::fstat(&file).map_err(|_| Refusal::Unreadable)?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || status.st_nlink != 1 {
+            return Err(Refusal::Link);
+        }
+        // Where there are no leases nobody knows whether it is open, and the rules of its place have to do.
+        if lease::take_read_lease(file.as_fd()) == Err(Errno::AGAIN) {
+            return Err(Refusal::Open);
+        }
+        Ok(Self { file, size: u64::try_from(status.st_size).unwrap_or_default() })
+    }
+}
+
+impl ReadAt for LeasedFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < buffer.len() {
+            match rustix::io::pread(&self.file, &mut buffer[done..], offset + done as u64) {
+                Ok(0) | Err(_) => return done,
+                Ok(read) => done += read,
+            }
+        }
+        done
     }
 }
 

@@ -18,6 +18,37 @@ struct Trap {
     user: &'static str,
 }
 
+/// Hooks that the user has in the work tree.
+const HUSKY: &str = "mkdir .husky; printf '#!/bin/sh\\nexit 0\\n' > .husky/pre-commit; chmod +x .husky/pre-commit
+    git add .husky; git commit -qm hook; git config core.hooksPath .husky";
+/// Takes the committed hook, and runs it.
+const USES_HUSKY: &str = "rm .husky/pre-commit; git checkout -- .husky; git commit -q --allow-empty -m words";
+
+/// Writes a hook of the agent's as a loose object without its name.
+macro_rules! forged {
+    () => {
+        "printf '#!/bin/sh\\ntouch CANARY\\n' > hook; python3 -c 'import zlib
+text = open(\"hook\", \"rb\").read()
+open(\"object\", \"wb\").write(zlib.compress(b\"blob %d\\0\" % len(text) + text))'; chmod 444 object
+"
+    };
+}
+
+/// Writes a pack with that hook, and an index that gives it the id of the user's.
+macro_rules! forged_pack {
+    () => {
+        "id=$(git rev-parse HEAD:.husky/pre-commit); git init -q p; evil=$(git -C p hash-object -w --stdin < hook)
+(cd p; echo $evil | git pack-objects -q pack > /dev/null); idx=$(ls p/pack-*.idx); name=$(basename $idx .idx); cp p/$name.pack pack.pack
+python3 -c 'import sys, hashlib
+idx, old, new = sys.argv[1:]
+data = open(idx, \"rb\").read().replace(bytes.fromhex(old), bytes.fromhex(new))
+first = int(new[:2], 16)
+data = data[:8] + b\"\".join((1 if at >= first else 0).to_bytes(4, \"big\") for at in range(256)) + data[8 + 1024:-20]
+open(\"pack.idx\", \"wb\").write(data + hashlib.sha1(data).digest())' $idx $evil $id
+"
+    };
+}
+
 /// `CANARY` is a path outside of the project. The trap fires if it exists.
 const TRAPS: &[Trap] = &[
     Trap {
@@ -244,6 +275,43 @@ const TRAPS: &[Trap] = &[
             git replace $old $evil; mkdir -p .git/refs/replace; echo $evil > .git/refs/replace/$old
             echo \"$evil refs/replace/$old\" > packed; mv packed .git/packed-refs",
         user: "rm .husky/pre-commit; git checkout -- .husky; git commit -q --allow-empty -m words",
+    },
+    Trap {
+        sentence: "a8: a loose object has other content than its name says",
+        before: HUSKY,
+        attack: concat!(forged!(), "id=$(git rev-parse HEAD:.husky/pre-commit); at=.git/objects/${id:0:2}/${id:2}; rm -f $at; mv object $at"),
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: a second name of a loose object is written to",
+        before: HUSKY,
+        attack: concat!(forged!(), "id=$(git rev-parse HEAD:.husky/pre-commit); at=.git/objects/${id:0:2}/${id:2}
+            for alias in alias .git/objects/pack/tmp_pack_1 .git/objects/${id:0:2}/tmp_obj_1; do
+                mkdir -p .git/objects/pack; ln $at $alias; chmod u+w $alias; rm $at; cat object > $alias; mv $alias $at
+            done"),
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: a loose object is linked to its place and written to afterwards",
+        before: HUSKY,
+        attack: concat!(forged!(), "id=$(git rev-parse HEAD:.husky/pre-commit); at=.git/objects/${id:0:2}/${id:2}
+            cp $at .git/objects/tmp_obj_1; rm -f $at; ln .git/objects/tmp_obj_1 $at || mv .git/objects/tmp_obj_1 $at
+            chmod u+w .git/objects/tmp_obj_1; cat object > .git/objects/tmp_obj_1"),
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: the index of a pack gives other content the id of the user's",
+        before: HUSKY,
+        attack: concat!(forged!(), forged_pack!(), "rm -f .git/objects/${id:0:2}/${id:2}; mkdir -p .git/objects/pack
+            mv pack.pack .git/objects/pack/$name.pack; mv pack.idx .git/objects/pack/$name.idx"),
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: a pack comes after an index that gives other content the id of the user's",
+        before: HUSKY,
+        attack: concat!(forged!(), forged_pack!(), "rm -f .git/objects/${id:0:2}/${id:2}; mkdir -p .git/objects/pack
+            mv pack.idx .git/objects/pack/$name.idx; mv pack.pack .git/objects/pack/$name.pack"),
+        user: USES_HUSKY,
     },
     Trap {
         sentence: "another directory of objects, and its address",
