@@ -117,9 +117,14 @@ fn set_git<'a>(variables: &mut Variables, settings: impl Iterator<Item = &'a (&'
     variables.insert(GIT_NO_LOCKS.0.into(), GIT_NO_LOCKS.1.into());
 }
 
-/// Git makes no files by itself that say what is in a commit or how a conflict was resolved: those cannot be judged, and are refused.
-const GIT_DERIVED: &[(&str, &str)] =
-    &[("fetch.writeCommitGraph", "false"), ("gc.writeCommitGraph", "false"), ("rerere.enabled", "false")];
+/// Git makes no files by itself that say what is in a commit or how a conflict was resolved: those cannot be judged, and are refused. It
+/// moves an object to its place at once, where a link would be refused first.
+const GIT_DERIVED: &[(&str, &str)] = &[
+    ("core.createObject", "rename"),
+    ("fetch.writeCommitGraph", "false"),
+    ("gc.writeCommitGraph", "false"),
+    ("rerere.enabled", "false"),
+];
 
 /// What keys begin with, whatever variable they stand in.
 const KEYS: [&[u8]; 12] = [
