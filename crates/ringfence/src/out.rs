@@ -37,7 +37,8 @@ pub(crate) fn say_bytes(bytes: &[u8]) {
 /// Says something about an answer.
 pub(crate) fn say(text: &str) {
     // Nobody is left to tell when stderr is closed.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    // In one write: what runs inside may print there at the same time.
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Asks for a yes. No answer is a no, and neither is what was typed before it was asked: that was meant for something else.

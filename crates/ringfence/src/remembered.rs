@@ -24,6 +24,9 @@ use crate::write::replace;
 /// The most that is read of either file.
 const MAX_BYTES: u64 = 16 << 20;
 
+/// How often a file is written again that sessions write at the same time.
+const ATTEMPTS: u32 = 16;
+
 /// Where ringfence's state is.
 #[derive(Debug, Clone)]
 pub(crate) struct Remembered {
@@ -46,15 +49,23 @@ impl Remembered {
 
     /// Agrees to packs for a project, beside those agreed to before.
     pub(crate) fn agree<'p>(&self, root: &AbsPath, packs: impl IntoIterator<Item = &'p str>) -> io::Result<()> {
-        let before = self.packs(root);
-        let mut now = before.clone().unwrap_or_default();
-        now.extend(packs.into_iter().map(str::to_owned));
-        if before.as_ref() == Some(&now) {
-            return Ok(());
-        }
+        let packs: Vec<&str> = packs.into_iter().collect();
         let path = self.packs_file(root);
-        make_parent(&path)?;
-        replace(&path, now.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes())
+        let mut attempt = 0;
+        loop {
+            let before = self.packs(root);
+            let mut now = before.clone().unwrap_or_default();
+            now.extend(packs.iter().copied().map(str::to_owned));
+            if before.as_ref() == Some(&now) {
+                return Ok(());
+            }
+            make_parent(&path)?;
+            match replace(&path, now.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes()) {
+                // Another session started at the same time and put its own file there.
+                Err(cause) if cause.kind() == io::ErrorKind::Other && attempt < ATTEMPTS => attempt += 1,
+                done => return done,
+            }
+        }
     }
 
     /// The places that sessions could write; `None` where that cannot be found out.

@@ -1,10 +1,8 @@
 //! Somebody else works in the same project while a session starts: it holds, or it does not start.
 
 use std::fs;
-use std::io::Read as _;
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,35 +24,40 @@ fn guarded(fence: &Fence) {
     fence.policy("[files]\ndeny = [\"**/.env\"]\nprotect = [\"infra\"]\n");
 }
 
-/// Starts a session and stops it between the look and the mounts: its receipt has a line for each secret with a second name outside
-/// the project, more than fits into a pipe that nobody reads. Then something is changed, and it goes on.
+/// How long the first call of a mount is delayed, in microseconds.
+const DELAY: &str = "1500000";
+
+/// Starts a session and delays it between the look and the mounts: strace holds its first open_tree(2). Then something is changed, and it
+/// goes on.
 fn changed_meanwhile(fence: &Fence, change: impl FnOnce(), script: &str) -> Output {
-    let _ = fs::remove_dir_all(fence.path("linked"));
-    fence.world.mkdir("linked");
-    for number in 0..60 {
-        fence.world.write(format!("project/names/{number}/.env"), "SECRET\n");
-        let (secret, second) = (format!("project/names/{number}/.env"), format!("linked/{number}"));
-        fs::hard_link(fence.path(secret), fence.path(second)).unwrap();
-    }
     fence.own();
-    let (read, write) = std::io::pipe().unwrap();
-    let size = rustix::pipe::fcntl_setpipe_size(&write, 4096).unwrap();
-    let mut command = fence.ringfence();
+    let mut command = fence.by(Command::new("strace"));
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=open_tree"]);
+    command.args(["-e", &format!("inject=open_tree:delay_enter={DELAY}:when=1")]).arg(fence.binary());
     command.args(["run", "--receipt", "--", "/bin/sh", "-c", &fence.script(script)]);
-    let mut child = command.stdout(Stdio::piped()).stderr(write).spawn().unwrap();
-    drop(command);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(60);
-    while rustix::io::ioctl_fionread(read.as_fd()).unwrap() < size as u64 - 400 {
+    while !is_held(child.id()) {
         assert!(Instant::now() < until, "it never came to that point");
         assert!(child.try_wait().unwrap().is_none(), "it ended before");
         std::thread::sleep(Duration::from_millis(1));
     }
     change();
-    let mut stderr = Vec::new();
-    (&read).read_to_end(&mut stderr).unwrap();
-    let output = child.wait_with_output().unwrap();
-    Output { stderr, ..output }
+    child.wait_with_output().unwrap()
 }
+
+/// Is a process below this one in its first open_tree(2)?
+fn is_held(parent: u32) -> bool {
+    let call = format!("{} ", OPEN_TREE);
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|child| child.parse().ok()).any(|child: u32| {
+        let now = fs::read_to_string(format!("/proc/{child}/syscall")).unwrap_or_default();
+        now.starts_with(&call) || is_held(child)
+    })
+}
+
+/// The number of open_tree(2), which all architectures share.
+const OPEN_TREE: u32 = 428;
 
 /// What was seen and what is mounted over are the same, or nothing starts.
 #[test]
