@@ -19,8 +19,6 @@ pub(crate) struct Plant {
     pub(crate) live: Live,
     /// It is accepted that it fires if the end of the session names this, before the user does anything.
     pub(crate) named: Option<&'static str>,
-    /// Why it fires after a session, too. What is listed here and holds is an error: the list only shrinks.
-    pub(crate) open: Option<&'static str>,
 }
 
 /// Whether a plant can fire here.
@@ -181,7 +179,7 @@ gitlink() { git update-index --add --cacheinfo "160000,$(git rev-parse HEAD),$1"
 "#;
 
 const fn plant(name: &'static str, attack: &'static str, fires: &'static [(&'static str, &'static str)]) -> Plant {
-    Plant { name, profile: "plain", attack, fires, live: Live::Always, named: None, open: None }
+    Plant { name, profile: "plain", attack, fires, live: Live::Always, named: None }
 }
 
 impl Plant {
@@ -191,10 +189,6 @@ impl Plant {
 
     const fn live(self, live: Live) -> Self {
         Self { live, ..self }
-    }
-
-    const fn open(self, why: &'static str) -> Self {
-        Self { open: Some(why), ..self }
     }
 
     const fn named(self, named: &'static str) -> Self {

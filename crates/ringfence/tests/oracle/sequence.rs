@@ -55,13 +55,6 @@ pub(crate) struct Sequence {
     order: u64,
 }
 
-/// What a plant that is listed as open is to a sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    IsKnown,
-    Counts,
-}
-
 /// What came out of a sequence.
 pub(crate) enum Verdict {
     /// Nothing; with what all programs said.
@@ -122,15 +115,15 @@ impl Sequence {
 
     /// Everything in a session, then all of the user's steps.
     pub(crate) fn run(&self, ground: &Ground) -> Verdict {
-        self.fenced(ground, &victims::script(ground, &mut Random::new(self.order)), Open::IsKnown)
+        self.fenced(ground, &victims::script(ground, &mut Random::new(self.order)))
     }
 
     /// Everything in a session, then the steps by which the plants fire.
     pub(crate) fn inside(&self, ground: &Ground) -> Verdict {
-        self.fenced(ground, &self.firing_steps(ground), Open::Counts)
+        self.fenced(ground, &self.firing_steps(ground))
     }
 
-    fn fenced(&self, ground: &Ground, steps: &str, open: Open) -> Verdict {
+    fn fenced(&self, ground: &Ground, steps: &str) -> Verdict {
         self.prepare(ground);
         let mut said = String::new();
         let mut report = String::new();
@@ -151,14 +144,9 @@ impl Sequence {
         let output = ground.on_terminal(steps);
         said += &shown(&output);
         assert!(output.status.code() != Some(124), "the user's steps took too long: {said}");
-        let fired = ground.canaries().into_iter().filter(|canary| !self.is_known(canary, &report, open));
+        let fired = ground.canaries().into_iter().filter(|canary| !self.is_known(canary, &report));
         let changed = differences(&before, &ground.outside());
-        let is_j7 = |change: &String| {
-            open == Open::IsKnown
-                && change.contains("elsewhere/othertree")
-                && self.operations.iter().any(|op| op.script.contains("othertree"))
-        };
-        found.extend(fired.chain(changed.into_iter().filter(|change| !is_j7(change))).chain(ground.planted()));
+        found.extend(fired.chain(changed).chain(ground.planted()));
         match found.is_empty() {
             true => Verdict::Held(said),
             false => Verdict::Failed(format!("{}\nreported: {report}", found.join(", "))),
@@ -190,16 +178,14 @@ impl Sequence {
         }
     }
 
-    /// Did the end of the session name what this canary is about, or is it listed as open?
-    fn is_known(&self, canary: &str, report: &str, open: Open) -> bool {
+    /// Did the end of the session name what this canary is about?
+    fn is_known(&self, canary: &str, report: &str) -> bool {
         self.operations.iter().any(|operation| {
             let Some(plant) = operation.plant else { return false };
             let is_its = canary == format!("c{}", operation.number)
                 || canary.starts_with("address")
                     && (operation.script.contains("@PORT@") || operation.script.contains("evil.example"));
-            is_its
-                && (open == Open::IsKnown && plant.open.is_some()
-                    || plant.named.is_some_and(|named| report.contains(named)))
+            is_its && plant.named.is_some_and(|named| report.contains(named))
         })
     }
 
