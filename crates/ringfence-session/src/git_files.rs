@@ -13,7 +13,7 @@ use ringfence_surface::AbsPath;
 use rustix::io::Errno;
 
 pub(crate) use self::content::{Content, ContentJudge, Refusal};
-pub(crate) use self::frozen::{Frozen, NotFrozen, put, read_all};
+pub(crate) use self::frozen::{Frozen, NotFrozen, put, read_all, read_part};
 pub(crate) use self::regions::{GitRegion, Region, Regions, is_git_directory, is_telling, is_there};
 pub(crate) use crate::repository::is_own;
 

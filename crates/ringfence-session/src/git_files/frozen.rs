@@ -136,15 +136,20 @@ impl ReadAt for LeasedFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
-        let mut done = 0;
-        while done < buffer.len() {
-            match rustix::io::pread(&self.file, &mut buffer[done..], offset + done as u64) {
-                Ok(0) | Err(_) => return done,
-                Ok(read) => done += read,
-            }
-        }
-        done
+        read_part(self.file.as_fd(), offset, buffer)
     }
+}
+
+/// Reads from an offset until the buffer is full, the file ends, or a read fails.
+pub(crate) fn read_part(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> usize {
+    let mut done = 0;
+    while done < buffer.len() {
+        match rustix::io::pread(file, &mut buffer[done..], offset + done as u64) {
+            Ok(0) | Err(_) => return done,
+            Ok(read) => done += read,
+        }
+    }
+    done
 }
 
 /// All of a file from its beginning, unless it is longer than `most`.

@@ -12,7 +12,7 @@ use ringfence_git::pack::ReadAt;
 use ringfence_surface::AbsPath;
 use rustix::fs::{Dir, FileType, OFlags, Stat};
 
-use crate::git_files::read_all;
+use crate::git_files::{read_all, read_part};
 use crate::place::{open_beneath, relative};
 
 /// The longest index, packed-refs file or loose object that is read.
@@ -248,13 +248,6 @@ impl ReadAt for PackFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
-        let mut done = 0;
-        while done < buffer.len() {
-            match rustix::io::pread(&self.file, &mut buffer[done..], offset + done as u64) {
-                Ok(0) | Err(_) => return done,
-                Ok(read) => done += read,
-            }
-        }
-        done
+        read_part(self.file.as_fd(), offset, buffer)
     }
 }
