@@ -420,6 +420,19 @@ pub fn restore_callers_umask() {
     }
 }
 
+/// The mask of the caller: the one that a command has to have.
+pub fn callers_umask() -> rustix::fs::Mode {
+    match CALLERS_UMASK.load(Ordering::SeqCst) {
+        NONE_TAKEN => {
+            // It can only be read by changing it.
+            let mask = rustix::process::umask(rustix::fs::Mode::empty());
+            rustix::process::umask(mask);
+            mask
+        }
+        callers => rustix::fs::Mode::from_raw_mode(callers),
+    }
+}
+
 /// Lets a program start with the caller's mask.
 pub fn with_callers_umask(command: &mut std::process::Command) -> &mut std::process::Command {
     use std::os::unix::process::CommandExt as _;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use ringfence_plan::{MountAccess, Programs};
 use ringfence_surface::AbsPath;
+use ringfence_sys::process;
 use ringfence_sys::pty::{Seat, Seats};
 use rustix::process::{Resource, Rlimit};
 
@@ -64,10 +65,7 @@ impl Orders<'_> {
         for address in self.listeners.into_iter().flatten() {
             out.bytes(address.to_string().as_bytes());
         }
-        // The mask of new files can only be read by changing it.
-        let mask = rustix::process::umask(rustix::fs::Mode::empty());
-        rustix::process::umask(mask);
-        out.number(u64::from(mask.as_raw_mode()));
+        out.number(u64::from(process::callers_umask().as_raw_mode()));
         for resource in LIMITS {
             let limit = rustix::process::getrlimit(resource);
             out.number(limit.current.map_or(0, |most| most.saturating_add(1)));
