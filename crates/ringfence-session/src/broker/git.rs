@@ -258,12 +258,18 @@ impl Work<'_, '_> {
         }
         self.regions().forget();
         let root = if place.name == b".git" { place.path() } else { place.at.clone() };
-        let is_made = place.look().is_ok();
-        if is_made && (place.name == b".git" || is_git_directory(|name| is_there(place.dir.as_fd(), name))) {
-            self.regions().made(root);
-        } else if !is_made {
+        // What becomes a git directory by this name was entered before it was made; what is one already stays as old as it is.
+        if place.look().is_err() {
             self.regions().removed(&root);
         }
+    }
+
+    /// A directory called `.git` was made: what is in it is judged as in a repository that nobody uses yet.
+    pub(super) fn made_directory(&self, place: &Place) {
+        if place.name == b".git" {
+            self.regions().made(place.path());
+        }
+        self.region_changed(place);
     }
 
     /// The first thing in a directory that git does not write in a git directory during ordinary work, if it were one.
@@ -407,6 +413,9 @@ impl Work<'_, '_> {
             self.region_changed(new);
             return Ok(reply);
         }
+        if from.as_ref().is_some_and(|git| git.age == Age::Existing && is_what_makes_it_one(git)) {
+            self.refuse_in_git(old, &Refusal::Closed)?;
+        }
         if let Some(git) = &from {
             let kind = file_kind(&git.relative);
             let stays = matches!(kind, FileKind::Closed | FileKind::Settings | FileKind::Index | FileKind::Object(_));
@@ -535,17 +544,10 @@ impl Work<'_, '_> {
             && !layout::is_directory(&git.relative);
         // A link that lies there may always go.
         let is_file = place.look().is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile);
-        if stays && is_file && git.age == Age::Existing {
+        if git.age == Age::Existing && (stays && is_file || is_what_makes_it_one(&git)) {
             return self.refuse_in_git(place, &Refusal::Closed);
         }
         Ok(())
-    }
-
-    /// Is this in a git directory that the session did not make?
-    pub(super) fn is_of_existing_repository(&self, target: &Target) -> bool {
-        let parent = target.path.as_ref().and_then(AbsPath::parent);
-        let region = parent.and_then(|parent| self.content_judge().region_of(&parent));
-        region.is_some_and(|region| self.regions().age(&region.root) == Age::Existing)
     }
 
     /// What a second name would be made of.
@@ -562,15 +564,26 @@ impl Work<'_, '_> {
         })
     }
 
-    /// May what an existing file of a git directory says be changed by its name: cut short, say?
+    /// May what an existing file of a git directory says be changed in place: cut short, or written by a descriptor that is opened again
+    /// through `/proc/self/fd`, past what judges content?
     pub(super) fn may_change_in_git(&self, path: &AbsPath) -> Result<(), Stop> {
         let Some((parent, name)) = path.parent().zip(path.file_name()) else { return Ok(()) };
+        if name == b".git" && !is_own(self.surface(), &parent) {
+            return Err(Errno::ACCESS.into());
+        }
         let Some(region) = self.content_judge().region_of(&parent) else { return Ok(()) };
         match file_kind(&region.entry(name)) {
             FileKind::Free | FileKind::Forming => Ok(()),
             _ => Err(Errno::ACCESS.into()),
         }
     }
+}
+
+/// Would the directory be no git directory any more without this entry? What is in it would be judged as nothing then, and it could be
+/// made one again with other content. Git removes such names only with the entry of a linked work tree.
+fn is_what_makes_it_one(git: &GitPlace) -> bool {
+    let is_of_work_tree = git.root.parent().is_some_and(|above| above.file_name() == Some(b"worktrees"));
+    !is_of_work_tree && matches!(git.relative.as_slice(), b"HEAD" | b"objects" | b"refs")
 }
 
 /// What a file says now; nothing where it is none.

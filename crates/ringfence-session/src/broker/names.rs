@@ -69,7 +69,7 @@ impl Work<'_, '_> {
         self.take_mask()?;
         let (name, mode) = (place.spelled()?, mode_of(mode));
         self.perform(|| rustix::fs::mkdirat(&place.dir, name.as_c_str(), mode))?;
-        self.region_changed(&place);
+        self.made_directory(&place);
         Ok(Reply::Done)
     }
 
@@ -179,9 +179,9 @@ impl Work<'_, '_> {
             self.refuse_or_ask(source.fd.as_fd(), &path, Access::Write)?;
         }
         let made_of = self.source_of(&source)?;
-        // An object of the user's could be written by its second name (a hard link alias), also after its content was verified. Git moves
-        // what it made to its place where it cannot link it, and a clone copies.
-        if made_of == Source::Object && self.is_of_existing_repository(&source) {
+        // An object could be written by its second name (a hard link alias), also after its content was verified, and in a later session. Git
+        // moves what it made to its place where it cannot link it, and a clone copies.
+        if made_of == Source::Object {
             return Err(if place.look().is_ok() { Errno::EXIST } else { Errno::XDEV }.into());
         }
         let is_other = || Ok::<bool, Stop>(mount_of(source.fd.as_fd())? != mount_of(place.dir.as_fd())?);

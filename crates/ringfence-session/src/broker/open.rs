@@ -414,6 +414,9 @@ impl Work<'_, '_> {
             if !self.judge(path, access).is_allowed() {
                 self.refuse_or_ask(target.fd.as_fd(), path, access)?;
             }
+            if opening.writes() || opening.has(OFlags::TRUNC) {
+                self.may_change_in_git(path)?;
+            }
         }
         let flags = opening.flags & !(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW);
         self.open_target(target, &Opening { flags, mode: opening.mode })

@@ -221,6 +221,9 @@ impl ContentJudge<'_> {
         content: &[u8],
     ) -> Result<(), Refusal> {
         let format = self.object_format(&git.root);
+        if kind != ObjectFile::Loose && is_in_multi_pack_index(dir, name) {
+            return Err(Refusal::Object);
+        }
         let mut budget = ReadBudget { objects: MOST_OBJECTS, bytes: MOST_OBJECT_BYTES };
         match kind {
             ObjectFile::Loose => {
@@ -389,6 +392,21 @@ impl ContentJudge<'_> {
         let back = text.as_deref().and_then(grammar::git_file).and_then(|path| resolved(&tree, path));
         let may_write = || self.surface.decide(&tree.child(b"x"), Access::Write).is_allowed();
         back.as_ref() == Some(at) && !is_own(self.surface, &tree) && may_write()
+    }
+}
+
+/// Does an index of several packs list a pack of this name? It says where objects are in it, and git believes that of another pack that took
+/// its place.
+fn is_in_multi_pack_index(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
+    match rustix::fs::openat(dir, c"multi-pack-index", flags, Mode::empty()) {
+        Err(Errno::NOENT) => is_there(dir, b"multi-pack-index.d"),
+        Err(_) => true,
+        Ok(file) => match read_all(file.as_fd(), LONGEST) {
+            Ok(Some(text)) => text.windows(stem.len().max(1)).any(|part| part == stem),
+            _ => true,
+        },
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use ringfence_git::pack::ReadAt;
 use ringfence_sys::lease;
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::{Refusal, c_string};
@@ -19,6 +19,8 @@ use crate::temporary::{Journal, NewFile};
 pub(crate) struct Frozen {
     pub(crate) content: Vec<u8>,
     pub(crate) mode: Mode,
+    times: Timestamps,
+    #[expect(dead_code, reason = "the lease lasts as long as it is open")]
     file: OwnedFd,
     is_leased: bool,
 }
@@ -59,7 +61,12 @@ impl Frozen {
         }
         let is_leased = lease::take_read_lease(file.as_fd()).is_ok();
         let content = read_all(file.as_fd(), most)?.ok_or(NotFrozen::Long)?;
-        Ok(Self { content, mode: Mode::from_raw_mode(status.st_mode & 0o777), file, is_leased })
+        let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+        let times = Timestamps {
+            last_access: time(status.st_atime as _, status.st_atime_nsec as _),
+            last_modification: time(status.st_mtime as _, status.st_mtime_nsec as _),
+        };
+        Ok(Self { content, mode: Mode::from_raw_mode(status.st_mode & 0o777), times, file, is_leased })
     }
 
     /// Whether a read lease is held, so that no process can write to the file.
@@ -69,7 +76,7 @@ impl Frozen {
 
     /// Another content takes the place of what was read.
     pub(crate) fn with(self, content: Vec<u8>) -> Self {
-        Self { content, is_leased: false, ..self }
+        Self { content, ..self }
     }
 
     /// Whether no process has a file open for writing. Without leases this is unknown, and counts as yes.
@@ -79,22 +86,16 @@ impl Frozen {
         Ok(lease::take_read_lease(file.as_fd()) != Err(Errno::AGAIN))
     }
 
-    /// Moves the file to its place, where the lease shows that it is still what was read.
+    /// Puts a copy of what was judged in place, and removes the file.
+    ///
+    /// The file itself is not moved there: a process may have it open or mapped, and another thread may be giving it a second name (a hard
+    /// link alias) between the check and the move. Nobody has a descriptor or a name of the copy.
     ///
     /// # Errors
-    /// What rename(2) says.
+    /// What the kernel answers to rename(2).
     pub(crate) fn rename(self, from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> rustix::io::Result<()> {
-        let (old, new) = (c_string(from.1)?, c_string(to.1)?);
-        if self.is_leased {
-            rustix::fs::renameat(from.0, old.as_c_str(), to.0, new.as_c_str())?;
-            if lease::is_read_leased(self.file.as_fd()).unwrap_or(false) {
-                return Ok(());
-            }
-            // A process waits to write to it, and may once the lease is gone: a copy takes its place.
-            return put(to.0, to.1, &self.content, (self.mode, None), None);
-        }
-        put(to.0, to.1, &self.content, (self.mode, None), None)?;
-        // The caller's own file is of no more use.
+        let old = c_string(from.1)?;
+        put_dated(to.0, to.1, &self.content, (self.mode, None), (None, Some(&self.times)))?;
         match rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
             other => other,
@@ -184,6 +185,17 @@ pub(crate) fn put(
     (mode, owner): (Mode, Option<(u32, u32)>),
     journal: Option<&Journal>,
 ) -> rustix::io::Result<()> {
+    put_dated(dir, name, content, (mode, owner), (journal, None))
+}
+
+/// The same with times of its own.
+fn put_dated(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    content: &[u8],
+    (mode, owner): (Mode, Option<(u32, u32)>),
+    (journal, times): (Option<&Journal>, Option<&Timestamps>),
+) -> rustix::io::Result<()> {
     let of = |cause: std::io::Error| Errno::from_io_error(&cause).unwrap_or(Errno::IO);
     let new = NewFile::create(dir, journal, Mode::RUSR | Mode::WUSR).map_err(of)?;
     write_all(new.file().as_fd(), content)?;
@@ -191,6 +203,10 @@ pub(crate) fn put(
         rustix::fs::fchown(new.file(), Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
     }
     rustix::fs::fchmod(new.file(), mode)?;
+    if let Some(times) = times {
+        // Git compares the time of its index with those of the files in it.
+        rustix::fs::futimens(new.file(), times)?;
+    }
     new.replace(name).map_err(of)
 }
 

@@ -134,8 +134,14 @@ impl Regions {
     /// Since when a git directory exists.
     pub(crate) fn age(&self, root: &AbsPath) -> Age {
         let new = self.new.read().unwrap_or_else(PoisonError::into_inner);
-        // The directory of a work tree or of a submodule is as old as its repository.
-        if root.ancestors().any(|above| new.contains(&above)) { Age::New } else { Age::Existing }
+        // The directory of a work tree or of a submodule is as old as its repository. Nothing else is as old as what it lies in: an
+        // attacker can make a git directory of the one above.
+        let is_part = |above: &AbsPath| {
+            let below = root.as_bytes().get(above.as_bytes().len()..).unwrap_or_default();
+            below.starts_with(b"/worktrees/") || below.starts_with(b"/modules/")
+        };
+        let is_new = |above: &AbsPath| new.contains(above) && (above == root || is_part(above));
+        if root.ancestors().any(|above| is_new(&above)) { Age::New } else { Age::Existing }
     }
 }
 

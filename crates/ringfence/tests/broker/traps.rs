@@ -314,6 +314,102 @@ const TRAPS: &[Trap] = &[
         user: USES_HUSKY,
     },
     Trap {
+        sentence: "a1: settings of a repository made inside are written through /proc/self/fd",
+        before: "",
+        attack: "git init -q --bare gd; exec 5< gd/config
+            printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = \"touch CANARY; false\"\\n' > /proc/self/fd/5
+            mkdir w; echo 'gitdir: ../gd' > w/.git
+            c=$(git --git-dir=gd commit-tree -m x $(git --git-dir=gd mktree < /dev/null)); git --git-dir=gd update-ref refs/heads/main $c
+            git update-index --add --cacheinfo 160000,$c,w",
+        user: "git status; cd w && git status",
+    },
+    Trap {
+        sentence: "j3: a number of a rebase is written through /proc/self/fd",
+        before: "git switch -qc side; echo side > file; git commit -qam side; git switch -q -; echo other > file; git commit -qam other",
+        attack: "git rebase side; exec 6< .git/rebase-merge/msgnum; echo '$(touch CANARY)' > /proc/self/fd/6",
+        user: "eval \"n=\\\"$(cat .git/rebase-merge/msgnum)\\\"\"",
+    },
+    Trap {
+        sentence: "a10: a list of a rebase gets a second name while it is put in place",
+        before: "git switch -qc side; echo side > file; git commit -qam side; git switch -q -; echo other > file; git commit -qam other",
+        attack: "git rebase side; echo solved > file; git add file
+            python3 -c 'import os, threading, time
+goal = \".git/rebase-merge/git-rebase-todo\"
+for turn in range(5):
+    open(\"src\", \"w\").write(\"# x\\n\" * 20000)
+    def link():
+        time.sleep(turn / 500)
+        try: os.link(\"src\", \"alias%d\" % turn)
+        except OSError: pass
+    thread = threading.Thread(target=link); thread.start()
+    try: os.rename(\"src\", goal)
+    except OSError: pass
+    thread.join()
+    try: os.unlink(\"src\")
+    except OSError: pass
+    try: open(\"alias%d\" % turn, \"w\").write(\"exec touch CANARY\\n\")
+    except OSError: pass
+if not os.environ.get(\"RINGFENCE\"): open(goal, \"w\").write(\"exec touch CANARY\\n\")'",
+        user: "GIT_EDITOR=true git rebase --continue",
+    },
+    Trap {
+        sentence: "a8: an object of a repository made inside is linked to its place in the user's",
+        before: HUSKY,
+        attack: concat!(forged!(), "id=$(git rev-parse HEAD:.husky/pre-commit); d=${id:0:2}; git init -q n; mkdir -p n/.git/objects/$d
+            mv object n/.git/objects/$d/${id:2}; rm -f .git/objects/$d/${id:2}; mkdir -p .git/objects/$d
+            ln n/.git/objects/$d/${id:2} .git/objects/$d/${id:2}"),
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: an object after the head was moved, as an ordinary checkout does",
+        before: HUSKY,
+        attack: concat!("git checkout -q -b z; git checkout -q -; ", forged!(), "id=$(git rev-parse HEAD:.husky/pre-commit)
+            at=.git/objects/${id:0:2}/${id:2}; rm -f $at; mv object $at"),
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: an object after the directory above became a git directory",
+        before: HUSKY,
+        attack: concat!(forged!(), "id=$(git rev-parse HEAD:.husky/pre-commit); at=.git/objects/${id:0:2}/${id:2}
+            mkdir /tmp/away$$; mv * .husky /tmp/away$$; echo ref: refs/heads/main > HEAD; mkdir objects refs; rm -f $at; mv /tmp/away$$/object $at
+            rm -r HEAD objects refs; mv /tmp/away$$/* /tmp/away$$/.husky ."),
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: another pack by the name of one that an index of several lists",
+        before: "mkdir .husky; printf '#!/bin/sh\\nexit 0\\n' > .husky/pre-commit; chmod +x .husky/pre-commit
+            git add .husky; git commit -qm hook; git config core.hooksPath .husky; git repack -adq; git multi-pack-index write",
+        attack: "id=$(git rev-parse HEAD:.husky/pre-commit); idx=$(ls .git/objects/pack/*.idx); pack=${idx%.idx}
+            at=$(git show-index < $idx | grep $id | cut -d' ' -f1)
+            for o in $(git show-index < $idx | cut -d' ' -f2 | grep -v $id); do git cat-file $(git cat-file -t $o) $o > o-$o; git cat-file -t $o > t-$o; done
+            mv $idx i; mv $pack.pack p || exit 0; rm -f $pack.rev
+            for o in o-*; do git hash-object -w -t $(cat t-${o#o-}) $o; done
+            printf '#!/bin/sh\\ntouch CANARY\\n' > hook
+            python3 -c 'import sys, hashlib, zlib, struct
+at, pack = int(sys.argv[1]), sys.argv[2]
+text = open(\"hook\", \"rb\").read()
+size, head, byte = len(text), b\"\", (3 << 4) | (len(text) & 15)
+size >>= 4
+while size: head += bytes([byte | 128]); byte, size = size & 127, size >> 7
+entry = head + bytes([byte]) + zlib.compress(text)
+data = b\"PACK\" + struct.pack(\">II\", 2, 1); data += bytes(at - len(data)) + entry
+name = hashlib.sha1(data).digest()
+open(\"new.pack\", \"wb\").write(data + name)
+id = hashlib.sha1(b\"blob %d\\0\" % len(text) + text).digest()
+index = b\"\\xfftOc\" + struct.pack(\">I\", 2) + b\"\".join(struct.pack(\">I\", int(n >= id[0])) for n in range(256)) + id
+index += struct.pack(\">I\", zlib.crc32(entry)) + struct.pack(\">I\", at) + name
+open(\"new.idx\", \"wb\").write(index + hashlib.sha1(index).digest())' $at $pack
+            mv new.pack $pack.pack; mv new.idx $idx; rm -f o-* t-*",
+        user: USES_HUSKY,
+    },
+    Trap {
+        sentence: "a8: an object while the directory is no git directory",
+        before: HUSKY,
+        attack: concat!(forged!(), "id=$(git rev-parse HEAD:.husky/pre-commit); at=.git/objects/${id:0:2}/${id:2}
+            cp .git/HEAD h; mv .git/HEAD gone || rm .git/HEAD; rm -f $at; mv object $at; cp h .git/HEAD"),
+        user: USES_HUSKY,
+    },
+    Trap {
         sentence: "another directory of objects, and its address",
         before: "",
         attack: "mkdir -p o/info o/pack; echo CANARY.d > .git/objects/info/alternates; git config core.alternateRefsCommand 'touch CANARY; false'",
