@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::ExitCode;
 
 use ringfence_plan::{Files, LandlockRule, Lines, MountAccess, MountOp, Plan, Rights, Rung, compile};
-use ringfence_session::start::{BrokerChoice, Changes, Occasion, Order, prepare};
+use ringfence_session::start::{BrokerChoice, Changes, Last, Occasion, Order, prepare_with};
 use ringfence_session::store::Session;
 use ringfence_session::walk::os_path;
 use ringfence_surface::policy::PolicyFile;
@@ -84,8 +84,20 @@ fn run() -> io::Result<u8> {
         broker: BrokerChoice::Off,
         changes: Changes::Land,
     };
-    let ready = prepare(&order, &mut Seen(BTreeMap::new())).map_err(io::Error::other)?;
+    // Guards made what the Surface does not give read-only again.
+    let mut without_guards = |last: Last<'_>| {
+        if let (Walls::Landlock, Last::Mounts(mounts)) = (walls, last) {
+            mounts.iter_mut().for_each(writable_again);
+        }
+    };
+    let ready = prepare_with(&order, &mut Seen(BTreeMap::new()), &mut without_guards).map_err(io::Error::other)?;
     Ok(ready.prepared.run(&surface, None).map_err(io::Error::other)?.code)
+}
+
+fn writable_again(op: &mut MountOp) {
+    if let MountOp::Bind { access, role: Role::Scratch, .. } = op {
+        *access = MountAccess::ReadWrite;
+    }
 }
 
 /// Everything of the host, writable, but for devices and processes, which are the session's own. What is called scratch is not

@@ -256,12 +256,13 @@ impl Work<'_, '_> {
         if !is_telling(&place.name) {
             return;
         }
+        // How old a git directory is depends on its own path alone: see `made_directory` and `removed_directory`.
         self.regions().forget();
-        let root = if place.name == b".git" { place.path() } else { place.at.clone() };
-        // What becomes a git directory by this name was entered before it was made; what is one already stays as old as it is.
-        if place.look().is_err() {
-            self.regions().removed(&root);
-        }
+    }
+
+    /// A directory was removed: what takes its place is not as old.
+    pub(super) fn removed_directory(&self, place: &Place) {
+        self.regions().removed(&place.path());
     }
 
     /// A directory called `.git` was made: what is in it is judged as in a repository that nobody uses yet.

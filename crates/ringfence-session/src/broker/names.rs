@@ -141,6 +141,9 @@ impl Work<'_, '_> {
             let would_stay = is_rmdir && errno == Errno::BUSY && is_filled(&place);
             if would_stay { Errno::NOTEMPTY.into() } else { self.told_if_held(&path, errno) }
         })?;
+        if is_rmdir {
+            self.removed_directory(&place);
+        }
         self.region_changed(&place);
         self.forget_failed(&place);
         Ok(Reply::Done)

@@ -115,6 +115,7 @@ impl Regions {
     pub(crate) fn moved(&self, from: &AbsPath, to: &AbsPath) {
         let mut new = self.new.write().unwrap_or_else(PoisonError::into_inner);
         let moved: Vec<AbsPath> = new.iter().filter(|root| root.is_within(from)).cloned().collect();
+        new.retain(|root| !root.is_within(to));
         for root in moved {
             let below = root.as_bytes()[from.as_bytes().len()..].to_vec();
             new.remove(&root);
