@@ -256,8 +256,14 @@ impl Work<'_, '_> {
         if !is_telling(&place.name) {
             return;
         }
-        // How old a git directory is depends on its own path alone: see `made_directory` and `removed_directory`.
+        // What becomes a git directory by this name was entered before it was made; what is one already stays as old as it is.
         self.regions().forget();
+        // What is none any more is looked at as a whole when it becomes one again: another session may have put a hook there.
+        let is_one =
+            place.at.file_name() == Some(b".git") || is_git_directory(|name| is_there(place.dir.as_fd(), name));
+        if !is_one {
+            self.regions().removed(&place.at);
+        }
     }
 
     /// A directory was removed: what takes its place is not as old.
