@@ -112,7 +112,11 @@ fn of_command(line: &[u8], prefixes: Prefixes<'_>, is_alias: bool) -> Vec<Mentio
         return vec![Mention::Unpredictable];
     };
     let mut found = Vec::new();
+    let mut awaits_script = false;
     for word in words {
+        // `sh watch`: without a slash the first argument of an interpreter is a file all the same, and need not exist yet.
+        let is_script = awaits_script && word.role == WordRole::Script && !word.text.starts_with(b"-");
+        awaits_script = awaits_script && !is_script && word.role == WordRole::Script || runs_scripts(&word.text);
         if word.is_unpredictable {
             let is_executed = word.role != WordRole::Argument && !is_alias;
             found.extend(is_executed.then_some(Mention::Unpredictable));
@@ -135,13 +139,21 @@ fn of_command(line: &[u8], prefixes: Prefixes<'_>, is_alias: bool) -> Vec<Mentio
             if text.is_empty() || text.starts_with(b"-") || is_address {
                 continue;
             }
-            let is_path = text.contains(&b'/') && !is_alias && text.iter().all(|byte| is_usual(*byte));
+            let is_path = (is_script || text.contains(&b'/')) && !is_alias && text.iter().all(|byte| is_usual(*byte));
             found.push(if is_path { Mention::Path(text) } else { Mention::Word(text) });
         }
     }
     found.sort();
     found.dedup();
     found
+}
+
+/// Does a program of this name execute the file that its first argument names?
+fn runs_scripts(program: &[u8]) -> bool {
+    let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let is_listed: [&[u8]; 13] =
+        [b".", b"ash", b"bash", b"dash", b"ksh", b"lua", b"node", b"perl", b"php", b"ruby", b"sh", b"source", b"zsh"];
+    is_listed.contains(&name) || name.starts_with(b"python")
 }
 
 /// A byte that paths of scripts are made of, and patterns or formats are not.
@@ -234,7 +246,9 @@ mod tests {
         check("[submodule \"x\"]\n\tupdate = !tools/x\n", &["path tools/x"]);
         check("[credential]\n\thelper = \"!f() { sh tools/x.sh; }; f\"\n", &["path tools/x.sh"]);
         check("[alias]\n\tx = -c core.hooksPath=h log\n", &["path h", "word core.hooksPath=h", "word h", "word log"]);
-        check("[core]\n\teditor = \"python3 x.py\"\n", &["word x.py"]);
+        check("[core]\n\teditor = \"python3 x.py\"\n", &["path x.py"]);
+        check("[core]\n\tfsmonitor = sh -e watch fast\n", &["path watch", "word fast"]);
+        check("[core]\n\tpager = env LESS=F less x\n", &["word F", "word LESS=F", "word less", "word x"]);
     }
 
     #[test]
