@@ -33,8 +33,9 @@ use crate::landing::{Landing, Outcome, SettingsFile};
 /// More names than these are not looked at when a directory becomes a git directory.
 const MOST_NAMES: usize = 200_000;
 
-/// The remedy for an operation of git that failed.
-const UNDO: &str = "`git reset --hard` brings the work tree back to HEAD and discards changes; run the git command yourself, outside the fence";
+/// The remedy for an operation of git that failed. It names no command that discards changes: the work tree may be a submodule's, and the
+/// user's shell elsewhere.
+const UNDO: &str = "`git status` in the work tree of this repository lists what was replaced; run the git command yourself, outside the fence";
 
 /// What is about to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,7 +272,7 @@ impl Work<'_, '_> {
         self.regions().removed(&place.path());
     }
 
-    /// A directory called `.git` was made: what is in it is judged as in a repository that nobody uses yet.
+    /// A directory called `.git` was made: what is in it is judged as in a repository that is not used outside yet.
     pub(super) fn made_directory(&self, place: &Place) {
         if place.name == b".git" {
             self.regions().made(place.path());
@@ -445,7 +446,7 @@ impl Work<'_, '_> {
             return Ok(None);
         }
         if kind != ObjectFile::Loose {
-            // Nobody exchanges the pack while its index is verified.
+            // No other call can exchange the pack while its index is verified.
             self.alone()?;
         }
         let to = (new.dir.as_fd(), new.name.as_slice());

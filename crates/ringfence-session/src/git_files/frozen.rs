@@ -89,7 +89,7 @@ impl Frozen {
     /// Puts a copy of what was judged in place, and removes the file.
     ///
     /// The file itself is not moved there: a process may have it open or mapped, and another thread may be giving it a second name (a hard
-    /// link alias) between the check and the move. Nobody has a descriptor or a name of the copy.
+    /// link alias) between the check and the move. No process has a descriptor or a name of the copy.
     ///
     /// # Errors
     /// What the kernel answers to rename(2).
@@ -123,7 +123,7 @@ impl LeasedFile {
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || status.st_nlink != 1 {
             return Err(Refusal::Link);
         }
-        // Where there are no leases nobody knows whether it is open, and the rules of its place have to do.
+        // Without leases it is unknown whether a process has it open; then only the rules of its place hold.
         if lease::take_read_lease(file.as_fd()) == Err(Errno::AGAIN) {
             return Err(Refusal::Open);
         }

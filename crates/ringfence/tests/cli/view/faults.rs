@@ -231,7 +231,7 @@ fn g2_a_run_whose_end_cannot_be_written_is_no_success() {
     });
 }
 
-/// Before anything is changed: half of a review on a full disk helps nobody.
+/// Before anything is changed: half an applied review on a full disk is of no use.
 #[test]
 fn g3_apply_refuses_what_exceeds_the_free_space() {
     each(|fence| {
