@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::entry_mode::EntryMode;
-use crate::object::{Commit, Object, ObjectKind, ReadBudget, ReadFault, Tag, tree_entries};
+use crate::object::{Commit, Object, ObjectKind, ReadBudget, ReadFault, Tag, id_of, tree_entries};
 use crate::object_id::{ObjectFormat, ObjectId};
 use crate::pack::{PackReader, ReadAt};
 
@@ -110,7 +110,12 @@ impl<S: ObjectSource> History<S> {
             Some(Ok(object)) => Ok(object),
             Some(Err(ReadFault::Budget)) => Err(Incomplete::Budget),
             Some(Err(_)) => Err(Incomplete::Damaged(*id)),
-            None => Err(fault),
+            // Git has the empty tree and the empty blob without storing them.
+            None => [ObjectKind::Tree, ObjectKind::Blob]
+                .into_iter()
+                .find(|kind| id_of(self.format, *kind, b"").is_ok_and(|empty| empty == *id))
+                .map(|kind| Object { kind, content: Vec::new() })
+                .ok_or(fault),
         }
     }
 

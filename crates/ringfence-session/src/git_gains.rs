@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_git::entry_mode::EntryMode;
 use ringfence_git::index::{Index, IndexEntry};
 use ringfence_git::object_id::{ObjectFormat, ObjectId};
-use ringfence_surface::{AbsPath, Access, Cursor, Rule, Standing, Surface};
+use ringfence_surface::{AbsPath, Access, Cursor, Rule, Source, Standing, Surface};
 
 use self::disk::{Disk, FileState};
 use crate::place::open_root;
@@ -53,6 +53,8 @@ struct TreeState {
     index: Option<FileState>,
     /// The entries of the index that the rules speak of, gitlinks, and links that lead into protected places.
     notable: BTreeMap<Vec<u8>, (EntryMode, ObjectId)>,
+    /// Content of protected files that the user has edited since they were last staged.
+    edited: BTreeMap<Vec<u8>, ObjectId>,
     operations: BTreeSet<Operation>,
 }
 
@@ -89,11 +91,18 @@ impl GitSnapshot {
                     let mut paths = ClassifiedPaths::new(surface, tree);
                     for entry in &index.entries {
                         let Some(class) = paths.classify(&entry.path, entry.mode) else { continue };
+                        // A work tree in ringfence's own state directory is hidden with the directory, not for its content.
                         if let PathClass::Denied(rule) = class
+                            && !matches!(rule.source, Source::Host { .. })
                             && surface.decide(&common_dir.join("objects/pack"), Access::Read).is_allowed()
                         {
                             let path = joined(tree, &entry.path);
                             secrets.push(TrackedSecret { pattern: rule.pattern.to_string(), path });
+                        }
+                        if matches!(class, PathClass::Protected)
+                            && let Some(id) = disk.edited(&joined(tree, &entry.path), entry, format)
+                        {
+                            state.edited.insert(entry.path.clone(), id);
                         }
                         state.notable.insert(entry.path.clone(), (entry.mode, entry.id));
                     }
@@ -130,7 +139,13 @@ impl Disk {
     fn tree_state(&self, git_dir: &AbsPath, tree: Option<AbsPath>) -> TreeState {
         let operations = Operation::ALL.iter().copied().filter(|operation| self.is_unfinished(git_dir, *operation));
         let operations = operations.collect();
-        TreeState { tree, index: self.state(&git_dir.child(b"index")), notable: BTreeMap::new(), operations }
+        TreeState {
+            tree,
+            index: self.state(&git_dir.child(b"index")),
+            notable: BTreeMap::new(),
+            edited: BTreeMap::new(),
+            operations,
+        }
     }
 
     fn is_unfinished(&self, git_dir: &AbsPath, operation: Operation) -> bool {

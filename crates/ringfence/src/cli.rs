@@ -568,7 +568,7 @@ pub(crate) struct ShellInstallArgs {
     /// Write without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// The programs; without any, claude, codex and gemini
+    /// The programs, beside those of an earlier call; without any, claude, codex and gemini
     #[arg(value_name = "PROGRAM")]
     pub(crate) names: Vec<String>,
 }
@@ -581,6 +581,9 @@ pub(crate) struct ShellUninstallArgs {
     /// The shell; without it the one that SHELL names
     #[arg(long)]
     pub(crate) shell: Option<Shell>,
+    /// Only these programs; without any, the whole block
+    #[arg(value_name = "PROGRAM")]
+    pub(crate) names: Vec<String>,
 }
 
 /// A shell that has a start file.

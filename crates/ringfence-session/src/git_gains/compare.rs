@@ -108,7 +108,8 @@ impl Repository {
             };
             comparison.refs(disk, surface, &refs, &top);
             for (git_dir, state) in changed_indexes {
-                comparison.index(disk, surface, git_dir, state);
+                let head = comparison.old_head(disk, &refs, git_dir);
+                comparison.index(disk, surface, git_dir, state, head);
             }
             gains.extend(comparison.found.into_gains(&top));
         }
@@ -153,6 +154,8 @@ impl Comparison<'_> {
         let mut visited = HashSet::new();
         for (name, tip) in refs.iter().filter(|(_, tip)| !old.contains(tip)) {
             let place = Shown(name).to_string();
+            // A tree of notes has paths of its own, so nothing is missing in it.
+            let base = base.filter(|_| !name.starts_with(b"refs/notes/"));
             let mut queue = VecDeque::from([*tip]);
             while let Some(id) = queue.pop_front() {
                 if old.contains(&id) || !visited.insert(id) {
@@ -224,7 +227,7 @@ impl Comparison<'_> {
         if let Err(cause) = self.differences(base, Some(commit.tree), &mut Vec::new(), 0, &mut changes) {
             self.found.unknown.insert(format!("{place} leads to {}", words(cause)));
         }
-        let notable = self.notable(disk, surface, top, changes);
+        let notable = self.notable(disk, surface, top, changes, None);
         // A commit that the user had already lands nothing new.
         if !notable.is_empty() && self.is_old(id) {
             return Age::Old;
@@ -233,13 +236,14 @@ impl Comparison<'_> {
         Age::New
     }
 
-    /// The differing entries that the rules speak of, and that no ref of the start has.
+    /// The differing entries that the rules speak of, and that neither a ref of the start nor `old_commit` has.
     fn notable<'s>(
         &mut self,
         disk: &Disk,
         surface: &'s Surface,
         top: &AbsPath,
         changes: Vec<Changed>,
+        old_commit: Option<ObjectId>,
     ) -> Vec<(PathClass<'s>, Vec<u8>)> {
         let mut paths = ClassifiedPaths::new(surface, top);
         let mut notable = Vec::new();
@@ -250,21 +254,32 @@ impl Comparison<'_> {
                 PathClass::Gitlink | PathClass::Link => id.is_none(),
                 PathClass::ReadFromCommit => id.is_none() || disk.is_there(&joined(top, &path)),
             };
-            if !is_harmless && !self.is_known(&path, mode, id) {
+            let is_old = |this: &mut Self| {
+                let commit = old_commit.filter(|commit| this.has_entry(commit, &path, mode, id));
+                commit.is_some() || this.is_known(&path, mode, id)
+            };
+            if !is_harmless && !is_old(self) {
                 notable.push((class, path));
             }
         }
         notable
     }
 
-    /// Does a ref of the start have this entry, or lack it where it was removed?
+    /// Does a ref of the start have this entry, or lack it where it was removed? What the user had edited is known too.
     fn is_known(&mut self, path: &[u8], mode: EntryMode, id: Option<ObjectId>) -> bool {
+        let is_edited = |tree: &TreeState| id.is_some() && tree.edited.get(path) == id.as_ref();
+        if self.repository.trees.values().any(is_edited) {
+            return true;
+        }
         let tips: BTreeSet<ObjectId> = self.repository.refs.values().copied().collect();
+        tips.into_iter().take(MOST_OLD_REFS).any(|tip| self.has_entry(&tip, path, mode, id))
+    }
+
+    /// Does a commit have this entry, or lack it where it was removed?
+    fn has_entry(&mut self, commit: &ObjectId, path: &[u8], mode: EntryMode, id: Option<ObjectId>) -> bool {
         let path = path.strip_suffix(b"/").unwrap_or(path);
-        tips.into_iter().take(MOST_OLD_REFS).any(|tip| {
-            let entry = self.history.entry_at(&tip, path, &mut self.budget);
-            entry.is_ok_and(|entry| entry == id.map(|id| (mode, id)))
-        })
+        let entry = self.history.entry_at(commit, path, &mut self.budget);
+        entry.is_ok_and(|entry| entry == id.map(|id| (mode, id)))
     }
 
     /// Do refs of the start lead to this commit?
@@ -340,8 +355,25 @@ impl Comparison<'_> {
         Ok(entries.into_iter().map(|entry| (entry.name.to_vec(), (entry.mode, entry.id))).collect())
     }
 
-    /// Compares an index with the one of the start.
-    fn index(&mut self, disk: &Disk, surface: &Surface, git_dir: &AbsPath, state: &TreeState) {
+    /// What is checked out now, if it is a commit that was there at the start.
+    fn old_head(&mut self, disk: &Disk, refs: &BTreeMap<Vec<u8>, ObjectId>, git_dir: &AbsPath) -> Option<ObjectId> {
+        let line = disk.line(&git_dir.child(b"HEAD"))?;
+        let head = match line.strip_prefix(b"ref:") {
+            Some(name) => *refs.get(name.trim_ascii())?,
+            None => ObjectId::from_hex(&line)?,
+        };
+        self.is_old(&head).then_some(head)
+    }
+
+    /// Compares an index with the one of the start. Entries of an old commit that is checked out are not new: `git switch`, `git reset`.
+    fn index(
+        &mut self,
+        disk: &Disk,
+        surface: &Surface,
+        git_dir: &AbsPath,
+        state: &TreeState,
+        old_head: Option<ObjectId>,
+    ) {
         let Some(tree) = &state.tree else { return };
         let index = match disk.index(git_dir, self.repository.format) {
             Some(Ok(index)) => index,
@@ -359,7 +391,7 @@ impl Comparison<'_> {
         let mut changes: Vec<Changed> = index.entries.iter().map(changed).filter(is_new).collect();
         let removed = before.into_iter().flatten().filter(|(path, _)| index.entry(path).is_none());
         changes.extend(removed.map(|(path, (mode, _))| (path.clone(), *mode, None)));
-        let notable = self.notable(disk, surface, tree, changes);
+        let notable = self.notable(disk, surface, tree, changes, old_head);
         notable.into_iter().for_each(|(class, path)| self.found.add(class, &path, "the index"));
     }
 }

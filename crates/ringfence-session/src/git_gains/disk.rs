@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use ringfence_git::config;
 use ringfence_git::history::{ObjectSource, PackFiles};
+use ringfence_git::index::IndexEntry;
+use ringfence_git::object::{ObjectKind, id_of};
 use ringfence_git::object_id::{ObjectFormat, ObjectId};
 use ringfence_git::pack::ReadAt;
 use ringfence_surface::AbsPath;
@@ -19,6 +21,8 @@ use crate::place::{open_beneath, relative};
 const LONGEST: usize = 1 << 29;
 /// The longest file that holds one line.
 const LONGEST_LINE: usize = 8192;
+/// The longest file of a work tree that is read.
+const LONGEST_EDITED: usize = 1 << 20;
 /// More refs and packs are not read.
 const MOST_NAMES: usize = 50_000;
 /// How many directories of objects may be chained by `alternates`, as for git.
@@ -63,6 +67,19 @@ impl Disk {
     /// What shows whether a file was replaced or written since.
     pub(super) fn state(&self, path: &AbsPath) -> Option<FileState> {
         Some(FileState::of(&self.file(path)?.1))
+    }
+
+    /// The content of a tracked file, if it is not the one in the index. As for git, a file whose size and time are still those of the entry is
+    /// not read.
+    pub(super) fn edited(&self, path: &AbsPath, entry: &IndexEntry, format: ObjectFormat) -> Option<ObjectId> {
+        let (file, status) = self.file(path)?;
+        let low = |number: i64| number as u32;
+        let time = (low(status.st_mtime), low(status.st_mtime_nsec as i64));
+        if low(status.st_size) == entry.stat.size && time == entry.stat.mtime {
+            return None;
+        }
+        let content = read_all(file.as_fd(), LONGEST_EDITED).ok()??;
+        id_of(format, ObjectKind::Blob, &content).ok().filter(|id| *id != entry.id)
     }
 
     /// Is there anything of this name, be it a link?

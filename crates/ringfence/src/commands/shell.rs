@@ -19,13 +19,16 @@ use block::{Before, Found};
 const AGENTS: [&str; 3] = ["claude", "codex", "gemini"];
 
 pub(crate) fn install(args: &ShellInstallArgs) -> Result<ExitCode, Failure> {
-    let names: Vec<String> =
+    let named: Vec<String> =
         if args.names.is_empty() { AGENTS.map(str::to_owned).to_vec() } else { args.names.clone() };
-    if let Some(name) = names.iter().find(|name| !block::is_usable(name)) {
+    if let Some(name) = named.iter().find(|name| !block::is_usable(name)) {
         return Err(ShellFailure::Name { name: name.clone() }.into());
     }
     let shell = shell(args.shell)?;
     let file = StartFile::of(shell)?;
+    // Programs of an earlier call stay fenced.
+    let mut names = file.names();
+    names.extend(named.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
     let before = file.found.map_or(file.now, |found| found.before);
     let block = block::block(shell, &program(shell)?, &names, before);
     let text = block::install(&file.text, file.found, before, &block);
@@ -52,11 +55,15 @@ pub(crate) fn install(args: &ShellInstallArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn uninstall(args: &ShellUninstallArgs) -> Result<ExitCode, Failure> {
-    let file = StartFile::of(shell(args.shell)?)?;
+    let shell = shell(args.shell)?;
+    let file = StartFile::of(shell)?;
     let Some(found) = file.found else {
         say(&format!("{} has no lines of ringfence", file.shown()));
         return Ok(ExitCode::SUCCESS);
     };
+    if !args.names.is_empty() {
+        return remove_names(shell, &file, found, &args.names);
+    }
     let text = block::uninstall(&file.text, found);
     let failed = |source| Failure::Write { path: file.path.clone(), source };
     match found.before {
@@ -71,6 +78,26 @@ pub(crate) fn uninstall(args: &ShellUninstallArgs) -> Result<ExitCode, Failure> 
     }
     say(&format!("the lines of ringfence are gone from {}", file.shown()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes single programs out of the block. Nothing is written if one of them is not in it.
+fn remove_names(shell: Shell, file: &StartFile, found: Found, out: &[String]) -> Result<ExitCode, Failure> {
+    let names = file.names();
+    if let Some(name) = out.iter().find(|name| !names.contains(name)) {
+        return Err(ShellFailure::NotInstalled { name: name.clone(), names }.into());
+    }
+    let rest: Vec<String> = names.into_iter().filter(|name| !out.contains(name)).collect();
+    if rest.is_empty() {
+        return uninstall(&ShellUninstallArgs { shell: Some(shell), names: Vec::new() });
+    }
+    let block = block::block(shell, &program(shell)?, &rest, found.before);
+    file.write(&block::install(&file.text, Some(found), found.before, &block))?;
+    say(&format!("{}: {} no longer fenced; still fenced: {}", file.shown(), are(out), rest.join(", ")));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn are(names: &[String]) -> String {
+    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
 }
 
 /// A yes, by the option or on a terminal.
@@ -131,6 +158,11 @@ impl StartFile {
         };
         let found = block::find(&text).map_err(|_| ShellFailure::Block { path: path.clone() })?;
         Ok(Self { path, text, now, found })
+    }
+
+    /// The programs that the block starts fenced.
+    fn names(&self) -> Vec<String> {
+        self.found.map(|found| block::names(&self.text, found)).unwrap_or_default()
     }
 
     fn shown(&self) -> String {

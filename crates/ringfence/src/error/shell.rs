@@ -14,6 +14,14 @@ pub(crate) enum ShellFailure {
         /// As typed.
         name: String,
     },
+    /// There is no function for it in the block.
+    #[error("`{}` is not among the programs that the shell starts fenced", Shown(name.as_bytes()))]
+    NotInstalled {
+        /// As typed.
+        name: String,
+        /// Those that are.
+        names: Vec<String>,
+    },
     /// `SHELL` names none that we know.
     #[error("SHELL names neither bash, zsh nor fish")]
     Unknown,
@@ -46,12 +54,13 @@ pub(crate) enum ShellFailure {
 impl ShellFailure {
     /// Is it the command line that is wrong?
     pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, Self::Name { .. } | Self::Unknown)
+        matches!(self, Self::Name { .. } | Self::NotInstalled { .. } | Self::Unknown)
     }
 
     pub(super) fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Name { .. } => "letters, digits, `-`, `_` and `.`, and no word of the shell's own".into(),
+            Self::NotInstalled { names, .. } => format!("those are: {}", names.join(", ")),
             Self::Unknown => "name it: `--shell bash`, `--shell zsh` or `--shell fish`".into(),
             Self::Block { .. } => "take them out by hand, from `# >>> ringfence` to `# <<< ringfence`".into(),
             Self::NobodyToAsk => "`--yes` writes the lines that are shown".into(),

@@ -181,5 +181,34 @@ fn a12_a_denied_file_that_git_tracks_is_a_shortfall() {
         let said = desk.inside("true");
         assert!(!String::from_utf8_lossy(&said.stderr).contains("git tracks"), "{}", shown(&said));
         fs::write(desk.project("file"), "y").unwrap();
+        // Ringfence's own state directory is denied, and the tracked files of a work tree kept in it are no secrets.
+        let said = desk.bare(&["--worktree=kept"]).args(["sh", "-c", "echo new > new"]).output().unwrap();
+        assert!(String::from_utf8_lossy(&said.stderr).contains("the work tree is kept"), "{}", shown(&said));
+        let said = desk.inside("true");
+        assert!(!String::from_utf8_lossy(&said.stderr).contains("git tracks"), "{}", shown(&said));
+    });
+}
+
+/// What the repository or the user had already is no gain: an old commit that is checked out, a note, the user's own edit in a stash.
+#[test]
+fn a8_what_was_there_before_is_not_named() {
+    each_user(|desk| {
+        desk.prepare(
+            "git init -q; mkdir -p .github/workflows; \
+             for n in 1 2 3; do echo $n > .github/workflows/ci.yml; echo $n > file; git add -A; git commit -qm c$n; done",
+        );
+        desk.hand_over();
+        for script in
+            ["git checkout -q HEAD~1", "git checkout -q -", "git notes add -m note", "git reset -q --hard HEAD~1"]
+        {
+            let said = desk.inside(script);
+            assert!(report(&said).is_empty(), "{script}: {}", shown(&said));
+        }
+        fs::write(desk.project(".github/workflows/ci.yml"), "the user's\n").unwrap();
+        let said = desk.inside("git stash -q");
+        assert!(report(&said).is_empty(), "{}", shown(&said));
+        // A revert that only the index has is not what HEAD says.
+        let said = desk.inside("git update-index --cacheinfo 100644,$(git rev-parse HEAD~1:.github/workflows/ci.yml),.github/workflows/ci.yml");
+        assert!(report(&said)[0].contains(".github/workflows/ci.yml (the index)"), "{}", shown(&said));
     });
 }

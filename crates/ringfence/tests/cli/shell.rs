@@ -55,6 +55,28 @@ fn the_start_file_is_restored_byte_for_byte() {
     }
 }
 
+/// A second call with other names does not take the fence off the first ones.
+#[test]
+fn names_of_an_earlier_call_stay() {
+    let world = world();
+    for (shell, name) in FILES {
+        let path = home(&world).join(name);
+        installed(&world, shell);
+        world.ringfence(&["shell-install", "--shell", shell, "--yes", "gemini"]).expect_code(0);
+        let text = fs::read_to_string(&path).unwrap();
+        for name in ["claude", "codex", "gemini"] {
+            assert_eq!(text.matches(&format!("function {name}")).count(), 1, "{shell}: {text}");
+        }
+        world.ringfence(&["shell-uninstall", "--shell", shell, "codex"]).expect_code(0);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("codex") && text.contains("claude") && text.contains("gemini"), "{shell}: {text}");
+        let run = world.ringfence(&["shell-uninstall", "--shell", shell, "codex"]).expect_code(2);
+        assert!(run.stderr.contains("claude, gemini"), "{}", run.stderr);
+        world.ringfence(&["shell-uninstall", "--shell", shell, "gemini", "claude"]).expect_code(0);
+        assert!(!path.exists(), "{shell}: the last one takes the block with it");
+    }
+}
+
 /// Dotfile managers keep links: what they lead to changes, and the link stays.
 #[test]
 fn a_link_stays_a_link() {

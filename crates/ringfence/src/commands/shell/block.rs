@@ -97,6 +97,17 @@ pub(super) fn block(shell: Shell, program: &str, names: &[String], before: Befor
     lines.chain(functions).chain([END.to_owned()]).map(|line| line + "\n").collect()
 }
 
+/// The names in the block, in its order.
+pub(super) fn names(text: &[u8], found: Found) -> Vec<String> {
+    let lines = text[found.start..found.end].split(|byte| *byte == b'\n');
+    let name = |line: &[u8]| {
+        let rest = line.strip_prefix(b"function ")?;
+        let name = rest.split(|byte| *byte == b' ').next()?;
+        String::from_utf8(name.to_vec()).ok().filter(|name| is_usable(name))
+    };
+    lines.filter_map(name).collect()
+}
+
 fn function(shell: Shell, program: &str, name: &str) -> String {
     match shell {
         // An alias would be expanded before a function is looked for; `function NAME` keeps it from being expanded here.
@@ -212,6 +223,7 @@ mod tests {
         let once = install(text, None, before, &block);
         let found = find(&once).unwrap().unwrap();
         assert_eq!(found.before, before);
+        assert_eq!(super::names(&once, found), names());
         assert_eq!(uninstall(&once, found), text);
         assert_eq!(install(&once, Some(found), found.before, &block), once, "twice is once");
         let with_more = [once.as_slice(), b"export A=1\n"].concat();
@@ -227,6 +239,14 @@ mod tests {
         check(b"alias a=b", Before::NoNewline);
         check(b"\n\n", Before::Complete);
         check(b"a\r\nb\r\n\xff\xfe", Before::NoNewline);
+    }
+
+    #[test]
+    fn the_names_in_a_block_are_those_it_was_made_of() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let text = block(shell, "ringfence", &names(), Before::Complete).into_bytes();
+            assert_eq!(super::names(&text, find(&text).unwrap().unwrap()), NAMES);
+        }
     }
 
     #[test]
