@@ -88,7 +88,8 @@ pub(crate) fn denied(state: &AbsPath, session: Option<&str>, since_ms: Option<u6
     let mut rows: Vec<Denied> = Vec::new();
     let mut known = HashMap::new();
     for new in stored.into_iter().filter_map(|stored| row(stored.event)) {
-        let kind = (new.session.clone(), new.counted.violation.tried.clone(), new.counted.violation.why.clone());
+        let Violation { tried, why, rule, .. } = &new.counted.violation;
+        let kind = (new.session.clone(), tried.clone(), why.clone(), rule.clone());
         match known.get(&kind).filter(|_| !new.counted.violation.is_rest()) {
             // What a hook said is written down each time; the others say how often it was.
             Some(at) => {

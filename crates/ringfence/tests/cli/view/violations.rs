@@ -66,6 +66,18 @@ fn k14_violations_are_told_while_it_runs_and_afterwards() {
     });
 }
 
+/// K14: settings of git that are refused are listed one by one: each has its own name and remedy.
+#[test]
+fn k14_refused_settings_are_listed_one_by_one() {
+    let fence = Fence::new(Who::Caller);
+    fence.policy("[files]\nwrite = [\".\"]\n");
+    fence.sh("git init -q; for key in core.hooksPath core.pager alias.x; do git config $key v; done");
+    let shown = text(&ringfence(&fence, &["violations"]).stdout);
+    for key in ["core.hookspath", "core.pager", "alias.x"] {
+        assert_eq!(shown.matches(key).count(), 1, "{key}: {shown}");
+    }
+}
+
 /// K14: a flood hides nothing else that is denied, is counted, and leaves room in the audit.
 #[test]
 fn k14_a_flood_hides_nothing() {
