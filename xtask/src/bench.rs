@@ -6,6 +6,7 @@ pub(crate) mod broker;
 pub(crate) mod calls;
 mod clock;
 mod files;
+mod git;
 mod grants;
 mod ground;
 mod hook;
@@ -65,6 +66,8 @@ pub(crate) enum Part {
     Verify,
     /// Bytes through the standard streams.
     Streams,
+    /// Git's own writing.
+    Git,
 }
 
 impl Part {
@@ -84,6 +87,7 @@ impl Part {
             Self::Grants,
             Self::Verify,
             Self::Streams,
+            Self::Git,
         ];
         all.into_iter().find(|part| part.name() == name)
     }
@@ -103,6 +107,7 @@ impl Part {
             Self::Grants => "grants",
             Self::Verify => "verify",
             Self::Streams => "streams",
+            Self::Git => "git",
         }
     }
 }
@@ -201,6 +206,9 @@ fn in_order(ground: &ground::Ground, effort: Effort, parts: Parts) -> Result<Str
     }
     if parts.has(Part::Streams) {
         streams::run(ground, effort, &mut bars)?;
+    }
+    if parts.has(Part::Git) {
+        git::run(ground, effort, &mut bars)?;
     }
     bars.judge()
 }

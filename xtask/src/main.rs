@@ -32,7 +32,7 @@ usage: cargo xtask COMMAND
   bench [--quick] [--only PART]
                    measure `decide`, the library's files and the fence, and fail when a figure is over its
                    bar; the parts are decide, files, start, net, many, work, hook, calls,
-                   within, grants, broker, verify, streams
+                   within, grants, broker, verify, streams, git
   agree [PAIRS [SEED]]   (also: fuzz)
                    try policies, trees and deeds by chance in every layer, and compare with `decide`, until
                    so many pairs of a policy and a deed (100000) were judged in each

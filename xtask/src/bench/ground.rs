@@ -140,7 +140,7 @@ pub(super) fn measure(root: &Path, effort: Effort, parts: Parts) -> Result<Outco
     if parts.has(Part::Within) {
         fs::copy(release.join("examples/calls"), ground.calls()).map_err(|cause| failed(&ground.calls(), &cause))?;
     }
-    if parts.has(Part::Work) || parts.has(Part::Broker) {
+    if [Part::Work, Part::Broker, Part::Git].into_iter().any(|part| parts.has(part)) {
         bring_text(root, &ground)?;
     }
     if effort == Effort::Full && parts.has(Part::Work) || parts == Parts::One(Part::Broker) {

@@ -60,10 +60,10 @@ impl Options {
 }
 
 /// No library of the host.
-const STATIC: &str = "-C target-feature=+crt-static";
+const STATIC: &str = "-Ctarget-feature=+crt-static";
 
 /// Addresses that depend on where the program is loaded, as a bitmap: the list of them would be a sixth of what a start reads.
-const SHORT_RELOCATIONS: &str = "-C link-arg=-Wl,-z,pack-relative-relocs";
+const SHORT_RELOCATIONS: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
 
 /// Builds the program: with musl where its target and its compiler are installed, otherwise with the static library of the host's
 /// own C library, which comes with its headers on Debian.
@@ -78,20 +78,27 @@ pub(crate) fn build(root: &Path, options: &Options) -> Result<PathBuf, Failure> 
     let places = [(root.to_owned(), "/ringfence"), (cargo_home(), "/cargo"), (target_directory(root), "/target")];
     let maps = places.map(|(from, to)| format!("{}={to}", from.display()));
     let rust = maps.iter().map(|map| format!("--remap-path-prefix={map}"));
-    let c: Vec<String> = maps.iter().map(|map| format!("-ffile-prefix-map={map}")).collect();
+    let c: Vec<String> = maps.iter().map(|map| quoted(&format!("-ffile-prefix-map={map}"))).collect();
     let given = std::env::var("RUSTFLAGS").unwrap_or_default();
-    let flags = [given, STATIC.to_owned(), SHORT_RELOCATIONS.to_owned()].into_iter().chain(rust);
-    let flags = flags.collect::<Vec<_>>().join(" ");
+    let given = given.split_whitespace().map(str::to_owned);
+    let flags: Vec<String> = given.chain([STATIC.to_owned(), SHORT_RELOCATIONS.to_owned()]).chain(rust).collect();
     // Where a target is named, the flags do not reach what runs while building, which must be able to load libraries.
     let arguments = ["build", "--locked", "-p", "ringfence", "--profile", &options.profile, "--target", &triple];
     let mut command = cargo(root, &arguments);
-    command.env("RUSTFLAGS", flags.trim()).env("CFLAGS", c.join(" ")).env("RINGFENCE_COMMIT", commit(root));
+    // Directories may have blanks in their names: cargo splits these flags at another byte, and cc reads its own as a shell would.
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    command.env("CC_SHELL_ESCAPED_FLAGS", "1").env("CFLAGS", c.join(" ")).env("RINGFENCE_COMMIT", commit(root));
     if triple != host()? && triple.starts_with("aarch64") {
         command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc");
     }
     must_succeed(&mut command)?;
     let directory = if options.profile == "dev" { "debug" } else { &options.profile };
     Ok(target_directory(root).join(triple).join(directory).join("ringfence"))
+}
+
+/// One word of a shell's.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn cargo_home() -> PathBuf {
