@@ -37,6 +37,10 @@ const MOVING: usize = 0;
 const USED: usize = 1;
 /// And how often directories were moved, or became git directories.
 const GENERATION: usize = 2;
+/// And whether git has put protected files into clones: see [`crate::clones`].
+const CLONES: usize = 3;
+/// And whether a link was made at a path that tools may trust, so that a clone could come to be at its end.
+const REDIRECTS: usize = 4;
 /// The bytes that are locked: by whoever moves, by whoever comes, and by those who are there.
 const MOVER: u32 = 0;
 const COMER: u32 = 1;
@@ -124,6 +128,12 @@ impl Beside {
         // Whoever was there before may have been killed in a call.
         [CALLS, WAITING].iter().for_each(|what| beside.of(beside.own, *what).store(0, Ordering::SeqCst));
         beside.numbers.at(USED).fetch_max(own + 1, Ordering::SeqCst);
+        // The first one after all others have ended begins anew.
+        let used = beside.numbers.at(USED).load(Ordering::SeqCst).min(MOST as u32);
+        let is_other = |other: u32| other != own && is_locked(beside.file.as_fd(), FIRST + other).unwrap_or(true);
+        if !(0..used).any(is_other) {
+            [CLONES, REDIRECTS].iter().for_each(|what| beside.numbers.at(*what).store(0, Ordering::SeqCst));
+        }
         lock_byte(beside.file.as_fd(), COMER, ByteLock::Open)?;
         Ok(beside)
     }
@@ -136,6 +146,26 @@ impl Beside {
     /// A generation that changes with each exclusive lock, and invalidates what is cached of directories.
     pub(crate) fn generation(&self) -> u32 {
         self.numbers.at(GENERATION).load(Ordering::SeqCst)
+    }
+
+    /// Git puts protected files into a clone.
+    pub(crate) fn note_clone(&self) {
+        self.numbers.at(CLONES).store(1, Ordering::SeqCst);
+    }
+
+    /// Are there clones with protected files?
+    pub(crate) fn has_clones(&self) -> bool {
+        self.numbers.at(CLONES).load(Ordering::SeqCst) != 0
+    }
+
+    /// A link was made at a path that tools may trust.
+    pub(crate) fn note_redirect(&self) {
+        self.numbers.at(REDIRECTS).store(1, Ordering::SeqCst);
+    }
+
+    /// Are there such links?
+    pub(crate) fn has_redirects(&self) -> bool {
+        self.numbers.at(REDIRECTS).load(Ordering::SeqCst) != 0
     }
 
     /// A call begins. Nobody of this process is [`Beside::alone`] meanwhile. `is_wanted` says whether it is still waited for.

@@ -47,6 +47,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
 
 use crate::beside::{Beside, Within};
+use crate::clones::Clones;
 use crate::git_files::{ContentJudge, Regions};
 use crate::launch::Brokered;
 use crate::start::Order;
@@ -177,6 +178,8 @@ pub(crate) struct Broker<'s> {
     moves: RwLock<()>,
     /// The same among sessions, where they could be told of each other.
     beside: Option<&'s Beside>,
+    /// Clones that were made inside.
+    clones: &'s Clones,
     threads: AtomicUsize,
     crowd: Crowd,
     kept: Kept,
@@ -189,7 +192,7 @@ impl<'s> Broker<'s> {
     pub(crate) fn new(
         listener: OwnedFd,
         (surface, telling, spelling): (&'s Surface, Telling, Spelling),
-        beside: Option<&'s Beside>,
+        (beside, clones): (Option<&'s Beside>, &'s Clones),
         (supervisor, own_proc): (Option<OwnedFd>, Option<OwnedFd>),
     ) -> rustix::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -212,6 +215,7 @@ impl<'s> Broker<'s> {
             root: Arc::new(rustix::fs::open(c"/", held, Mode::empty())?),
             moves: RwLock::new(()),
             beside,
+            clones,
             threads: AtomicUsize::new(0),
             crowd: Crowd::new(),
             kept: Kept::new(),

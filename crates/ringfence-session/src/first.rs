@@ -21,6 +21,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use crate::arguments::Arguments;
 use crate::beside::Beside;
 use crate::broker::{Broker, Spelling, Telling};
+use crate::clones::Clones;
 use crate::descendants;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
@@ -86,6 +87,8 @@ pub(crate) struct First<'p> {
     pub(crate) brokered: Option<(&'p Surface, Telling, Spelling)>,
     /// Its place among those who work at the same time.
     pub(crate) beside: Option<Beside>,
+    /// What is known of clones that are made inside.
+    pub(crate) clones: &'p Clones,
 }
 
 impl First<'_> {
@@ -184,9 +187,9 @@ impl First<'_> {
             let broker = OnceLock::new();
             std::thread::scope(|scope| {
                 let stage = Stage::Handover(handover);
-                let beside = self.beside.as_ref();
+                let others = (self.beside.as_ref(), self.clones);
                 let desk =
-                    Brokerage { stage, broker: &broker, scope, judged, beside, supervisor: broker_end, own_proc };
+                    Brokerage { stage, broker: &broker, scope, judged, others, supervisor: broker_end, own_proc };
                 let (code, number) = watch.wait(Some(desk));
                 process::end_copy(self.ended(code, number, &signal))
             });
@@ -440,7 +443,7 @@ struct Brokerage<'scope, 'env, 's> {
     scope: &'scope Scope<'scope, 'env>,
     /// By what, and what of it is told.
     judged: (&'s Surface, Telling, Spelling),
-    beside: Option<&'s Beside>,
+    others: (Option<&'s Beside>, &'s Clones),
     supervisor: Option<OwnedFd>,
     own_proc: Option<OwnedFd>,
 }
@@ -457,7 +460,7 @@ impl Brokerage<'_, '_, '_> {
             Stage::Listener(_) if !ready.contains(PollFlags::IN) => Stage::Done,
             Stage::Listener(listener) => {
                 let ends = (self.supervisor.take(), self.own_proc.take());
-                if let Ok(broker) = Broker::new(listener, self.judged, self.beside, ends) {
+                if let Ok(broker) = Broker::new(listener, self.judged, self.others, ends) {
                     self.broker.get_or_init(|| broker).start(self.scope);
                 }
                 Stage::Done

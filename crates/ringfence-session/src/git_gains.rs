@@ -8,9 +8,11 @@
 mod compare;
 mod disk;
 mod gain;
+mod placed;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
 use ringfence_git::entry_mode::EntryMode;
 use ringfence_git::index::{Index, IndexEntry};
@@ -18,7 +20,9 @@ use ringfence_git::object_id::{ObjectFormat, ObjectId};
 use ringfence_surface::{AbsPath, Access, Cursor, Rule, Source, Standing, Surface};
 
 use self::disk::{Disk, FileState};
+use self::placed::PlacedFiles;
 use crate::place::open_root;
+use crate::used_paths::UsedPaths;
 
 pub use self::gain::{Gain, GainKind, Operation};
 pub(crate) use self::versions::{KnownVersions, Unknown};
@@ -33,6 +37,10 @@ pub struct GitSnapshot {
     repositories: Vec<Repository>,
     /// Repositories that are not among them.
     left_out: usize,
+    /// Which paths tools outside may trust.
+    used_paths: Arc<UsedPaths>,
+    /// Protected files that git put into new repositories.
+    placed: Mutex<PlacedFiles>,
 }
 
 /// A repository: its refs, and its work trees.
@@ -114,7 +122,13 @@ impl GitSnapshot {
                 repositories.push(Repository { refs: disk.refs(&common_dir), common_dir, format, trees });
             }
         }
-        Ok((Self { disk, repositories, left_out }, secrets))
+        let (used_paths, placed) = (Arc::new(UsedPaths::unknown()), Mutex::new(PlacedFiles::new()));
+        Ok((Self { disk, repositories, left_out, used_paths, placed }, secrets))
+    }
+
+    /// Repositories may be made inside, with protected files, at paths that are not in use.
+    pub(crate) fn with_used_paths(self, used_paths: Arc<UsedPaths>) -> Self {
+        Self { used_paths, ..self }
     }
 }
 

@@ -9,5 +9,5 @@ mod versions;
 mod wire;
 
 pub(crate) use self::lander::Lander;
-pub(crate) use self::versions::{LONGEST_VERSION, is_open_but_for_protection};
-pub(crate) use self::wire::{EntryChange, Landing, NotLanded, Outcome, SettingsFile};
+pub(crate) use self::versions::{LONGEST_VERSION, is_open_but_for_protection, is_replaceable};
+pub(crate) use self::wire::{EntryChange, Landing, NotLanded, Outcome, Repositories, SettingsFile};

@@ -31,6 +31,7 @@ use crate::beside::Beside;
 use crate::broker::{Spelling, Telling};
 use crate::bwrap::Bubble;
 use crate::cgroup::Group;
+use crate::clones::Clones;
 use crate::container::{Contained, finding};
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
@@ -98,6 +99,8 @@ pub struct Prepared {
     pub(crate) brokered: Brokered,
     /// Its lock shared with the other sessions of the user, where calls are brokered.
     pub(crate) beside: Option<Beside>,
+    /// What the broker knows of clones that are made inside.
+    pub(crate) clones: Clones,
 }
 
 /// Whether calls that change files are carried out by the first process.
@@ -286,6 +289,7 @@ impl Prepared {
                 lock: self.lock,
                 brokered,
                 beside: self.beside,
+                clones: &self.clones,
             };
             let ends = Ends { errors, alive, ways: ways_inside, signal, broker: saying };
             let raw = |end: &Option<OwnedFd>| end.as_ref().map(OwnedFd::as_raw_fd);

@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::DirBuilderExt as _;
+use std::sync::Arc;
 
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
@@ -34,6 +35,7 @@ use crate::broker;
 pub use crate::broker::BrokerChoice;
 use crate::broker::Spelling;
 use crate::bwrap::Bubble;
+use crate::clones::Clones;
 use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
@@ -57,6 +59,7 @@ use crate::seed::seed;
 use crate::store::{Grants, Session};
 use crate::streams;
 use crate::sufficient::SufficientLandlock;
+use crate::used_paths::UsedPaths;
 use crate::view::View;
 use crate::walk::{self, Walked, os_path};
 use crate::wall::Wall;
@@ -245,14 +248,17 @@ pub fn prepare_with(
         walked = walk::walk(surface, facts, &mounts, &homes)?;
     }
     walked.shortfalls.extend(nested::shortfalls(facts.git_runs.values().flatten().chain(&runs)));
-    let git = match order.occasion {
+    let used_paths = std::mem::replace(&mut walked.used_paths, UsedPaths::unknown());
+    let (git, used_paths) = match order.occasion {
         Occasion::Session => {
             let taken = GitSnapshot::take(surface, &walked.work_trees);
             let (snapshot, secrets) = taken.map_err(|errno| PrepareError::Git { source: errno.into() })?;
             walked.shortfalls.extend(nested::tracked_secrets(secrets));
-            Some(snapshot)
+            let used_paths = Arc::new(used_paths);
+            (Some(snapshot.with_used_paths(Arc::clone(&used_paths))), Some(used_paths))
         }
-        Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => None,
+        // The session may have moved directories since it started.
+        Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => (None, None),
     };
     freeze(&mut walked, client.as_ref(), rung);
     if let Some(root) = root {
@@ -377,8 +383,21 @@ pub fn prepare_with(
     let program_name = Shown(order.command[0].as_bytes()).to_string();
     let wall_time = surface.caps().wall.as_ref().map(|cap| cap.value);
     let lock = session.hold_lock().map_err(|source| PrepareError::Pipe { source })?;
-    let prepared =
-        Prepared { shape, identity, payload, program_name, group, wall_time, network, reports, lock, brokered, beside };
+    let clones = Clones::new(used_paths);
+    let prepared = Prepared {
+        shape,
+        identity,
+        payload,
+        program_name,
+        group,
+        wall_time,
+        network,
+        reports,
+        lock,
+        brokered,
+        beside,
+        clones,
+    };
     let commits = commits(surface, signing);
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());
     Ok(Ready {

@@ -26,6 +26,7 @@ use crate::folded;
 use crate::hard_links::LinkedFiles;
 use crate::links;
 use crate::place::{Id, open_beneath, open_place, open_root, relative};
+use crate::used_paths::{MetLinks, UsedPaths};
 use crate::visible::{Ground, Visible};
 
 /// How many names are looked at before the walk gives up: a tree this large is not a project.
@@ -80,6 +81,8 @@ pub struct Walked {
     pub(crate) seen: HashMap<AbsPath, Id>,
     /// Sockets: they come and go with who listens, so they are closed under their names, if they are still there.
     pub(crate) sockets: HashSet<AbsPath>,
+    /// Which paths led to a directory.
+    pub(crate) used_paths: UsedPaths,
 }
 
 /// Something that is hidden although no rule denies it, since what is in it could not be guarded one by one.
@@ -156,6 +159,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
         hasher: RandomState::new(),
         folded: OnceCell::new(),
         linked_files: LinkedFiles::default(),
+        met_links: MetLinks::default(),
         purpose: Purpose::Rules,
         walked: Walked {
             findings: Findings { denied: Vec::new(), protected: Vec::new() },
@@ -167,6 +171,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
             folds: None,
             seen: HashMap::new(),
             sockets: HashSet::new(),
+            used_paths: UsedPaths::unknown(),
         },
     };
     if open_place(&walk.top, c"proc/self").is_err() {
@@ -186,6 +191,7 @@ fn walk_once(surface: &Surface, facts: &HostFacts, mounts: &[MountOp], homes: &[
     }
     walk.named(&starts, facts);
     walk.whole_host(&starts, homes)?;
+    walk.note_used_paths(&starts);
     walk.other_names(&starts)?;
     Ok(walk.walked.in_order(mounts))
 }
@@ -277,6 +283,7 @@ pub(crate) struct Walk<'s> {
     /// The rules as they hold where names are folded, made where the first such directory is met.
     folded: OnceCell<FoldedSurface<'s>>,
     linked_files: LinkedFiles,
+    met_links: MetLinks,
     purpose: Purpose,
     pub(crate) walked: Walked,
 }
@@ -333,6 +340,11 @@ enum Opened {
 }
 
 impl<'s> Walk<'s> {
+    fn note_used_paths(&mut self, starts: &Starts) {
+        let (links, searched) = (std::mem::take(&mut self.met_links), starts.paths().cloned());
+        self.walked.used_paths = UsedPaths::new(self.hasher.clone(), self.entered.values().copied(), links, searched);
+    }
+
     /// Guards every other name of what is guarded. Most trees have no such file, and then nothing is walked twice.
     fn other_names(&mut self, starts: &Starts) -> Result<(), WalkError> {
         links::second_names(&self.walked.findings, &mut self.linked_files);
@@ -542,6 +554,9 @@ impl<'s> Walk<'s> {
             self.walked.work_trees.push(here.path.clone());
         }
         if kind == FileType::Symlink && is_first_look {
+            if let Ok(text) = rustix::fs::readlinkat(here.dir, name, Vec::new()) {
+                self.met_links.add(&self.hasher, &here.path.child(bytes), text.as_bytes());
+            }
             let past = links::leads_past(self.surface, &self.visible, here.cursor, here.path, bytes);
             self.walked.shortfalls.extend(past);
         }

@@ -5,6 +5,7 @@
 //! state of a rebase. A file is judged when it is moved into place, or, where a program writes it directly, when it is closed: until
 //! then the program writes to a file of its own.
 
+mod clones;
 mod judged;
 mod versions;
 

@@ -92,6 +92,9 @@ impl Work<'_, '_> {
         self.refuse_link_of_git(&place)?;
         self.may_make(&place, Making::Link(&text))?;
         self.may_lead(&place.at, &place.name)?;
+        if place.look().is_err() {
+            self.may_link_to(&place, &text)?;
+        }
         let (name, text) = (place.spelled()?, super::caller::c_string(&text)?);
         self.perform(|| rustix::fs::symlinkat(text.as_c_str(), &place.dir, name.as_c_str()))?;
         self.region_changed(&place);
@@ -110,7 +113,7 @@ impl Work<'_, '_> {
         let path = place.path();
         let removal = if is_rmdir { EntryChange::RemoveDirectory } else { EntryChange::RemoveFile };
         // A repository that was made inside may be removed; what was there at the start is held by its mount.
-        let is_refused = !self.is_permitted(&path, self.judged_by(&place)?);
+        let is_refused = !self.is_permitted(&path, self.judged_by(&place)?) && !self.is_of_clone(&path);
         if place.is_entry() && !is_refused {
             self.may_remove_in_git(&place)?;
         }
@@ -143,6 +146,7 @@ impl Work<'_, '_> {
         })?;
         if is_rmdir {
             self.removed_directory(&place);
+            self.broker().clones.removed(&path);
         }
         self.region_changed(&place);
         self.forget_failed(&place);
@@ -194,6 +198,7 @@ impl Work<'_, '_> {
         self.may_make(&place, Making::Name(made_of))?;
         if source.kind() == FileType::Symlink {
             self.may_lead(&place.at, &place.name)?;
+            self.may_link_like((source.fd.as_fd(), b""), &place)?;
         }
         let (name, held) = (place.spelled()?, source.by_descriptor());
         let flags = AtFlags::SYMLINK_FOLLOW;
@@ -224,6 +229,7 @@ impl Work<'_, '_> {
                 if old.is_entry() && new.is_entry() { self.told_if_held(&old_path, errno) } else { errno.into() }
             })?;
         self.moved_in_git(&old, &new);
+        self.moved_clones(&old_path, &new_path);
         Ok(Reply::Done)
     }
 
@@ -279,8 +285,10 @@ impl Work<'_, '_> {
         if flags.contains(RenameFlags::EXCHANGE) {
             self.may_bring(new, new_path, old_path)?;
             self.may_lead_if_link(new, old)?;
+            self.may_exchange_clones(old_path, new_path)?;
+            self.may_move_clones(new, old)?;
         }
-        Ok(())
+        self.may_move_clones(old, new)
     }
 
     /// May a link be called this? What it leads to would be below a name that rules begin with, and they know it by another.
@@ -468,7 +476,7 @@ impl Work<'_, '_> {
 const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A directory, to look at what is in it.
-fn listed(place: &Place) -> rustix::io::Result<OwnedFd> {
+pub(super) fn listed(place: &Place) -> rustix::io::Result<OwnedFd> {
     let name = super::caller::c_string(&place.name)?;
     rustix::fs::openat(&place.dir, name.as_c_str(), LISTED, Mode::empty())
 }
@@ -485,16 +493,16 @@ fn is_filled(place: &Place) -> bool {
 }
 
 /// A name in a directory that is looked through.
-struct Inner {
-    name: CString,
+pub(super) struct Inner {
+    pub(super) name: CString,
     /// As the directory says, which may not know.
-    kind: FileType,
-    is_directory: bool,
+    pub(super) kind: FileType,
+    pub(super) is_directory: bool,
 }
 
 impl Work<'_, '_> {
     /// The names in a directory. Of too many nobody knows what else is there, so what they are in goes nowhere.
-    fn names_in(&self, dir: &OwnedFd, seen: &mut usize, to: &AbsPath) -> Result<Vec<Inner>, Stop> {
+    pub(super) fn names_in(&self, dir: &OwnedFd, seen: &mut usize, to: &AbsPath) -> Result<Vec<Inner>, Stop> {
         let mut names = Vec::new();
         for entry in Dir::read_from(dir)? {
             let entry = entry?;

@@ -84,6 +84,11 @@ pub(crate) enum Refusal {
 fn words_for_unknown(cause: Unknown) -> &'static str {
     match cause {
         Unknown::Repository => "the file is protected, and in no repository that existed when the session began",
+        Unknown::UsedPath => {
+            "the file is protected, and its repository was made in this session at a path where tools may trust files: one \
+             that existed when the session started, that a link leads to, or that rules speak of"
+        }
+        Unknown::NotStored => "the file is protected, and no object of its new repository has this content",
         Unknown::Absent => "the file is protected, and the repository did not have this version when the session began",
         Unknown::Budget => "the file is protected, and the history is too long to find out whether it has this version",
         Unknown::Damaged => {

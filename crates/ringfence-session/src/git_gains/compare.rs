@@ -33,6 +33,7 @@ impl GitSnapshot {
         for repository in &self.repositories {
             gains.extend(repository.gains(&self.disk, surface));
         }
+        gains.extend(self.placed_gains(&self.disk));
         if let Some(first) = self.repositories.first().filter(|_| self.left_out > 0) {
             let kind = GainKind::Unknown(format!("{} more repositories were not compared", self.left_out));
             gains.push(Gain { repository: first.common_dir.clone(), kind });

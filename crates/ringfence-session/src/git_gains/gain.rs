@@ -29,6 +29,13 @@ pub enum GainKind {
     OnlyCommitted(Vec<(Vec<u8>, String)>),
     /// An operation that was begun and not finished.
     Unfinished(Operation),
+    /// It was made in the session, and has files that the rules protect.
+    Cloned {
+        /// Which, from the top of its work tree.
+        files: Vec<Vec<u8>>,
+        /// How many were not remembered, of all new repositories.
+        left_out: usize,
+    },
     /// Something that could not be compared, and why.
     Unknown(String),
 }
@@ -86,7 +93,7 @@ impl GainKind {
     pub(super) fn paths(&self) -> &[(Vec<u8>, String)] {
         match self {
             Self::Protected(paths) | Self::Gitlinks(paths) | Self::Links(paths) | Self::OnlyCommitted(paths) => paths,
-            Self::Unfinished(_) | Self::Unknown(_) => &[],
+            Self::Unfinished(_) | Self::Cloned { .. } | Self::Unknown(_) => &[],
         }
     }
 }
@@ -115,6 +122,17 @@ impl fmt::Display for Gain {
                     f,
                     "{what} was begun in {repository} and is not finished; `git -C {place} {abort}` ends it without running its steps"
                 );
+            }
+            GainKind::Cloned { files, left_out } => {
+                write!(f, "{repository} was cloned or made in this session, and has files that the rules protect:")?;
+                for (number, file) in files.iter().take(FEW).enumerate() {
+                    write!(f, "{} {}", if number == 0 { "" } else { "," }, shortened(file))?;
+                }
+                let more = files.len().saturating_sub(FEW) + left_out;
+                if more > 0 {
+                    write!(f, " and {more} more")?;
+                }
+                return f.write_str("; look at them before you open the directory in an editor, or run anything in it");
             }
             GainKind::Unknown(why) => return write!(f, "what {repository} gained is not fully known: {why}"),
         }

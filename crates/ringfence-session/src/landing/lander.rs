@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::versions::{Host, Versions};
-use super::wire::{EntryChange, LONGEST, Landing, NotLanded, Outcome, SettingsFile};
+use super::wire::{LONGEST, Landing, NotLanded, Outcome, SettingsFile};
 use crate::broker::wire::Told;
 use crate::git_files::{ContentJudge, GitPlace, Region, Regions, put, read_all};
 use crate::git_gains::{GitSnapshot, KnownVersions};
@@ -81,8 +81,16 @@ impl Work<'_> {
         };
         let landed = match Landing::decode(&text) {
             Some(Landing::Settings { path, kind, text }) => self.put_settings(&path, kind, &text),
-            Some(Landing::Version { path, mode, text }) => self.put_version(&path, (mode, &text), until),
-            Some(Landing::Entry { path, change }) => self.change_entry(&path, change, until),
+            Some(Landing::Version { path, mode, text, repositories }) => {
+                self.with_versions(|versions, host| versions.put(host, (&path, repositories), (mode, &text), until))
+            }
+            Some(Landing::Entry { path, change, repositories }) => {
+                self.with_versions(|versions, host| versions.change(host, (&path, repositories), change, until))
+            }
+            Some(Landing::Moved { from, to }) => self.with_versions(|versions, _| {
+                versions.moved(&from, &to);
+                Ok(())
+            }),
             None => Err(NotLanded::Malformed.into()),
         };
         match landed {
@@ -92,16 +100,12 @@ impl Work<'_> {
         }
     }
 
-    fn put_version(&mut self, path: &AbsPath, file: (Mode, &[u8]), until: Instant) -> Result<(), Failure> {
+    fn with_versions(
+        &mut self,
+        change: impl FnOnce(&mut Versions, Host<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let host = Host { surface: self.surface, root: self.root, journal: self.journal };
-        let versions = self.versions.as_mut().ok_or(NotLanded::Path)?;
-        versions.put(host, path, file, until)
-    }
-
-    fn change_entry(&mut self, path: &AbsPath, change: EntryChange, until: Instant) -> Result<(), Failure> {
-        let host = Host { surface: self.surface, root: self.root, journal: self.journal };
-        let versions = self.versions.as_mut().ok_or(NotLanded::Path)?;
-        versions.change(host, path, change, until)
+        change(self.versions.as_mut().ok_or(NotLanded::Path)?, host)
     }
 
     fn put_settings(&self, path: &AbsPath, kind: SettingsFile, text: &[u8]) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::lander::Failure;
-use super::wire::{EntryChange, NotLanded};
+use super::wire::{EntryChange, NotLanded, Repositories};
 use crate::git_files::{ContentJudge, Region, Regions, is_own, put, read_all};
 use crate::git_gains::KnownVersions;
 use crate::temporary::Journal;
@@ -65,7 +65,7 @@ impl Versions {
     pub(super) fn put(
         &mut self,
         host: Host<'_>,
-        path: &AbsPath,
+        (path, repositories): (&AbsPath, Repositories),
         (mode, text): (Mode, &[u8]),
         until: Instant,
     ) -> Result<(), Failure> {
@@ -73,7 +73,8 @@ impl Versions {
         if parent.status().is_ok() {
             return Err(Errno::EXIST.into());
         }
-        if let Err(cause) = self.known.find(path, entry_mode(mode), text) {
+        let surface = surface_for(host, repositories);
+        if let Err(cause) = self.known.find(surface, path, entry_mode(mode), text) {
             if let Some(before) = self.removed.remove(path) {
                 self.size -= before.text.len();
                 let metadata = (before.mode, Some(before.owner));
@@ -91,7 +92,7 @@ impl Versions {
     pub(super) fn change(
         &mut self,
         host: Host<'_>,
-        path: &AbsPath,
+        (path, repositories): (&AbsPath, Repositories),
         change: EntryChange,
         until: Instant,
     ) -> Result<(), Failure> {
@@ -99,7 +100,7 @@ impl Versions {
         let name = parent.name()?;
         match change {
             EntryChange::RemoveFile => {
-                let before = self.saved(path, &parent)?;
+                let before = self.saved(surface_for(host, repositories), path, &parent)?;
                 in_time(until)?;
                 rustix::fs::unlinkat(&parent.dir, name.as_c_str(), AtFlags::empty())?;
                 self.keep(path, before);
@@ -108,6 +109,8 @@ impl Versions {
                 rustix::fs::unlinkat(&parent.dir, name.as_c_str(), AtFlags::REMOVEDIR)?;
             }
             EntryChange::MakeDirectory => {
+                let surface = surface_for(host, repositories);
+                self.known.may_have_protected(surface, path).map_err(NotLanded::Version)?;
                 rustix::fs::mkdirat(&parent.dir, name.as_c_str(), Mode::from_raw_mode(0o755))?;
                 let (above, flags) = (rustix::fs::fstat(&parent.dir)?, OFlags::DIRECTORY | OFlags::NOFOLLOW);
                 let made = rustix::fs::openat(&parent.dir, name.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty())?;
@@ -119,8 +122,13 @@ impl Versions {
         Ok(())
     }
 
+    /// A directory with a clone in it was moved.
+    pub(super) fn moved(&mut self, from: &AbsPath, to: &AbsPath) {
+        self.known.moved(from, to);
+    }
+
     /// Reads a file that is about to be removed. It must be in the repository: an uncommitted change of the user's is not lost.
-    fn saved(&mut self, path: &AbsPath, parent: &Parent<'_>) -> Result<File, Failure> {
+    fn saved(&mut self, surface: Option<&Surface>, path: &AbsPath, parent: &Parent<'_>) -> Result<File, Failure> {
         let status = parent.status()?;
         let (text, mode) = match FileType::from_raw_mode(status.st_mode) {
             FileType::RegularFile => {
@@ -131,7 +139,7 @@ impl Versions {
             }
             _ => return Err(NotLanded::Path.into()),
         };
-        match self.known.is_saved(path, entry_mode(mode), &text) {
+        match self.known.is_saved(surface, path, entry_mode(mode), &text) {
             Ok(true) => {
                 self.known.note_replaced(path, entry_mode(mode), &text);
                 Ok(File { text, mode, owner: (status.st_uid, status.st_gid) })
@@ -178,6 +186,11 @@ impl Parent<'_> {
     fn status(&self) -> rustix::io::Result<Stat> {
         rustix::fs::statat(&self.dir, self.name()?.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
     }
+}
+
+/// By which surface new repositories are judged, where their versions count.
+fn surface_for(host: Host<'_>, repositories: Repositories) -> Option<&Surface> {
+    (repositories == Repositories::AlsoNew).then_some(host.surface)
 }
 
 /// The broker refuses a call that it no longer waits for; then nothing may change either.

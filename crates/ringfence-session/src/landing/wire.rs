@@ -31,6 +31,8 @@ pub(crate) enum Landing {
         mode: Mode,
         /// What it is to hold.
         text: Vec<u8>,
+        /// Where the version may come from.
+        repositories: Repositories,
     },
     /// A protected file of a work tree, or a directory, is made or removed while git replaces files.
     Entry {
@@ -38,7 +40,39 @@ pub(crate) enum Landing {
         path: AbsPath,
         /// What becomes of it.
         change: EntryChange,
+        /// Where the version may come from.
+        repositories: Repositories,
     },
+    /// A directory was moved in which there is a clone with protected files.
+    Moved {
+        /// Its old path.
+        from: AbsPath,
+        /// Its new path.
+        to: AbsPath,
+    },
+}
+
+/// Of which repositories versions of protected files may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repositories {
+    /// Of those that existed when the session started, as they were then.
+    OfTheStart,
+    /// And of those that were made inside, at paths that were not in use before.
+    AlsoNew,
+}
+
+impl Repositories {
+    fn number(self) -> u64 {
+        u64::from(self == Self::AlsoNew)
+    }
+
+    fn of_number(number: u64) -> Option<Self> {
+        match number {
+            0 => Some(Self::OfTheStart),
+            1 => Some(Self::AlsoNew),
+            _ => None,
+        }
+    }
 }
 
 /// What becomes of an entry of a directory.
@@ -110,6 +144,7 @@ pub(crate) enum NotLanded {
 const SETTINGS: u64 = 1;
 const VERSION: u64 = 2;
 const ENTRY: u64 = 3;
+const MOVED: u64 = 4;
 
 impl Landing {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -121,13 +156,19 @@ impl Landing {
                 out.number(u64::from(*kind == SettingsFile::Modules));
                 out.bytes(text);
             }
-            Self::Version { path, mode, text } => {
+            Self::Version { path, mode, text, repositories } => {
                 out.number(VERSION);
                 out.bytes(path.as_bytes());
                 out.number(u64::from(mode.as_raw_mode()));
                 out.bytes(text);
+                out.number(repositories.number());
             }
-            Self::Entry { path, change } => {
+            Self::Moved { from, to } => {
+                out.number(MOVED);
+                out.bytes(from.as_bytes());
+                out.bytes(to.as_bytes());
+            }
+            Self::Entry { path, change, repositories } => {
                 out.number(ENTRY);
                 out.bytes(path.as_bytes());
                 out.number(match change {
@@ -135,6 +176,7 @@ impl Landing {
                     EntryChange::RemoveDirectory => 1,
                     EntryChange::MakeDirectory => 2,
                 });
+                out.number(repositories.number());
             }
         }
         out.finish()
@@ -155,7 +197,8 @@ impl Landing {
             VERSION => {
                 let path = AbsPath::lexical(input.bytes()?).ok()?;
                 let mode = u32::try_from(input.number()?).ok().filter(|mode| *mode <= 0o777)?;
-                Self::Version { path, mode: Mode::from_raw_mode(mode), text: input.bytes()?.to_vec() }
+                let (mode, text) = (Mode::from_raw_mode(mode), input.bytes()?.to_vec());
+                Self::Version { path, mode, text, repositories: Repositories::of_number(input.number()?)? }
             }
             ENTRY => {
                 let path = AbsPath::lexical(input.bytes()?).ok()?;
@@ -165,7 +208,11 @@ impl Landing {
                     2 => EntryChange::MakeDirectory,
                     _ => return None,
                 };
-                Self::Entry { path, change }
+                Self::Entry { path, change, repositories: Repositories::of_number(input.number()?)? }
+            }
+            MOVED => {
+                let from = AbsPath::lexical(input.bytes()?).ok()?;
+                Self::Moved { from, to: AbsPath::lexical(input.bytes()?).ok()? }
             }
             _ => return None,
         };
@@ -183,6 +230,8 @@ const BUDGET: u64 = 6;
 const DAMAGED: u64 = 7;
 const UNSAVED: u64 = 8;
 const LATE: u64 = 9;
+const USED_PATH: u64 = 10;
+const NOT_STORED: u64 = 11;
 /// And the number of an error.
 const FAILED: u64 = 1 << 16;
 
@@ -197,6 +246,8 @@ impl Outcome {
             Self::Not(NotLanded::Version(Unknown::Absent)) => ABSENT,
             Self::Not(NotLanded::Version(Unknown::Budget)) => BUDGET,
             Self::Not(NotLanded::Version(Unknown::Damaged)) => DAMAGED,
+            Self::Not(NotLanded::Version(Unknown::UsedPath)) => USED_PATH,
+            Self::Not(NotLanded::Version(Unknown::NotStored)) => NOT_STORED,
             Self::Not(NotLanded::Unsaved) => UNSAVED,
             Self::Not(NotLanded::Late) => LATE,
             Self::Failed(errno) => FAILED | u64::from(errno.raw_os_error().unsigned_abs()),
@@ -213,6 +264,8 @@ impl Outcome {
             ABSENT => Self::Not(NotLanded::Version(Unknown::Absent)),
             BUDGET => Self::Not(NotLanded::Version(Unknown::Budget)),
             DAMAGED => Self::Not(NotLanded::Version(Unknown::Damaged)),
+            USED_PATH => Self::Not(NotLanded::Version(Unknown::UsedPath)),
+            NOT_STORED => Self::Not(NotLanded::Version(Unknown::NotStored)),
             UNSAVED => Self::Not(NotLanded::Unsaved),
             LATE => Self::Not(NotLanded::Late),
             _ if number & FAILED != 0 => {
@@ -237,10 +290,13 @@ mod tests {
             assert_eq!(Landing::decode(&bytes), Some(request));
             (0..bytes.len()).for_each(|length| assert_eq!(Landing::decode(&bytes[..length]), None));
         }
-        let mut requests =
-            vec![Landing::Version { path: path.clone(), mode: Mode::from_raw_mode(0o755), text: b"a".to_vec() }];
-        for change in [EntryChange::RemoveFile, EntryChange::RemoveDirectory, EntryChange::MakeDirectory] {
-            requests.push(Landing::Entry { path: path.clone(), change });
+        let mut requests = vec![Landing::Moved { from: path.clone(), to: AbsPath::root().join("p/x") }];
+        for repositories in [Repositories::OfTheStart, Repositories::AlsoNew] {
+            let (path, mode, text) = (path.clone(), Mode::from_raw_mode(0o755), b"a".to_vec());
+            requests.push(Landing::Version { path: path.clone(), mode, text, repositories });
+            for change in [EntryChange::RemoveFile, EntryChange::RemoveDirectory, EntryChange::MakeDirectory] {
+                requests.push(Landing::Entry { path: path.clone(), change, repositories });
+            }
         }
         requests.into_iter().for_each(|request| assert_eq!(Landing::decode(&request.encode()), Some(request)));
         for outcome in [
@@ -248,6 +304,8 @@ mod tests {
             Outcome::Not(NotLanded::Malformed),
             Outcome::Not(NotLanded::Path),
             Outcome::Not(NotLanded::Content),
+            Outcome::Not(NotLanded::Version(Unknown::UsedPath)),
+            Outcome::Not(NotLanded::Version(Unknown::NotStored)),
             Outcome::Failed(Errno::ACCESS),
         ] {
             assert_eq!(Outcome::of_number(outcome.to_number()), Some(outcome));

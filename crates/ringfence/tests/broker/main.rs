@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 mod beside;
+mod clones;
 #[expect(dead_code, reason = "what the tables of ordinary work need besides")]
 #[path = "../work/desk.rs"]
 mod desk;

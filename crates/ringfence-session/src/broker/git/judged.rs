@@ -247,7 +247,9 @@ impl Broker<'_> {
             return Err(Errno::STALE.into());
         }
         if file.content == Content::Version {
-            let landing = Landing::Version { path: file.at.child(&file.name), mode: file.mode, text: text.to_vec() };
+            let path = file.at.child(&file.name);
+            let repositories = self.repositories_of(&path);
+            let landing = Landing::Version { path, mode: file.mode, text: text.to_vec(), repositories };
             return self.land_version(&landing, &|| true);
         }
         let place = Place::entry(file.dir.clone(), file.at.clone(), &file.name, b"");

@@ -23,7 +23,7 @@ use super::super::resolve::Place;
 use super::super::work::{Reply, Stop, Work};
 use super::{Content, NotPut, Refusal};
 use crate::git_files::{Region, is_own, read_all};
-use crate::landing::{EntryChange, Landing, NotLanded, Outcome, is_open_but_for_protection};
+use crate::landing::{EntryChange, Landing, NotLanded, Outcome, Repositories, is_open_but_for_protection};
 
 /// The longest `.git` file.
 const LONGEST_LINE: usize = 8192;
@@ -42,7 +42,11 @@ impl Work<'_, '_> {
             return Ok(false);
         }
         let Some(replacement) = self.replacement_of(path) else { return Ok(false) };
-        Ok(is_open_but_for_protection(self.surface(), path, &replacement.tree))
+        let is_open = is_open_but_for_protection(self.surface(), path, &replacement.tree);
+        if is_open {
+            self.note_clone(&replacement.tree);
+        }
+        Ok(is_open)
     }
 
     /// The work tree that a path is in, if the lock of its index is held.
@@ -100,7 +104,9 @@ impl Work<'_, '_> {
         if !self.is_replaced_by_git(place, &path)? {
             return Ok(None);
         }
-        match self.broker().land_version(&Landing::Entry { path: path.clone(), change }, &|| self.is_waiting()) {
+        let repositories = self.broker().repositories_of(&path);
+        let landing = Landing::Entry { path: path.clone(), change, repositories };
+        match self.broker().land_version(&landing, &|| self.is_waiting()) {
             Ok(()) => {
                 self.region_changed(place);
                 Ok(Some(Reply::Done))
@@ -195,6 +201,15 @@ fn is_missing(place: &Place) -> bool {
 }
 
 impl Broker<'_> {
+    /// Of which repositories may versions of a file be?
+    pub(in super::super) fn repositories_of(&self, path: &AbsPath) -> Repositories {
+        let is_new = || self.clones.around(path).is_some_and(|top| self.clones.is_free(self.judge.surface(), &top));
+        match self.beside {
+            Some(beside) if !beside.has_redirects() && is_new() => Repositories::AlsoNew,
+            _ => Repositories::OfTheStart,
+        }
+    }
+
     /// Has the supervisor put a version in place, or change an entry.
     pub(in super::super) fn land_version(
         &self,
