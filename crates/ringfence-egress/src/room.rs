@@ -1,7 +1,8 @@
 //! How many descriptors there are, and for what: whoever has none left can neither accept a connection nor refuse it.
 
 use crate::pool::Addresses;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use ringfence_sys::process::getrlimit;
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// Connections at once, however many descriptors there are.
 const MOST_CONNECTIONS: u64 = 4_096;
@@ -24,7 +25,8 @@ pub(crate) struct Room {
 impl Room {
     /// Takes as many descriptors as this process may have. What it started before keeps the limit that it had.
     pub(crate) fn take(addresses: Addresses) -> Self {
-        let limit = getrlimit(Resource::Nofile);
+        // What a kernel gives unless it is changed.
+        let limit = getrlimit(Resource::Nofile).unwrap_or(Rlimit { current: Some(1024), maximum: Some(1024) });
         let wanted = limit.maximum.map_or(ENOUGH, |most| most.min(ENOUGH));
         let now = limit.current.unwrap_or(u64::MAX);
         let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };

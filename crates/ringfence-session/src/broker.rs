@@ -194,7 +194,7 @@ impl<'s> Broker<'s> {
         (surface, telling, spelling): (&'s Surface, Telling, Spelling),
         (beside, clones): (Option<&'s Beside>, &'s Clones),
         (supervisor, own_proc): (Option<OwnedFd>, Option<OwnedFd>),
-    ) -> rustix::io::Result<Self> {
+    ) -> std::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Without it everything works, with more changes from one processor to another.
         let _ = notify::wake(listener.as_fd(), Wakes::Here);

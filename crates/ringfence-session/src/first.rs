@@ -12,7 +12,7 @@ use std::thread::Scope;
 use ringfence_surface::Surface;
 use ringfence_sys::process;
 use ringfence_sys::{ns, pty};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -59,9 +59,10 @@ pub(crate) enum Seat<'s> {
 }
 
 impl Shape {
-    /// Has it a process namespace?
+    /// Is the first process the first of a process namespace, so that the kernel ends everything with it? Bubblewrap makes its
+    /// namespace below the first process, and where bubblewrap itself is ended early its own child waits for it for ever.
     fn has_processes(&self) -> bool {
-        !matches!(self, Self::Walls | Self::Root(_))
+        !matches!(self, Self::Walls | Self::Root(_) | Self::Bwrap(_))
     }
 
     /// What ends everything where the first process does not.
@@ -183,6 +184,8 @@ impl First<'_> {
         let watch = Watch { payload, signals: &signals, alive: &alive, ways, stand_ins, stops };
         if let (Some(judged), Some((handover, inside))) = (self.brokered, handover) {
             drop(inside);
+            // A thread that panics leaves its caller waiting, and this one would wait for the threads.
+            end_at_a_panic();
             // Its threads do not end by themselves, so neither does what is in here.
             let broker = OnceLock::new();
             std::thread::scope(|scope| {
@@ -253,12 +256,12 @@ impl First<'_> {
                 let _ = LiveView::hand_out(alive, self.identity, ways.is_none());
                 own_proc
             }
-            Shape::Walls | Shape::Root(_) => {
+            Shape::Walls | Shape::Root(_) | Shape::Bwrap(_) => {
                 rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                     .map_err(|errno| Failed { step: IDENTITY, errno })?;
                 None
             }
-            Shape::Bwrap(_) | Shape::Container(_) => None,
+            Shape::Container(_) => None,
         };
         rustix::process::set_dumpable_behavior(QUIET).map_err(|errno| Failed { step: IDENTITY, errno })?;
         rustix::thread::set_no_new_privs(true).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
@@ -318,10 +321,20 @@ fn leave_terminal() -> Result<(), Failed> {
     pty::become_session_leader().map_err(|errno| Failed { step: SEAT, errno })
 }
 
+/// From here on a panic ends this process, and the kernel everything in its process namespace, after the usual message. For a copy of a
+/// process without threads, since it allocates.
+fn end_at_a_panic() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        usual(info);
+        process::end_copy(125);
+    }));
+}
+
 /// Has the other end been closed? That is told without being asked for; a message that waits is not meant. Allocates nothing.
 fn is_closed(end: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(end, PollFlags::empty())];
-    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
+    rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 
 /// Nobody else looks into it.
@@ -329,6 +342,10 @@ const QUIET: DumpableBehavior = DumpableBehavior::NotDumpable;
 
 pub(crate) const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::CHILD];
+
+/// After how many failures of wait4(2) in a row the payload counts as ended, and how long to wait before the next attempt.
+const MOST_FAILURES: u32 = 100;
+const SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// Waits for the payload as the first process of a fence does in which nothing is brokered. Allocates nothing.
 pub(crate) fn wait_for(payload: Pid, signals: &OwnedFd, alive: &OwnedFd, ways: Option<&OwnedFd>) -> (u8, u8) {
@@ -356,9 +373,12 @@ impl Watch<'_> {
         let [one, two, three] = stand_ins.wanted(signals);
         let mut hold = Hold::new();
         let options = if stops.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
+        let mut failures = 0;
         loop {
             loop {
-                match rustix::process::wait(WaitOptions::NOHANG | options) {
+                let waited = rustix::process::wait(WaitOptions::NOHANG | options);
+                failures = if waited.is_ok() { 0 } else { failures + 1 };
+                match waited {
                     Ok(Some((pid, status))) if status.stopped() => {
                         // In a session that is held it is we who stopped it.
                         if let Some(stops) = stops.filter(|_| pid == payload && !hold.is_held()) {
@@ -375,6 +395,9 @@ impl Watch<'_> {
                     Ok(Some(_)) | Err(Errno::INTR) => {}
                     // The payload is a child of ours until it is waited for: it has gone without a word.
                     Err(Errno::CHILD) => return (125, 0),
+                    // The kernel answers nothing else here, but a seccomp filter around this process may. If that does not pass,
+                    // the end of the payload would never be noticed.
+                    Err(_) if failures >= MOST_FAILURES => return (125, 0),
                     Ok(None) | Err(_) => break,
                 }
             }
@@ -389,7 +412,9 @@ impl Watch<'_> {
                 PollFd::new(two.0, two.1),
                 PollFd::new(three.0, three.1),
             ];
-            let _ = rustix::event::poll(&mut fds, hold.wait().as_ref());
+            // The signal that announced an end may have been taken before wait4(2) failed.
+            let timeout = if failures > 0 { Some(SOON) } else { hold.wait() };
+            let _ = rustix::event::poll(&mut fds, timeout.as_ref());
             let [_, over, asked, called, first, second, third] = fds.each_ref().map(PollFd::revents);
             if !over.is_empty() && hold.hear(alive) == Word::End {
                 return (125, 0);

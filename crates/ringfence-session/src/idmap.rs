@@ -11,7 +11,6 @@ use ringfence_surface::AbsPath;
 use ringfence_sys::mount::mount_idmap;
 use ringfence_sys::process::{self, Namespaces};
 use rustix::mount::{OpenTreeFlags, open_tree};
-use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
 /// A mapping that shows what belongs to `owner` (user and group) as `payload`'s, if the project's file system can.
 ///
@@ -30,8 +29,7 @@ pub(crate) fn mapping(project: &AbsPath, owner: (u32, u32), payload: (u32, u32))
         fs::write(format!("/proc/{pid}/gid_map"), format!("{} {} 1", owner.1, payload.1))?;
         fs::File::open(format!("/proc/{pid}/ns/user")).map(OwnedFd::from)
     })();
-    pidfd_send_signal(&keeper.pidfd, Signal::KILL)?;
-    waitpid(Some(keeper.pid), WaitOptions::empty())?;
+    keeper.end();
     let namespace = namespace?;
     // Tried on the project itself, so that a file system that cannot is known before anything starts.
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;

@@ -12,10 +12,8 @@ use std::time::Duration;
 use ringfence_egress::pool::Addresses;
 use ringfence_egress::{Egress, Rules};
 use ringfence_surface::HostPattern;
-use ringfence_sys::process::{self, Child, Namespaces};
-use rustix::io::Errno;
+use ringfence_sys::process::{self, Namespaces};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::process::WaitOptions;
 
 use crate::launch::way_out;
 use crate::steps::words;
@@ -76,7 +74,8 @@ impl Network {
         // Ours would keep us from learning of its end.
         drop(inside);
         let taken = take(&outside);
-        reap(&child);
+        // It ends by itself; one that hangs is ended.
+        child.end();
         taken
     }
 
@@ -87,10 +86,4 @@ impl Network {
         }
         process::enter_namespace(self.space.as_fd())
     }
-}
-
-/// It ends by itself; one that hangs is ended.
-fn reap(child: &Child) {
-    let _ = rustix::process::pidfd_send_signal(&child.pidfd, rustix::process::Signal::KILL);
-    while matches!(rustix::process::waitpid(Some(child.pid), WaitOptions::empty()), Err(Errno::INTR)) {}
 }

@@ -38,7 +38,7 @@ use crate::first::{Ends, First, Seat};
 use crate::payload::Payload;
 use crate::script::Base;
 use crate::stand_ins;
-use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, next_report, words};
+use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, wait_for_report, words};
 use crate::store::Grants;
 pub use crate::streams::LostOutput;
 use crate::streams::{RunningStreams, StandardStreams};
@@ -434,7 +434,7 @@ impl Begun<io::Result<Ways>> {
             Some(Err(cause)) if is_full(&cause) => return Err(before("the way out")(cause)),
             ways => ways,
         };
-        started(&errors, &made.0, program, called.as_ref())?;
+        started((&errors, unreaped.child.pidfd.as_fd()), &made.0, program, called.as_ref())?;
         let first = called.as_ref().and_then(contained::caller);
         let egress = match (ways, outwards) {
             (Some(ways), Some((rules, addresses, sockets))) => {
@@ -620,9 +620,15 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Reads the reports of the new process: silence is success, but bubblewrap must have got as far as us.
-fn started(errors: &OwnedFd, shape: &Shape, program: String, called: Option<&OwnedFd>) -> Result<(), StartError> {
+fn started(
+    (errors, child): (&OwnedFd, BorrowedFd<'_>),
+    shape: &Shape,
+    program: String,
+    called: Option<&OwnedFd>,
+) -> Result<(), StartError> {
     let mut arrived = !matches!(shape, Shape::Bwrap(_) | Shape::Container(_));
-    let read = || next_report(errors).map_err(|source| StartError::Prepare { what: "reading the report", source });
+    let read =
+        || wait_for_report(errors, child).map_err(|source| StartError::Prepare { what: "reading the report", source });
     while let Some((step, source)) = read()? {
         let view = if let Shape::Native(view) = shape { Some(view) } else { None };
         match (step, source.kind()) {

@@ -113,4 +113,4 @@ pub mod worktree;
 
 pub use environment::names_socket;
 pub use ringfence_sys::memory::keep_heap;
-pub use ringfence_sys::process::{adopt_own_signals, adopt_own_umask, restore_callers_umask};
+pub use ringfence_sys::process::{adopt_own_signals, adopt_own_umask, getrlimit, restore_callers_umask};

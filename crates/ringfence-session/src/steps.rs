@@ -2,8 +2,9 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use crate::view::{Failed, View};
@@ -82,6 +83,20 @@ pub(crate) fn report(errors: &OwnedFd, failed: Failed) -> u8 {
     125
 }
 
+/// Waits until there is a report or there will be none: every writer has closed its end, or the process below which the writers are
+/// has ended, as its pidfd tells. A process that outlives it and still holds the pipe cannot make the caller wait for ever.
+pub(crate) fn wait_for_report(errors: &OwnedFd, writer: BorrowedFd<'_>) -> io::Result<Option<(u32, io::Error)>> {
+    let is_ready = |fd: PollFd<'_>, timeout: Option<&Timespec>| {
+        let mut fds = [PollFd::new(errors, PollFlags::IN), fd];
+        rustix::io::retry_on_intr(|| rustix::event::poll(&mut fds, timeout))?;
+        Ok::<_, Errno>(!fds[0].revents().is_empty())
+    };
+    let has_report = is_ready(PollFd::from_borrowed_fd(writer, PollFlags::IN), None)?
+        // It may have written, and ended, after the kernel looked at the pipe.
+        || is_ready(PollFd::new(errors, PollFlags::IN), Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    if has_report { next_report(errors) } else { Ok(None) }
+}
+
 /// Reads one report; `None` when there will be no more.
 pub(crate) fn next_report(errors: &OwnedFd) -> io::Result<Option<(u32, io::Error)>> {
     let mut report = [0_u8; 8];
@@ -97,4 +112,39 @@ pub(crate) fn next_report(errors: &OwnedFd) -> io::Result<Option<(u32, io::Error
     let [a, b, c, d, e, f, g, h] = report;
     let errno = io::Error::from_raw_os_error(i32::from_le_bytes([e, f, g, h]));
     Ok(Some((u32::from_le_bytes([a, b, c, d]), errno)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use ringfence_sys::process::{Child, Namespaces, clone_into};
+
+    use super::*;
+
+    fn ending_child(main: impl FnOnce() -> u8) -> Child {
+        clone_into(Namespaces::NONE, None, main).unwrap()
+    }
+
+    /// [G4] A process that outlives the first one, as one of bubblewrap's did, and that never writes or ends.
+    #[test]
+    fn a_pipe_that_stays_open_ends_with_the_child() {
+        let (read, write) = crate::launch::pipe().unwrap();
+        let child = ending_child(|| 0);
+        assert!(wait_for_report(&read, child.pidfd.as_fd()).unwrap().is_none());
+        drop(write);
+        child.end();
+    }
+
+    #[test]
+    fn a_report_is_read_although_the_child_has_ended() {
+        let (read, write) = crate::launch::pipe().unwrap();
+        let child = ending_child(|| report(&write, Failed { step: FORK, errno: Errno::NOMEM }));
+        let mut ended = [PollFd::new(&child.pidfd, PollFlags::IN)];
+        rustix::event::poll(&mut ended, None).unwrap();
+        let (step, cause) = wait_for_report(&read, child.pidfd.as_fd()).unwrap().unwrap();
+        assert_eq!((step, cause.raw_os_error()), (FORK, Some(Errno::NOMEM.raw_os_error())));
+        assert!(wait_for_report(&read, child.pidfd.as_fd()).unwrap().is_none());
+        child.end();
+    }
 }

@@ -74,7 +74,8 @@ impl Used {
     /// For so many steps: each leaves three, and some are open already.
     fn by(steps: usize) -> Self {
         const MOST: u64 = 1_024;
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(MOST).min(MOST);
+        let limit = ringfence_sys::process::getrlimit(rustix::process::Resource::Nofile);
+        let limit = limit.ok().and_then(|limit| limit.current).unwrap_or(MOST).min(MOST);
         if steps as u64 * 3 + 100 <= limit { Self::Stay } else { Self::Close }
     }
 }

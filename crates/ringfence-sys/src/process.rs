@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 
 use crate::descriptors;
 
@@ -45,6 +45,24 @@ pub struct Child {
     pub pid: Pid,
     /// A handle that no other process can take over.
     pub pidfd: OwnedFd,
+}
+
+impl Child {
+    /// Kills it, unless it has ended, and collects it. For a child that nothing has waited for. Where the kernel collects children by
+    /// itself, since the caller ignores `SIGCHLD`, this waits for its end as well. Allocates nothing.
+    pub fn end(&self) {
+        let wait = |options| rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(self.pid), options));
+        let killed = match rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL) {
+            Ok(()) => true,
+            // A filter may refuse that call. The number is the child's as long as the child is there to be waited for.
+            Err(_) => {
+                matches!(wait(WaitOptions::NOHANG), Ok(None))
+                    && rustix::process::kill_process(self.pid, Signal::KILL).is_ok()
+            }
+        };
+        // What cannot be killed may not end.
+        let _ = wait(if killed { WaitOptions::empty() } else { WaitOptions::NOHANG });
+    }
 }
 
 /// Makes a process in new namespaces that runs `main` and ends with the code it returns.
@@ -218,13 +236,15 @@ fn mark_range_close_on_exec(first: RawFd) -> io::Result<()> {
 /// # Errors
 /// When the caller has no right to, or the kernel refuses.
 pub fn drop_bounding_set() -> io::Result<()> {
-    // The kernel says EINVAL at the first number it does not know.
+    // The kernel says EINVAL at the first number it does not know. Every kernel that this runs on knows those up to CAP_AUDIT_READ
+    // (Linux 3.16); at one of them EINVAL is a failure.
+    const LAST_OLD: libc::c_int = 37;
     for capability in 0..64 {
         // SAFETY: prctl with these arguments reads only integers.
         let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         if dropped != 0 {
             let cause = io::Error::last_os_error();
-            if cause.raw_os_error() == Some(libc::EINVAL) {
+            if cause.raw_os_error() == Some(libc::EINVAL) && capability > LAST_OLD {
                 break;
             }
             return Err(cause);
@@ -523,6 +543,24 @@ pub fn kill_all_others() {
     }
 }
 
+/// A limit of this process. The kernel always answers, but a seccomp filter around it may not let it, and `rustix::process::getrlimit`
+/// then panics, or returns what was in memory. Allocates nothing.
+///
+/// # Errors
+/// What a filter answers.
+pub fn getrlimit(resource: Resource) -> io::Result<Rlimit> {
+    // `struct rlimit64`: the soft and the hard limit.
+    let mut limit = [0_u64; 2];
+    let old = limit.as_mut_ptr();
+    // SAFETY: there is no new limit, and the kernel writes the old one, two numbers of 64 bits, to where `old` points.
+    let done = unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource as u32, std::ptr::null::<u64>(), old) };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [current, maximum] = limit.map(|most| (most != u64::MAX).then_some(most));
+    Ok(Rlimit { current, maximum })
+}
+
 /// Closes a descriptor that this copy of a process has and does not use. Allocates nothing.
 pub fn close(fd: RawFd) {
     // SAFETY: only closes a number; in the copied process nothing else refers to it.
@@ -596,7 +634,6 @@ pub fn standard(number: RawFd) -> BorrowedFd<'static> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::WaitOptions;
 
     use super::*;
 

@@ -17,9 +17,10 @@ use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
 use ringfence_sys::notify::{self, Notification};
+use ringfence_sys::process::getrlimit;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
 use super::caller::Caller;
 use super::domain::Domain;
@@ -118,8 +119,8 @@ struct State {
 
 impl ParkedCalls {
     /// The broker's process needs descriptors for them. The agent's own limit stays as it is: its processes exist already.
-    pub(super) fn new() -> rustix::io::Result<Self> {
-        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    pub(super) fn new() -> std::io::Result<Self> {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile)?;
         let wanted = ENOUGH_DESCRIPTORS.min(maximum.unwrap_or(ENOUGH_DESCRIPTORS));
         let now = current.unwrap_or(ENOUGH_DESCRIPTORS);
         let raised = Rlimit { current: Some(wanted), maximum };

@@ -166,7 +166,7 @@ fn prepare(orders: OwnedFd, called: &OwnedFd, ends: &Ends, streams: &[OwnedFd; 3
     }
     rustix::process::umask(Mode::from_raw_mode(mask));
     for (resource, asked) in limits {
-        lower(resource, asked).map_err(|errno| Failed { step: LIMITS, errno })?;
+        lower(resource, asked).map_err(|e| failed(LIMITS, &e))?;
     }
     let quiet = DumpableBehavior::NotDumpable;
     rustix::process::set_dumpable_behavior(quiet).map_err(|errno| Failed { step: CAPABILITIES, errno })?;
@@ -182,12 +182,12 @@ fn prepare(orders: OwnedFd, called: &OwnedFd, ends: &Ends, streams: &[OwnedFd; 3
 }
 
 /// No more than is asked for, and no more than there is.
-fn lower(resource: Resource, asked: Rlimit) -> rustix::io::Result<()> {
-    let has = rustix::process::getrlimit(resource);
+fn lower(resource: Resource, asked: Rlimit) -> io::Result<()> {
+    let has = process::getrlimit(resource)?;
     let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
     let maximum = least(has.maximum, asked.maximum);
     let current = least(maximum, asked.current);
-    rustix::process::setrlimit(resource, Rlimit { current, maximum })
+    Ok(rustix::process::setrlimit(resource, Rlimit { current, maximum })?)
 }
 
 fn open_ways(ways: &OwnedFd, listeners: &[SocketAddr]) -> io::Result<()> {

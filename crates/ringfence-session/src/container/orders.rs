@@ -67,7 +67,8 @@ impl Orders<'_> {
         }
         out.number(u64::from(process::callers_umask().as_raw_mode()));
         for resource in LIMITS {
-            let limit = rustix::process::getrlimit(resource);
+            // One that cannot be read is not passed on, and the container's own holds.
+            let limit = process::getrlimit(resource).unwrap_or(Rlimit { current: None, maximum: None });
             out.number(limit.current.map_or(0, |most| most.saturating_add(1)));
             out.number(limit.maximum.map_or(0, |most| most.saturating_add(1)));
         }

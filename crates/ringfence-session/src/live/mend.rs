@@ -13,11 +13,10 @@ use ringfence_sys::process::{self, Namespaces};
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, mount_change, open_tree};
-use rustix::process::WaitOptions;
 
 use crate::launch::pipe;
 use crate::place::{open_place, open_root, relative};
-use crate::steps::{failed, next_report, report};
+use crate::steps::{failed, report, wait_for_report};
 use crate::view::{Failed, attach, clone_tree, make_masks, set};
 
 use super::{ATTACH, DONE, LiveView, MASK, STEPS, VIEW, at};
@@ -82,7 +81,7 @@ impl LiveView {
         drop(write);
         let mut looked = guards.len();
         let result = loop {
-            match next_report(&read) {
+            match wait_for_report(&read, child.pidfd.as_fd()) {
                 Ok(Some((DONE, _))) => break Ok(()),
                 Ok(Some((step, source))) => {
                     let number = (step & (COVERED - 1)) as usize;
@@ -100,7 +99,8 @@ impl LiveView {
                 Err(error) => break Err(error),
             }
         };
-        while matches!(rustix::process::waitpid(Some(child.pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+        // One whose reports cannot be read would wait for room in the pipe.
+        child.end();
         result.map(|()| looked)
     }
 

@@ -1,13 +1,12 @@
 //! A script of calls, tried in a process of its own.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use ringfence_sys::process::{self, Child, Namespaces};
+use ringfence_sys::process::{self, Namespaces};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
 /// No script takes a hundredth of this. A mount that hangs must not hang whoever asks.
 const LIMIT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
@@ -67,7 +66,8 @@ pub(super) fn attempt(
     let mut told = [0; 64];
     let length = listen(&read, &mut told);
     let in_time = length.is_ok();
-    end(&child);
+    // It has told everything; what it still does is ended.
+    child.end();
     judge(&told[..length.unwrap_or_else(|length| length)], in_time)
 }
 
@@ -89,12 +89,6 @@ fn listen(pipe: &OwnedFd, told: &mut [u8]) -> Result<usize, usize> {
         }
     }
     Ok(length)
-}
-
-/// It has told everything; whatever it still does is ended.
-fn end(child: &Child) {
-    let _ = pidfd_send_signal(child.pidfd.as_fd(), Signal::KILL);
-    while matches!(waitpid(Some(child.pid), WaitOptions::empty()), Err(Errno::INTR)) {}
 }
 
 fn judge(told: &[u8], in_time: bool) -> Result<(), (u8, Stop)> {

@@ -2,18 +2,29 @@
 //!
 //! strace injects the errors (`inject=CALL:error=ERRNO:when=N` counts for each process), into everything that is ringfence: the
 //! command itself may meet one too, which makes its own attempts fail.
+//!
+//! `RINGFENCE_FAULTS_ONLY=close:EIO:2,mmap` tries only the faults that begin so, and `RINGFENCE_FAULTS_WHO=nobody` or `caller` only
+//! as that user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::chance::{Chance, number};
 use crate::ground::{Ground, Who};
 
-/// How many faults a build tries, for each user.
+const SIGABRT: i32 = 6;
+/// How many faults a build tries, for each user, and those that it always tries: what they met is fixed.
 const SAMPLE: usize = 30;
+const ALWAYS: [&str; 4] = ["capset:EPERM:1", "capset:EINVAL:1", "prlimit64:EPERM", "wait4:EPERM"];
 
-/// What can fail at all, and is no part of the language's runtime, where every failure is an abort.
+/// A start that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The plausible errors of each call: those that the kernel can return for it, or a seccomp filter around everything (EPERM and
+/// ENOSYS, where a container engine knows the call not or refuses it).
 fn errors(call: &str) -> &'static [&'static str] {
     match call {
         "openat" | "open" | "openat2" => &["EACCES", "ENOENT", "EMFILE", "ENOMEM", "EIO"],
@@ -43,14 +54,22 @@ fn errors(call: &str) -> &'static [&'static str] {
             &["EIO", "EACCES", "ENOMEM"]
         }
         "ioctl" | "fcntl" => &["EINVAL", "EPERM", "EAGAIN"],
-        "wait4" | "waitid" | "poll" | "ppoll" | "epoll_wait" | "epoll_pwait" | "pselect6" => &["EINTR", "ENOMEM"],
+        // wait4 takes no memory, and ECHILD is true only where the caller ignores SIGCHLD, which is among the odd surroundings.
+        "wait4" | "waitid" => &["EINTR", "EPERM"],
+        "poll" | "ppoll" | "epoll_wait" | "epoll_pwait" | "pselect6" => &["EINTR", "ENOMEM"],
+        // RLIMIT_AS, RLIMIT_MEMLOCK with `mlockall`, and no memory.
+        "mmap" => &["ENOMEM", "EAGAIN"],
+        "mprotect" | "munmap" | "mremap" | "madvise" => &["ENOMEM"],
+        // A kernel or a filter that does not know it; the pool before it is filled, where the caller does not wait; a signal.
+        "getrandom" => &["ENOSYS", "EAGAIN", "EINTR"],
+        "prlimit64" => &["EPERM", "EINVAL"],
         "epoll_ctl" | "inotify_add_watch" => &["ENOMEM", "ENOSPC"],
         "kill" | "tgkill" | "pidfd_send_signal" | "process_vm_readv" | "pidfd_getfd" | "kcmp" => &["EPERM", "ESRCH"],
         "close_range" | "sched_setaffinity" | "sched_setscheduler" | "set_tid_address" | "rseq" | "membarrier" => {
             &["ENOSYS", "EINVAL"]
         }
+        // A file of a network file system whose writes failed.
         "close" => &["EIO"],
-        // Also prlimit64 and getrandom, of which nothing is asked that can fail, and mmap, without which no thread begins.
         _ => &[],
     }
 }
@@ -60,6 +79,17 @@ struct Fault {
     call: String,
     error: &'static str,
     when: usize,
+}
+
+impl Fault {
+    /// As `RINGFENCE_FAULTS_ONLY` takes it.
+    fn text(&self) -> String {
+        format!("{}:{}:{}", self.call, self.error, self.when)
+    }
+
+    fn is_one_of<'a>(&self, beginnings: impl IntoIterator<Item = &'a str>) -> bool {
+        beginnings.into_iter().any(|beginning| self.text().starts_with(beginning))
+    }
 }
 
 /// The faults that a start can meet.
@@ -95,32 +125,74 @@ fn faults(ground: &Ground) -> Vec<Fault> {
 
 fn traced(ground: &Ground, options: &[&str], trace: &str) -> Output {
     let mut command: Command = ground.command("timeout");
-    command.args(["--signal=KILL", "60", "strace", "-f", "-qq", "-o", trace]).args(options);
+    let patience = PATIENCE.as_secs().to_string();
+    command.args(["--signal=KILL", &patience, "strace", "-f", "-qq", "-o", trace]).args(options);
     command.arg("--").arg(ground.binary()).args(["run", "--", "/bin/bash", "-c", &ground.probe()]);
     command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// Did the fault come before the program's own first call, in the loader or in the runtime of the language? No message can be
+/// promised there. The program begins with `rt_sigprocmask`, and neither of them uses that call.
+fn is_before_main(ground: &Ground, trace: &str) -> bool {
+    let own = format!("execve(\"{}\"", ground.binary().display());
+    let mut is_starting: BTreeSet<&str> = BTreeSet::new();
+    for line in trace.lines() {
+        let Some((pid, rest)) = line.split_once(' ') else { continue };
+        let rest = rest.trim_start();
+        if rest.contains("(INJECTED)") && is_starting.contains(pid) {
+            return true;
+        }
+        if rest.starts_with(&own) || rest.starts_with("execve(\"/proc/self/fd/") {
+            is_starting.insert(pid);
+        } else if rest.starts_with("execve(") || rest.starts_with("rt_sigprocmask(") {
+            is_starting.remove(pid);
+        }
+    }
+    false
+}
+
+/// How the runtime of the language ends a program without memory: in an allocation, and in the start of a thread before its first
+/// own call.
+const NO_MEMORY: [&str; 2] = ["memory allocation of ", "failed to allocate an alternative stack"];
+/// What closing a file returns is what the file system's `flush` returns, and no file system of the kernel has one for directories:
+/// there the standard library takes an error for a defect of the program.
+const NO_FLUSH: &str = "unexpected error during closedir";
+
+/// Did it panic elsewhere than in the runtime for want of memory? The message is in the line after the place.
+fn panics(errors: &str) -> bool {
+    let is_excused = |message: &str| message.contains(NO_FLUSH) || NO_MEMORY.iter().any(|one| message.contains(one));
+    errors
+        .lines()
+        .zip(errors.lines().skip(1).chain([""]))
+        .any(|(line, message)| line.contains("panicked at") && !is_excused(message))
 }
 
 /// One fault. What is wrong with its outcome?
 fn attempt(ground: &Ground, fault: &Fault) -> Result<bool, String> {
     let inject = format!("inject={}:error={}:when={}", fault.call, fault.error, fault.when);
-    let trace = format!("trace={}", fault.call);
-    let output = traced(ground, &["-e", &trace, "-e", &inject], "/dev/null");
+    let calls = format!("trace=execve,rt_sigprocmask,{}", fault.call);
+    let (trace, begun) = (ground.path("run/trace"), Instant::now());
+    let output = traced(ground, &["-e", "signal=none", "-e", &calls, "-e", &inject], trace.to_str().unwrap());
+    let is_hanging = begun.elapsed() >= PATIENCE;
+    let is_before_main = is_before_main(ground, &text(&fs::read(&trace).unwrap_or_default()));
     let errors = text(&output.stderr);
     let has_run = ground.has_run();
     let mut wrong = ground.breaches(&errors);
-    match output.status.code() {
-        // `timeout` ends itself by the signal too; 137 as a code is a session that was ended, since its broker could not begin.
-        None => wrong.push(format!("it did not end: {:?}", output.status)),
-        // The loader or the runtime could not begin.
-        Some(127 | 134) if !has_run && !errors.trim().is_empty() => {}
-        Some(0) if !has_run => wrong.push("nothing ran, and it looks like success".to_owned()),
-        // Any other code is the command's own, which could not leave its sign.
-        Some(125) if !errors.contains("error") && !errors.contains("cannot") => {
+    match (output.status.code(), output.status.signal()) {
+        _ if is_hanging => wrong.push("it did not end".to_owned()),
+        (Some(0), _) if !has_run => wrong.push("nothing ran, and it looks like success".to_owned()),
+        _ if is_before_main => {}
+        // The runtime of the language ends a program without memory, and says so.
+        (Some(134), _) | (_, Some(SIGABRT)) if NO_MEMORY.iter().any(|message| errors.contains(message)) => {}
+        (None, signal) => wrong.push(format!("it was ended by signal {signal:?}")),
+        // Any other code is the command's own, which could not leave its sign; 137 is a session that was ended, since its broker
+        // could not begin.
+        (Some(125), _) if !has_run && !errors.contains("error") && !errors.contains("cannot") => {
             wrong.push("nothing ran, and no message says why".to_owned());
         }
-        Some(_) => {}
+        (Some(_), _) => {}
     }
-    if errors.contains("panicked at") {
+    if panics(&errors) {
         wrong.push("it panicked".to_owned());
     }
     let mut is_collected = true;
@@ -134,14 +206,26 @@ fn attempt(ground: &Ground, fault: &Fault) -> Result<bool, String> {
     for process in ground.processes().into_iter().filter_map(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
     }
-    if wrong.is_empty() { Ok(is_collected) } else { Err(format!("{fault:?}: {}\n{errors}", wrong.join("; "))) }
+    let text = fault.text();
+    if wrong.is_empty() {
+        Ok(is_collected)
+    } else {
+        Err(format!("{text}: {} [{}]\nagain: RINGFENCE_FAULTS_ONLY={text}\n{errors}", wrong.join("; "), output.status))
+    }
 }
 
 fn try_faults(who: Who, chance: &mut Chance) {
     let ground = Ground::new(who);
     let all = faults(&ground);
     let most = if number("RINGFENCE_FAULTS_ALL").is_some() { usize::MAX } else { SAMPLE };
-    let chosen = chance.sample(all.clone(), most);
+    let chosen: Vec<Fault> = match std::env::var("RINGFENCE_FAULTS_ONLY") {
+        Ok(only) => all.iter().filter(|fault| fault.is_one_of(only.split(','))).cloned().collect(),
+        Err(_) => {
+            let (mut chosen, others): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|one| one.is_one_of(ALWAYS));
+            chosen.extend(chance.sample(others, most));
+            chosen
+        }
+    };
     println!("as {who:?}: {} of {} faults", chosen.len(), all.len());
     let mut failures = Vec::new();
     let mut collected = 0;
@@ -164,10 +248,14 @@ fn try_faults(who: Who, chance: &mut Chance) {
 #[test]
 fn a_failing_call_refuses_the_start_or_the_session_holds() {
     let mut chance = Chance::new("faults");
-    if rustix::process::geteuid().is_root() {
+    let who = std::env::var("RINGFENCE_FAULTS_WHO").ok();
+    let is_wanted = |name: &str| who.as_deref().is_none_or(|who| who == name);
+    if rustix::process::geteuid().is_root() && is_wanted("nobody") {
         try_faults(Who::Nobody, &mut chance);
     }
-    try_faults(Who::Caller, &mut chance);
+    if is_wanted("caller") {
+        try_faults(Who::Caller, &mut chance);
+    }
 }
 
 fn text(bytes: &[u8]) -> String {
