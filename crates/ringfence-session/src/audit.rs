@@ -204,6 +204,15 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         why: Option<String>,
     },
+    /// Whether guarded places still have their guards could not be determined.
+    Unchecked {
+        /// The first of them.
+        path: Bytes,
+        /// How many more.
+        more: u64,
+        /// Why.
+        why: String,
+    },
     /// Directories in which nobody notices what somebody outside makes.
     Unwatched {
         /// Where.

@@ -59,6 +59,8 @@ pub(crate) enum Found {
     Gap { path: AbsPath, lasted: Duration, cover: Cover },
     /// Something stands there bare, and could not be covered.
     Bare { path: AbsPath, cover: Cover, why: String },
+    /// Whether this and so many more places have their guards could not be determined.
+    Unchecked { path: AbsPath, more: u64, why: String },
     /// So many directories are not watched.
     Unwatched { below: AbsPath, count: u64, why: String },
     /// So much more was found, and nobody listened.
@@ -100,6 +102,8 @@ pub(crate) struct Keeper {
     heard: Heard,
 }
 
+const PANICKED: &str = "the thread that watches has panicked";
+
 /// The other end of it.
 #[derive(Debug)]
 struct Heard {
@@ -140,8 +144,11 @@ impl Keeper {
         let top = open_root()?;
         let run = move || {
             let tell = |one: Found| tell.tell(one);
-            let mut keeping = Keeping::new(&surface, &guarded, (view, top), &tell);
-            keeping.run(&heard, &own_wake, &table);
+            let watch = || Keeping::new(&surface, &guarded, (view, top), &tell).run(&heard, &own_wake, &table);
+            // The session goes on without it, which is a loss to be reported.
+            if std::panic::catch_unwind(std::panic::AssertUnwindSafe(watch)).is_err() {
+                tell(Found::Unwatched { below: surface.root().clone(), count: 1, why: PANICKED.to_owned() });
+            }
         };
         std::thread::Builder::new().name("keeper".to_owned()).stack_size(256 << 10).spawn(run)?;
         Ok(Self { words: Some(words), wake, heard: found })
@@ -507,15 +514,21 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
             Ok(mended) => mended,
             // The view has gone, or there is no process to be had: it is tried again.
             Err(error) => {
-                if let Some((path, cover)) = guards.first() {
-                    self.bare(path, *cover, error.to_string());
+                if let Some(((path, _), more)) = guards.split_first() {
+                    let (path, more, why) = (path.clone(), more.len() as u64, error.to_string());
+                    self.retry(Found::Unchecked { path: path.clone(), more, why }, &path);
                 }
                 return false;
             }
         };
         let was_bare = !mended.is_empty();
         let still = |path: &AbsPath| {
-            let is_it = |one: &Mended| matches!(one, Mended::Bare(number, _) if guards.get(*number).is_some_and(|(bare, _)| bare == path));
+            let is_it = |one: &Mended| match one {
+                Mended::Bare(number, _) | Mended::Unknown(number, _) => {
+                    guards.get(*number).is_some_and(|(one, _)| one == path)
+                }
+                Mended::Covered(_) => false,
+            };
             mended.iter().any(is_it)
         };
         let is_among = |path: &AbsPath| guards.iter().any(|(guard, _)| guard == path);
@@ -529,15 +542,20 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
                 }
                 Mended::Bare(number, error) => {
                     let Some((path, cover)) = guards.get(number) else { continue };
-                    self.bare(path, *cover, error.to_string());
+                    self.retry(Found::Bare { path: path.clone(), cover: *cover, why: error.to_string() }, path);
+                }
+                Mended::Unknown(number, error) => {
+                    let Some((path, _)) = guards.get(number) else { continue };
+                    self.retry(Found::Unchecked { path: path.clone(), more: 0, why: error.to_string() }, path);
                 }
             }
         }
         was_bare
     }
 
-    /// Something could not be covered, since it was replaced once more, or for good. It is tried again, and told if that does not help.
-    fn bare(&mut self, path: &AbsPath, cover: Cover, why: String) {
+    /// Something could not be covered, since it was replaced once more, or for good, or could not be looked at. It is tried again, and
+    /// reported if that does not help.
+    fn retry(&mut self, found: Found, path: &AbsPath) {
         let tries = self.bare.entry(path.clone()).or_insert(0);
         *tries += 1;
         let tries = *tries;
@@ -548,7 +566,7 @@ impl<'k, T: Fn(Found)> Keeping<'k, T> {
                     self.again = Some((soon, tries));
                 }
             }
-            None if tries == AGAIN.len() + 1 => (self.tell)(Found::Bare { path: path.clone(), cover, why }),
+            None if tries == AGAIN.len() + 1 => (self.tell)(found),
             None => {}
         }
     }

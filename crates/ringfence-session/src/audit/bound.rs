@@ -48,6 +48,7 @@ impl What {
             | Self::Pause { .. }
             | Self::Resume
             | Self::Gap { .. }
+            | Self::Unchecked { .. }
             | Self::Unwatched { .. }
             | Self::GrantRefused { .. } => Origin::Outside,
             Self::Start { .. }

@@ -6,7 +6,7 @@
 //! it does anything for a marked caller. The filter refuses to set the number inside; otherwise a process in a
 //! domain could take the mark of a less restricted one, which it can read. An unknown number is refused as well.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,13 +48,13 @@ pub(super) struct Domains {
 #[derive(Debug)]
 struct Known {
     lowest: u64,
-    domains: HashMap<u64, Domain>,
+    domains: BTreeMap<u64, Domain>,
 }
 
 impl Domains {
     pub(super) fn new() -> Self {
         let unmarked = notify::most_locks(rustix::process::getpid()).unwrap_or(u64::MAX);
-        let known = Known { lowest: HIGHEST.min(unmarked), domains: HashMap::new() };
+        let known = Known { lowest: HIGHEST.min(unmarked), domains: BTreeMap::new() };
         Self { unmarked, any: AtomicBool::new(false), known: Mutex::new(known) }
     }
 
@@ -151,7 +151,7 @@ impl Known {
     fn forget_the_dead(&mut self) {
         let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes = numbers.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-        let marks: std::collections::HashSet<u64> = processes.filter_map(|pid| notify::most_locks(pid).ok()).collect();
+        let marks: std::collections::BTreeSet<u64> = processes.filter_map(|pid| notify::most_locks(pid).ok()).collect();
         self.domains.retain(|mark, _| marks.contains(mark));
     }
 }

@@ -3,7 +3,7 @@
 //! The Surface decides; what was given while the session runs comes beside it. What is refused is told to the supervisor, and
 //! where somebody is there to be asked the call waits.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -49,9 +49,9 @@ pub(super) struct Judge<'s> {
     hearing: Mutex<()>,
     telling: Telling,
     /// How often something that was looked for was told.
-    missed: Mutex<HashMap<AbsPath, u32>>,
+    missed: Mutex<BTreeMap<AbsPath, u32>>,
     /// The rules by which something was written, by where they are.
-    wrote: RwLock<HashSet<usize>>,
+    wrote: RwLock<BTreeSet<usize>>,
 }
 
 #[derive(Debug)]
@@ -61,9 +61,9 @@ struct State {
     patience: Option<Duration>,
     next: u64,
     /// The questions that wait, with their answers.
-    questions: HashMap<u64, Option<bool>>,
+    questions: BTreeMap<u64, Option<bool>>,
     /// Changes that the supervisor is asked to make, with what came of them.
-    landings: HashMap<u64, Option<Outcome>>,
+    landings: BTreeMap<u64, Option<Outcome>>,
 }
 
 /// Is it carried out?
@@ -82,7 +82,7 @@ impl Ruling<'_> {
 impl<'s> Judge<'s> {
     pub(super) fn new(surface: &'s Surface, supervisor: Option<OwnedFd>, telling: Telling, spelling: Spelling) -> Self {
         let state =
-            State { given: Vec::new(), patience: None, next: 0, questions: HashMap::new(), landings: HashMap::new() };
+            State { given: Vec::new(), patience: None, next: 0, questions: BTreeMap::new(), landings: BTreeMap::new() };
         Self {
             surface,
             folds: AtomicBool::new(spelling == Spelling::Folded),
@@ -93,8 +93,8 @@ impl<'s> Judge<'s> {
             answered: Condvar::new(),
             hearing: Mutex::new(()),
             telling,
-            missed: Mutex::new(HashMap::new()),
-            wrote: RwLock::new(HashSet::new()),
+            missed: Mutex::new(BTreeMap::new()),
+            wrote: RwLock::new(BTreeSet::new()),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Who changes its mask is seen, a moment before it does: so what was read around that time is not remembered. A mask that was
 //! kept for too long would give a file of the caller's another mode, and nobody any right.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,12 +25,12 @@ pub(super) struct Masks(Mutex<State>);
 struct State {
     /// When somebody changed one last.
     changed: Option<Instant>,
-    known: HashMap<i32, (Mode, Instant)>,
+    known: BTreeMap<i32, (Mode, Instant)>,
 }
 
 impl Masks {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(State { changed: None, known: HashMap::new() }))
+        Self(Mutex::new(State { changed: None, known: BTreeMap::new() }))
     }
 
     /// Somebody is about to change one.

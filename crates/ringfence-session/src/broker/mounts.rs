@@ -1,7 +1,7 @@
 //! Which mounts are the view's. A descriptor may come from outside: one of the three that every program has, or what it was sent.
 //! The path of what it leads to is then one of the host's, and may be the name of something else in the view.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{PoisonError, RwLock};
 
@@ -16,7 +16,7 @@ const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// The view's mounts by their numbers.
 #[derive(Debug)]
 pub(super) struct Mounts {
-    known: RwLock<HashSet<u64>>,
+    known: RwLock<BTreeSet<u64>>,
     /// Where files that are nothing but memory are; nothing is mounted there.
     memory: Option<u64>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Mounts {
 impl Mounts {
     pub(super) fn new() -> Self {
         let memory = rustix::fs::memfd_create(c"", MemfdFlags::CLOEXEC).and_then(rustix::fs::fstat);
-        Self { known: RwLock::new(HashSet::new()), memory: memory.ok().map(|status| status.st_dev) }
+        Self { known: RwLock::new(BTreeSet::new()), memory: memory.ok().map(|status| status.st_dev) }
     }
 
     /// Is this in the view?
@@ -58,7 +58,7 @@ fn number_of(fd: BorrowedFd<'_>) -> rustix::io::Result<(u64, bool)> {
     if status.stx_mask & UNIQUE.bits() != 0 { Ok((status.stx_mnt_id, true)) } else { Ok((mount_of(fd)?, false)) }
 }
 
-fn present() -> rustix::io::Result<HashSet<u64>> {
+fn present() -> rustix::io::Result<BTreeSet<u64>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(c"/proc/thread-self/mountinfo", flags, Mode::empty())?;
     let (mut text, mut part) = (Vec::new(), [0; 8192]);

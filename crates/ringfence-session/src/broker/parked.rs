@@ -9,7 +9,7 @@
 //! The filter is installed with WAIT_KILLABLE_RECV: only SIGKILL ends a call that was received. So each caller is looked at now and
 //! then, and a call whose caller has a signal to handle is interrupted as the kernel would do it.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -176,7 +176,7 @@ impl Broker<'_> {
             drop(state);
             let before = parked.len();
             self.drop_interrupted(&mut parked, &mut looked_at);
-            let mut queues = HashSet::new();
+            let mut queues = BTreeSet::new();
             parked.retain_mut(|call| !self.is_over(call, &mut queues));
             if parked.len() < before {
                 pause = SHORTEST_PAUSE;
@@ -190,7 +190,7 @@ impl Broker<'_> {
     }
 
     /// Tries one call again. Is it answered?
-    fn is_over(&self, call: &mut ParkedCall, queues: &mut HashSet<(u64, u64)>) -> bool {
+    fn is_over(&self, call: &mut ParkedCall, queues: &mut BTreeSet<(u64, u64)>) -> bool {
         let queue = call.parking.waiter.queue();
         if queue.is_some_and(|queue| queues.contains(&queue)) {
             return false;

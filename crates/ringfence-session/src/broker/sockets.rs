@@ -8,7 +8,7 @@
 //! The address is behind a pointer, so every `connect` and `bind` comes here; those that are about no path are carried out as they are.
 //! The descriptor is taken from the caller once: what it puts under that number meanwhile is not connected.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -36,12 +36,12 @@ const LONGEST: usize = 128;
 /// The sockets that were made inside.
 #[derive(Debug)]
 pub(super) struct Sockets {
-    made: Mutex<HashMap<(u64, u64), OwnedFd>>,
+    made: Mutex<BTreeMap<(u64, u64), OwnedFd>>,
 }
 
 impl Sockets {
     pub(super) fn new() -> Self {
-        Self { made: Mutex::new(HashMap::new()) }
+        Self { made: Mutex::new(BTreeMap::new()) }
     }
 
     fn has(&self, status: &Stat) -> bool {

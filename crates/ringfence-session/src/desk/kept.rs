@@ -108,6 +108,14 @@ impl Desk {
                 let path = Bytes::new(path.as_bytes());
                 return self.note(What::Gap { path, guard: guard(cover), ms: None, why: Some(why) });
             }
+            Found::Unchecked { path, more, why } => {
+                let others = if more == 0 { String::new() } else { format!(" and {more} more guarded places") };
+                let shown = Shown(why.as_bytes());
+                let line =
+                    format!("{path}{others} could not be checked, and may have no guard if replaced outside: {shown}");
+                self.notices.add_urgent(format!("ringfence: {line}"));
+                return self.note(What::Unchecked { path: Bytes::new(path.as_bytes()), more, why });
+            }
             Found::Unwatched { below, count, why } => {
                 let line = format!(
                     "{count} directories below {below} are not watched ({why}): what others make there is not guarded"

@@ -5,7 +5,7 @@
 //! name. What is known of a directory is remembered until a name that this depends on is made, moved or removed, which is done
 //! alone: no other call is carried out meanwhile.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -47,7 +47,7 @@ impl GitRegion {
 /// What is known of directories.
 #[derive(Debug)]
 pub(crate) struct Regions {
-    known: RwLock<HashMap<AbsPath, Region>>,
+    known: RwLock<BTreeMap<AbsPath, Region>>,
     /// Git directories that were made in this session.
     new: RwLock<BTreeSet<AbsPath>>,
     /// Since when it is known, as all sessions of the user count.
@@ -56,7 +56,7 @@ pub(crate) struct Regions {
 
 impl Regions {
     pub(crate) fn new() -> Self {
-        Self { known: RwLock::new(HashMap::new()), new: RwLock::new(BTreeSet::new()), generation: AtomicU32::new(0) }
+        Self { known: RwLock::new(BTreeMap::new()), new: RwLock::new(BTreeSet::new()), generation: AtomicU32::new(0) }
     }
 
     /// Where a directory is, which is held and whose path is known.

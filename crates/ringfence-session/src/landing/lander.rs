@@ -47,7 +47,10 @@ impl Lander {
             let versions = repositories.map(|repositories| Versions::new(KnownVersions::new(repositories)));
             let mut work = Work { surface: &surface, root: &root, journal: &journal, versions };
             for (id, request, since) in received {
-                let outcome = work.carry_out(&request, since + PATIENCE).to_number();
+                let carry_out = || work.carry_out(&request, since + PATIENCE);
+                // The broker waits for an answer whatever happens.
+                let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(carry_out));
+                let outcome = outcome.unwrap_or(Outcome::Failed(Errno::IO)).to_number();
                 let told = Told::Landed { id, outcome }.encode();
                 // A broker that does not listen has ended.
                 let _ = rustix::net::send(&broker, &told, SendFlags::NOSIGNAL);

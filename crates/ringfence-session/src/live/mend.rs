@@ -37,6 +37,8 @@ pub(crate) enum Mended {
     Covered(usize),
     /// It is bare.
     Bare(usize, io::Error),
+    /// It could not be looked at: it may be covered, or bare.
+    Unknown(usize, io::Error),
 }
 
 /// So many are covered by one process: each needs descriptors.
@@ -45,7 +47,9 @@ const AT_ONCE: usize = 200;
 /// Reports about the place with the number that follows.
 const COVERED: u32 = 1 << 24;
 const BARE: u32 = 2 << 24;
-const KIND: u32 = 3 << 24;
+const LOOKED: u32 = 3 << 24;
+const UNKNOWN: u32 = 4 << 24;
+const KIND: u32 = 7 << 24;
 
 impl LiveView {
     /// Looks at every one of these places in the view, and covers those that are bare. Waits until it is done.
@@ -88,7 +92,8 @@ impl LiveView {
                     match step & KIND {
                         COVERED => all.push(Mended::Covered(first + number)),
                         BARE => all.push(Mended::Bare(first + number, source)),
-                        KIND => looked = number,
+                        UNKNOWN => all.push(Mended::Unknown(first + number, source)),
+                        LOOKED => looked = number,
                         _ => {
                             let step = STEPS.get(step as usize).copied().unwrap_or("?");
                             break Err(io::Error::new(source.kind(), format!("{step}: {source}")));
@@ -111,15 +116,16 @@ impl LiveView {
         let root = open_root().map_err(at(VIEW))?;
         for (number, (path, cover)) in (0..).zip(places) {
             if bare.len() == AT_ONCE {
-                report(write, Failed { step: KIND | number, errno: Errno::PERM });
+                report(write, Failed { step: LOOKED | number, errno: Errno::PERM });
                 break;
             }
             match stands_bare(&root, path, *cover) {
                 Ok(Some(kind)) => bare.push(Bare { number, kind, mask: None }),
                 // What is not there, or cannot be reached, needs no cover.
                 Ok(None) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {}
+                // That a look fails is no evidence that anything was replaced.
                 Err(errno) => {
-                    report(write, Failed { step: BARE | number, errno });
+                    report(write, Failed { step: UNKNOWN | number, errno });
                 }
             }
         }

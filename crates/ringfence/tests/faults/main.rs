@@ -12,4 +12,5 @@ mod calls;
 mod chance;
 mod ground;
 mod kills;
+mod reports;
 mod surroundings;

@@ -3,7 +3,7 @@
 //! The descriptor gets a number whose close the filter reports, so the content is in place before `close` returns. A descriptor that is
 //! closed otherwise (by the end of a process, by dup2) is found by a thread that polls, by a lease, whether a writer is left.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 /// The files that are being written.
 #[derive(Debug)]
 pub(in super::super) struct JudgedFiles {
-    open: Mutex<HashMap<(u64, u64), Arc<JudgedFile>>>,
+    open: Mutex<BTreeMap<(u64, u64), Arc<JudgedFile>>>,
     is_watched: AtomicBool,
 }
 
@@ -77,10 +77,10 @@ impl JudgedFile {
 
 impl JudgedFiles {
     pub(in super::super) fn new() -> Self {
-        Self { open: Mutex::new(HashMap::new()), is_watched: AtomicBool::new(false) }
+        Self { open: Mutex::new(BTreeMap::new()), is_watched: AtomicBool::new(false) }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<(u64, u64), Arc<JudgedFile>>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), Arc<JudgedFile>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,7 @@
 //! Where a version is refused, git itself would go on, move `HEAD` and exit with 0, and the next commit would revert the file. So the new
 //! index is refused as well when git moves it into place: git fails, and `HEAD` and the index stay as they were.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::sync::{Mutex, PoisonError};
 
@@ -167,11 +167,11 @@ const MOST_FAILED: usize = 1024;
 
 /// Git directories in which a protected file was refused while the lock of the index was held.
 #[derive(Debug)]
-pub(in super::super) struct FailedReplacements(Mutex<HashSet<AbsPath>>);
+pub(in super::super) struct FailedReplacements(Mutex<BTreeSet<AbsPath>>);
 
 impl FailedReplacements {
     pub(in super::super) fn new() -> Self {
-        Self(Mutex::new(HashSet::new()))
+        Self(Mutex::new(BTreeSet::new()))
     }
 
     fn add(&self, git_dir: AbsPath) {

@@ -74,6 +74,10 @@ fn what(what: &What) -> String {
             let why = why.as_deref().unwrap_or_default();
             format!("{} was replaced outside and HAS NO GUARD ({}): {}", path.shown(), shown(guard), shown(why))
         }
+        What::Unchecked { path, more, why } => {
+            let others = if *more == 0 { String::new() } else { format!(" and {more} more guarded places") };
+            format!("{}{others} could not be checked for their guards: {}", path.shown(), shown(why))
+        }
         What::Unwatched { path, count, why } => {
             format!("{count} directories below {} are not watched: {}", path.shown(), shown(why))
         }
