@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ringfence_surface::AbsPath;
 
 use crate::mounts::{Found, MountAccess, MountOp};
+use crate::private::{PrivateKind, PrivatePlace};
 
 /// What bubblewrap takes at most: it counts every word of its arguments.
 const MOST_WORDS: usize = 9_000;
@@ -112,7 +113,7 @@ impl Words {
         let is_private = |dir: &AbsPath| {
             before
                 .iter()
-                .any(|op| matches!(op, MountOp::Private { path, .. } | MountOp::Rebuilt { path } if path == dir))
+                .any(|op| matches!(op, MountOp::Private { .. } | MountOp::Rebuilt { .. } if op.destination() == dir))
         };
         for dir in above {
             if is_private(&dir) {
@@ -139,22 +140,28 @@ impl Words {
             MountOp::Own { path, name } => self.bind("--ro-bind", &places.session.join(name), path),
             MountOp::Rebuilt { path } => self.add("--perms", &[b"0755", b"--tmpfs", path.as_bytes()]),
             MountOp::Hollow { path } => self.add("--perms", &[b"0111", b"--tmpfs", path.as_bytes()]),
-            MountOp::Private { path, .. } => self.private(path, places),
+            MountOp::Private { place, .. } => self.private(place, places),
         }
     }
 
     /// Of what is private in `/dev`, bubblewrap makes all at once; the first of them stands for the rest.
-    fn private(&mut self, path: &AbsPath, places: &Places) {
-        let is_device = path.as_bytes().starts_with(b"/dev");
+    fn private(&mut self, place: &PrivatePlace, places: &Places) {
         let has_devices = self.0.iter().any(|word| word == b"--dev");
-        match path.as_bytes() {
-            b"/proc" => self.add("--proc", &[b"/proc"]),
-            b"/tmp" | b"/var/tmp" => self.bind("--bind", &places.tmp, path),
+        let path = place.path().as_bytes();
+        match place.kind() {
+            PrivateKind::Processes => self.add("--proc", &[path]),
+            PrivateKind::Temporary => self.bind("--bind", &places.tmp, place.path()),
             // Bubblewrap makes it for whoever starts it alone, who may be another than whoever works inside.
-            shared @ b"/dev/shm" if has_devices => self.add("--perms", &[b"1777", b"--tmpfs", shared]),
-            _ if is_device && has_devices => {}
-            _ if is_device => self.add("--dev", &[b"/dev"]),
-            other => self.add("--tmpfs", &[other]),
+            PrivateKind::SharedMemory if has_devices => self.add("--perms", &[b"1777", b"--tmpfs", path]),
+            PrivateKind::Devices
+            | PrivateKind::SharedMemory
+            | PrivateKind::Terminals
+            | PrivateKind::Multiplexer
+            | PrivateKind::CharacterDevice => {
+                if !has_devices {
+                    self.add("--dev", &[b"/dev"]);
+                }
+            }
         }
     }
 }
@@ -169,13 +176,17 @@ mod tests {
         AbsPath::lexical(text.as_bytes()).unwrap()
     }
 
+    fn private_at(path: &str) -> MountOp {
+        MountOp::Private { place: PrivatePlace::at(&abs(path)).unwrap(), access: MountAccess::ReadWrite }
+    }
+
     fn places() -> Places {
         Places { session: abs("/s"), tmp: abs("/s/tmp"), mask_file: abs("/s/file"), mask_directory: abs("/s/dir") }
     }
 
     #[test]
     fn each_mount_in_its_order() {
-        let private = |path: &str| MountOp::Private { path: abs(path), access: MountAccess::ReadWrite };
+        let private = private_at;
         let bind = |path: &str, access| MountOp::Bind { path: abs(path), access, role: Role::Write };
         let mounts = [
             MountOp::Link { path: abs("/bin"), target: b"usr/bin".to_vec() },
@@ -205,7 +216,7 @@ mod tests {
     #[test]
     fn root_opens_the_way_for_another() {
         let mounts = [
-            MountOp::Private { path: abs("/tmp"), access: MountAccess::ReadWrite },
+            private_at("/tmp"),
             MountOp::Bind { path: abs("/tmp/a/w"), access: MountAccess::ReadWrite, role: Role::Write },
             MountOp::Bind { path: abs("/tmp/a/w/x/y"), access: MountAccess::ReadOnly, role: Role::Read },
         ];

@@ -220,7 +220,7 @@ mod tests {
             MountOp::Program { path, .. } => format!("program {path}"),
             MountOp::Hollow { path } => format!("hollow {path}"),
             MountOp::Link { path, .. } => format!("link {path}"),
-            MountOp::Private { path, .. } => format!("private {path}"),
+            MountOp::Private { place, .. } => format!("private {}", place.path()),
         }
     }
 

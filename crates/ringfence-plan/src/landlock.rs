@@ -10,6 +10,7 @@ use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Access, Effect, Governance, Pattern, Role, Rule, Sense, Surface};
 
 use crate::claim::{Claim, LayerName, Shortfall};
+use crate::private::{PrivateKind, PrivatePlace};
 
 /// What the wall stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -190,9 +191,11 @@ fn rules(surface: &Surface, ground: Ground) -> (Vec<LandlockRule>, Vec<Withheld>
 
 fn one_rule(rule: &Rule, ground: Ground) -> Result<(&AbsPath, Rights), &'static str> {
     let path = rule.pattern.as_path().ok_or("a rule of Landlock names one place, this is a pattern")?;
+    let own = PrivatePlace::at(path).map(|place| place.kind());
     match rule.effect {
         Effect::Write(Role::Private) if DEVICES.contains(&path.as_bytes()) => Ok((path, Rights::Device)),
-        Effect::Write(Role::Private) if ground == Ground::Host => {
+        Effect::Read(Role::Private) if own == Some(PrivateKind::Processes) => Ok((path, Rights::Read)),
+        Effect::Write(Role::Private) | Effect::Read(Role::Private) if ground == Ground::Host => {
             Err("without a view this would be the host's own directory")
         }
         Effect::Write(_) => Ok((path, Rights::All)),

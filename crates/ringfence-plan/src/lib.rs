@@ -26,6 +26,7 @@ mod kubernetes;
 mod landlock;
 mod mounts;
 mod preamble;
+mod private;
 mod receipt;
 mod rung;
 mod seccomp;
@@ -60,6 +61,7 @@ pub use landlock::{
 };
 pub use mounts::{Found, MountAccess, MountOp, Skipped, Why};
 pub use preamble::preamble;
+pub use private::{PrivateKind, PrivatePlace};
 pub use receipt::{Kept, Lines, Receipt, ReceiptLine, Standing, claims, receipt, without_fence};
 pub use rung::Rung;
 pub use seccomp::{

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Access, Because, Effect, HostFacts, Look as _, PathFact, Role, Rule, Sense, Surface};
 
+use crate::private::PrivatePlace;
+
 /// What a mount permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MountAccess {
@@ -38,8 +40,8 @@ pub enum MountOp {
     },
     /// Made anew inside.
     Private {
-        /// Where.
-        path: AbsPath,
+        /// Which of the places that every session has its own of.
+        place: PrivatePlace,
         /// What it permits.
         access: MountAccess,
     },
@@ -106,7 +108,6 @@ impl MountOp {
         match self {
             Self::Bind { path, .. }
             | Self::Link { path, .. }
-            | Self::Private { path, .. }
             | Self::Pin { path }
             | Self::Cover { path }
             | Self::Mask { path, .. }
@@ -115,6 +116,7 @@ impl MountOp {
             | Self::Rebuilt { path }
             | Self::Program { path, .. }
             | Self::Hollow { path } => path,
+            Self::Private { place, .. } => place.path(),
         }
     }
 }
@@ -194,7 +196,14 @@ pub(crate) fn compile(surface: &Surface, facts: &HostFacts) -> (Vec<MountOp>, Ve
         // What is protected as a whole is bound read-only from the start.
         let access = if surface.decide(path, Access::Write).is_allowed() { access } else { MountAccess::ReadOnly };
         let op = match role {
-            Role::Private => MountOp::Private { path: path.clone(), access },
+            // A part of a private place is there with the whole. A mount for it could only show the host's file of that name.
+            Role::Private => match PrivatePlace::at(path) {
+                Some(place) => MountOp::Private { place, access },
+                None => {
+                    skipped.push(skip(rule, Why::Own));
+                    continue;
+                }
+            },
             // These are made when the session starts.
             Role::Cache | Role::Scratch => MountOp::Bind { path: path.clone(), access, role },
             _ if (&mut &*facts).path(path) == PathFact::Missing => {
@@ -245,7 +254,7 @@ fn exceptions(
 fn whole_host(facts: &HostFacts, mounts: &mut BTreeMap<AbsPath, MountOp>, skipped: &mut Vec<Skipped>) {
     let path = AbsPath::root();
     add(mounts, MountOp::Bind { path, access: MountAccess::ReadOnly, role: Role::System });
-    add(mounts, MountOp::Private { path: AbsPath::root().join("dev"), access: MountAccess::ReadOnly });
+    add(mounts, MountOp::Private { place: PrivatePlace::devices(), access: MountAccess::ReadOnly });
     for text in SOCKET_DIRECTORIES {
         let path = AbsPath::root().join(text);
         if (&mut &*facts).path(&path) == PathFact::Directory {
@@ -435,6 +444,47 @@ pub(crate) mod tests {
                 "not /home/u/docs: another rule denies it",
             ],
         );
+    }
+
+    /// [E1, H1] A call that names something in a private place of its session is shown nothing of the host's there, by mounts or by
+    /// Landlock: the host's file of that name is another.
+    #[test]
+    fn h1_a_call_is_shown_nothing_of_the_host_in_private_places() {
+        use crate::landlock::{Ground, landlock};
+        use ringfence_surface::{Pattern, SubPolicy};
+        let (session, facts) = resolved("");
+        let (own, _) = compile(&session, &facts);
+        let without_view = landlock(&session, Ground::Host);
+        let private = |op: &&MountOp| matches!(op, MountOp::Private { .. });
+        let places: Vec<AbsPath> = own.iter().filter(private).map(|op| op.destination().clone()).collect();
+        assert_eq!(places.len(), 12, "{places:?}");
+        let below = places
+            .iter()
+            .flat_map(|place| ["", "/F", "/d/F", "/.ringfence", "/1"].map(|rest| abs(&format!("{place}{rest}"))));
+        for named in below {
+            let list = || Some(vec![Pattern::path(named.clone())]);
+            for call in [
+                SubPolicy { read: list(), ..SubPolicy::unchanged() },
+                SubPolicy { write: list(), ..SubPolicy::unchanged() },
+                SubPolicy { read: list(), write: list(), ..SubPolicy::for_tools(&session) },
+                SubPolicy { read: list(), ..SubPolicy::for_looking(&session) },
+            ] {
+                // `/proc` is not written, by whatever name.
+                let Ok(narrow) = session.tighten(&call) else {
+                    assert!(call.write.is_some() && named.is_within(&abs("/proc")), "{named}");
+                    continue;
+                };
+                let (mounts, _) = compile(&narrow, &facts);
+                let in_private = |op: &&MountOp| places.iter().any(|place| op.destination().is_within(place));
+                let shown: Vec<&AbsPath> = mounts.iter().filter(in_private).map(MountOp::destination).collect();
+                assert_eq!(shown, places.iter().collect::<Vec<_>>(), "{named}");
+                let given = landlock(&narrow, Ground::Host).rules;
+                let is_new = |rule: &&crate::landlock::LandlockRule| {
+                    rule.path.is_within(&named) && !without_view.rules.contains(rule)
+                };
+                assert_eq!(given.iter().find(is_new), None, "{named}");
+            }
+        }
     }
 
     #[test]

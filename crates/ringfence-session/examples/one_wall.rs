@@ -104,7 +104,7 @@ fn writable_again(op: &mut MountOp) {
 /// looked at for what to guard.
 fn without_view(plan: &mut Plan, project: &AbsPath) -> io::Result<()> {
     let is_own = |path: &AbsPath| path.components().next().is_some_and(|top| matches!(top, b"dev" | b"proc"));
-    plan.mounts.retain(|op| matches!(op, MountOp::Private { path, .. } if is_own(path)));
+    plan.mounts.retain(|op| matches!(op, MountOp::Private { place, .. } if is_own(place.path())));
     for entry in fs::read_dir("/")? {
         let entry = entry?;
         let path = AbsPath::root().child(entry.file_name().as_bytes());

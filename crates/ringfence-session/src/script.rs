@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, CString};
 
-use ringfence_plan::{Found, MountAccess, MountOp};
+use ringfence_plan::{Found, MountAccess, MountOp, PrivateKind, PrivatePlace};
 use ringfence_surface::{AbsPath, Look, PathFact, Role, Shown};
 use ringfence_sys::mount::MountAttr;
 use rustix::fs::{AtFlags, FileType};
@@ -167,6 +167,12 @@ pub enum ScriptError {
         /// Which.
         path: AbsPath,
     },
+    /// What every session has of `/dev` is a few character devices.
+    #[error("{path} is no character device on this host")]
+    NoDevice {
+        /// Which.
+        path: AbsPath,
+    },
 }
 
 /// Lays out the script. Only what the walk saw is mounted from or over.
@@ -267,7 +273,7 @@ impl Layout<'_> {
                 self.parents(path);
                 self.steps.push(Step::Symlink { target: c_string(target), path: relative(path) });
             }
-            MountOp::Private { path, .. } => self.private(path)?,
+            MountOp::Private { place, .. } => self.private(place)?,
             MountOp::Pin { path } => self.steps.push(Step::Pin { to: self.target(path) }),
             MountOp::Mask { path, kind } => {
                 let kind = *kind;
@@ -450,18 +456,19 @@ impl Layout<'_> {
     }
 
     /// `/tmp` is the session's own directory on disk; the rest is made of nothing.
-    fn private(&mut self, path: &AbsPath) -> Result<(), ScriptError> {
+    fn private(&mut self, place: &PrivatePlace) -> Result<(), ScriptError> {
+        let path = place.path();
         let tame = MountFlags::NOSUID | MountFlags::NODEV;
         self.parents(path);
         if self.ground(path) == Ground::Host && !self.is_place(path)? {
             return Ok(());
         }
-        match path.as_bytes() {
-            b"/proc" => {
+        match place.kind() {
+            PrivateKind::Processes => {
                 let flags = tame | MountFlags::NOEXEC | MountFlags::RDONLY;
                 self.fresh(path, c"proc", flags, c"");
             }
-            b"/tmp" | b"/var/tmp" => {
+            PrivateKind::Temporary => {
                 let source = self.session.join("tmp");
                 let (from, _) = self.identify(&source)?;
                 self.mkdir(path);
@@ -469,20 +476,25 @@ impl Layout<'_> {
                 self.steps.push(Step::Bind { source, from, to, attributes: MountAttr::TAME, idmap: false });
                 self.grounds.insert(path.clone(), Ground::Own(0o755));
             }
-            b"/dev" => {
+            PrivateKind::Devices => {
                 self.fresh(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=0755");
                 self.seals.push(relative(path));
             }
-            b"/dev/shm" => self.fresh(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=1777"),
-            b"/dev/pts" => {
+            PrivateKind::SharedMemory => self.fresh(path, c"tmpfs", tame | MountFlags::NOEXEC, c"mode=1777"),
+            PrivateKind::Terminals => {
                 let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
                 self.fresh(path, c"devpts", flags, c"newinstance,ptmxmode=0666,mode=620");
             }
-            b"/dev/ptmx" => {
+            PrivateKind::Multiplexer => {
                 self.steps.push(Step::Symlink { target: c"pts/ptmx".into(), path: relative(path) });
             }
-            _ => {
-                let (from, _) = self.identify(path)?;
+            PrivateKind::CharacterDevice => {
+                // The one private thing that is an inode of the host's. A file or a socket there would be the host's, readable
+                // and writable.
+                let (from, kind) = self.identify(path)?;
+                if kind != FileType::CharacterDevice {
+                    return Err(ScriptError::NoDevice { path: path.clone() });
+                }
                 self.steps.push(Step::Touch { path: relative(path) });
                 let (source, to) = (relative(path), Self::own(path));
                 self.steps.push(Step::Bind { source, from, to, attributes: MountAttr::DEVICE, idmap: false });

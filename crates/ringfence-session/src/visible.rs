@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use ringfence_plan::{MountAccess, MountOp};
+use ringfence_plan::{MountAccess, MountOp, PrivateKind};
 use ringfence_surface::{AbsPath, Role};
 
 /// What a place in the view is made of.
@@ -74,7 +74,7 @@ fn ground_of(op: &MountOp) -> Option<Ground> {
     Some(match op {
         MountOp::Bind { role: Role::Cache | Role::Scratch, .. } => Ground::Own,
         MountOp::Bind { access, .. } => Ground::Host { is_writable: *access == MountAccess::ReadWrite },
-        MountOp::Private { path, .. } if path.as_bytes() == b"/proc" => Ground::Processes,
+        MountOp::Private { place, .. } if place.kind() == PrivateKind::Processes => Ground::Processes,
         MountOp::Private { .. } | MountOp::Hollow { .. } | MountOp::Rebuilt { .. } => Ground::Own,
         MountOp::Link { .. }
         | MountOp::Pin { .. }
@@ -137,6 +137,8 @@ fn may_enter(dir: &AbsPath, (uid, gid): (u32, u32)) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_plan::PrivatePlace;
+
     use super::*;
 
     fn abs(text: &str) -> AbsPath {
@@ -149,7 +151,7 @@ mod tests {
         let mounts = [
             bind("/", MountAccess::ReadOnly, Role::System),
             MountOp::Hollow { path: abs("/run") },
-            MountOp::Private { path: abs("/proc"), access: MountAccess::ReadOnly },
+            MountOp::Private { place: PrivatePlace::at(&abs("/proc")).unwrap(), access: MountAccess::ReadOnly },
             bind("/w", MountAccess::ReadWrite, Role::WorkingDir),
             bind("/w/.state/s/home", MountAccess::ReadWrite, Role::Scratch),
         ];

@@ -242,12 +242,19 @@ impl Surface {
         };
         call.deny.iter().for_each(|pattern| add(Effect::Deny, pattern));
         call.protect.iter().for_each(|pattern| add(Effect::Protect, pattern));
+        // A call has private places of its own, whole. What it names in the session's own `/tmp` needs no rule: one could only mean
+        // the host's file of that name.
         for pattern in call.write.iter().flatten() {
-            let role = self.role_at(pattern, Access::Write).or_else(|| self.written_role(pattern));
-            add(Effect::Write(role.unwrap_or(Role::Write)), pattern);
+            match self.role_at(pattern, Access::Write).or_else(|| self.written_role(pattern)) {
+                Some(Role::Private) => {}
+                role => add(Effect::Write(role.unwrap_or(Role::Write)), pattern),
+            }
         }
         for pattern in call.read.iter().flatten() {
-            add(Effect::Read(self.role_at(pattern, Access::Read).unwrap_or(Role::Read)), pattern);
+            match self.role_at(pattern, Access::Read) {
+                Some(Role::Private) => {}
+                role => add(Effect::Read(role.unwrap_or(Role::Read)), pattern),
+            }
         }
         rules.extend(call.scratch.iter().flat_map(|dir| self.own_scratch(dir)));
         rules
@@ -292,7 +299,7 @@ impl Surface {
         pattern.base().is_some_and(|base| places.into_iter().any(|place| place.is_within(base)))
     }
 
-    /// The session's own `/tmp` stays private when a call names a part of it; a plain grant would mean the host's.
+    /// What a place is to every session, where that is more than a grant of the policy.
     fn role_at(&self, pattern: &Pattern, access: Access) -> Option<Role> {
         match self.grant(pattern.base()?, access)?.effect {
             Effect::Write(role) | Effect::Read(role) if role.is_ground() => Some(role),

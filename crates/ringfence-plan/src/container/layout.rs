@@ -6,6 +6,7 @@ use ringfence_surface::{AbsPath, Role};
 
 use super::{ContainerError, ENGINES_OWN, OperatorMount, Programs};
 use crate::mounts::{Found, MountAccess, MountOp};
+use crate::private::PrivateKind;
 
 /// What is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -111,10 +112,15 @@ fn made(op: &MountOp) -> Result<Option<Made>, ContainerError> {
         MountOp::Program { source, .. } => host(source, read_only),
         MountOp::Hollow { .. } => Some(Made::Memory(0o111)),
         MountOp::Rebuilt { .. } => Some(Made::Memory(0o755)),
-        MountOp::Private { path, .. } => match path.as_bytes() {
-            b"/tmp" | b"/var/tmp" => Some(Made::Tmp),
-            own if own.starts_with(b"/dev") || own == b"/proc" => None,
-            _ => Some(Made::Memory(0o755)),
+        MountOp::Private { place, .. } => match place.kind() {
+            PrivateKind::Temporary => Some(Made::Tmp),
+            // The engine makes these.
+            PrivateKind::Processes
+            | PrivateKind::Devices
+            | PrivateKind::SharedMemory
+            | PrivateKind::Terminals
+            | PrivateKind::Multiplexer
+            | PrivateKind::CharacterDevice => None,
         },
         // One destination, one mount. Links are the image's.
         MountOp::Cover { .. } | MountOp::Link { .. } => None,

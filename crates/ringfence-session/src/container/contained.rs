@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use ringfence_plan::{
     Bound, ContainerError, ContainerOrder, ContainerPlan, DroppedMount, First, LandlockRule, Material, MountAccess,
-    MountOp, OperatorMount, PodError, Programs, Rights, WhyDropped, compose, container, guarded_operator,
+    MountOp, OperatorMount, PodError, PrivateKind, Programs, Rights, WhyDropped, compose, container, guarded_operator,
 };
 use ringfence_surface::policy::{MountMode, SurfaceMode};
 use ringfence_surface::{AbsPath, Access, Because, ContainerChoice, HostFacts, Look, PathFact, Role, Surface};
@@ -217,7 +217,7 @@ pub(crate) fn without_root(mounts: Vec<MountOp>) -> io::Result<Vec<MountOp>> {
         });
     }
     parts.extend(mounts.into_iter().filter(|op| !is_whole(op)));
-    parts.retain(|op| !matches!(op, MountOp::Private { path, .. } if path.as_bytes() == b"/dev"));
+    parts.retain(|op| !matches!(op, MountOp::Private { place, .. } if place.kind() == PrivateKind::Devices));
     parts.sort_by(|a, b| a.destination().cmp(b.destination()));
     Ok(parts)
 }

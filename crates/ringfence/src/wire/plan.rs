@@ -192,8 +192,8 @@ fn wire_mount(op: &MountOp) -> WireMount {
         MountOp::Link { path, target } => {
             WireMount::Link { path: Bytes::new(path.as_bytes()), target: Bytes::new(target) }
         }
-        MountOp::Private { path, access } => {
-            WireMount::Private { path: Bytes::new(path.as_bytes()), access: access_word(*access) }
+        MountOp::Private { place, access } => {
+            WireMount::Private { path: Bytes::new(place.path().as_bytes()), access: access_word(*access) }
         }
         MountOp::Pin { path } => WireMount::Pin { path: Bytes::new(path.as_bytes()) },
         MountOp::Cover { path } => WireMount::Cover { path: Bytes::new(path.as_bytes()) },

@@ -208,6 +208,66 @@ fn e1_a_floating_deny_holds_in_an_order_that_names_a_part() {
     });
 }
 
+/// Files of the host in places that every session has its own of, readable and writable by all. Removed at the end.
+struct HostFiles(Vec<tempfile::NamedTempFile>);
+
+impl HostFiles {
+    fn new() -> Self {
+        let made = ["/tmp", "/var/tmp", "/dev/shm"].map(|dir| {
+            let mut file = tempfile::Builder::new().prefix("ringfence-h1-").tempfile_in(dir).unwrap();
+            file.write_all(b"HOST-SECRET\n").unwrap();
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(0o666)).unwrap();
+            file
+        });
+        Self(made.into())
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|file| file.path().to_str().unwrap())
+    }
+}
+
+/// [E1, H1] What an order names in a private place is the call's own, never the host's file of that name; nor is a socket.
+#[test]
+fn e1_h1_an_order_reaches_no_host_file_in_a_private_place() {
+    each(|ground| {
+        let files = HostFiles::new();
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let path = dir.path().join("socket");
+        let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        let script = "import socket,sys
+socket_path, *files = sys.argv[1:]
+for path in files:
+    for mode in ('r', 'r+'):
+        try:
+            file = open(path, mode)
+            print(file.read())
+            file.write('CHANGED')
+        except FileNotFoundError:
+            print('absent')
+try:
+    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', socket_path)
+except FileNotFoundError:
+    print('absent')";
+        let named: Vec<&str> = files.paths().chain(path.to_str()).collect();
+        for from in [From::Outside, From::Inside] {
+            for how in ["read", "write"] {
+                let command: Vec<&str> = ["python3", "-c", script, named[3]].into_iter().chain(files.paths()).collect();
+                let order = serde_json::json!({how: named, "command": command});
+                let said = ask(ground, from, &order.to_string(), "");
+                let (out, err) = (text(&said.stdout), text(&said.stderr));
+                let what = format!("as {:?} from {from:?}: {how}: {out}{err}", ground.who);
+                assert_eq!(out, "absent\n".repeat(7), "{what}");
+                assert!(files.paths().all(|file| fs::read(file).unwrap() == b"HOST-SECRET\n"), "{what}");
+                assert!(socket.recv(&mut [0]).is_err(), "{what}");
+            }
+        }
+    });
+}
+
 /// K11: a command that was asked for has its three streams and no other descriptor.
 #[test]
 fn k11_a_call_has_three_descriptors() {

@@ -162,7 +162,7 @@ fn mount(op: &MountOp) -> String {
     match op {
         MountOp::Bind { path, access, role } => format!("  {} {path}  ({})", access_word(*access), role.word()),
         MountOp::Link { path, target } => format!("  -> {path} -> {}", Shown(target)),
-        MountOp::Private { path, access } => format!("  {} {path}  (private)", access_word(*access)),
+        MountOp::Private { place, access } => format!("  {} {}  (private)", access_word(*access), place.path()),
         MountOp::Pin { path } => format!("  pin {path}"),
         MountOp::Cover { path } => format!("  rw {path}  (again, over its pins)"),
         MountOp::Mask { path, .. } => format!("  -- {path}"),
