@@ -10,6 +10,7 @@ mod judged;
 mod versions;
 
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
 
 use ringfence_git::layout::{self, FileKind, ObjectFile, file_kind};
 use ringfence_git::settings::Age;
@@ -22,7 +23,7 @@ use super::caller::c_string;
 use super::judge::Ruling;
 use super::names::is_directory;
 use super::open::is_mounted_on;
-use super::resolve::{Place, Target};
+use super::resolve::{Found, Place, Target, place_of};
 use super::work::{Reply, Stop, Work};
 
 pub(super) use self::judged::JudgedFiles;
@@ -564,13 +565,66 @@ impl Work<'_, '_> {
         let Some((parent, name)) = target.path.as_ref().and_then(|path| path.parent().zip(path.file_name())) else {
             return Ok(Source::Ordinary);
         };
-        let Some(region) = self.content_judge().region_of(&parent) else { return Ok(Source::Ordinary) };
+        let Some(region) = self.content_judge().region_of(&parent) else {
+            // A second name of a file that is judged by its content would be an ordinary file, by which that content could be changed.
+            let is_judged = self.judged_name(target).is_some();
+            return Ok(if is_judged { Source::Git } else { Source::Ordinary });
+        };
         Ok(match file_kind(&region.entry(name)) {
             FileKind::Object(_) => Source::Object,
             FileKind::Free if region.below.starts_with(b"objects") => Source::Object,
             FileKind::Forming => Source::Ordinary,
             _ => Source::Git,
         })
+    }
+
+    /// May a file be written that a parked call was allowed to write before it waited? It is judged by the path that it has now.
+    pub(super) fn may_still_write(&self, target: &Target) -> rustix::io::Result<()> {
+        if rustix::fs::fstat(&target.fd)?.st_nlink == 0 {
+            return Ok(());
+        }
+        let Some((path, place)) = self.named_place(target) else { return Err(Errno::ACCESS) };
+        if self.is_answered(&path) || self.is_still_open(&path, &place).is_ok_and(|is_open| is_open) {
+            return Ok(());
+        }
+        let why = "while this call waited for a lease, the file became one that is protected or judged by its content"
+            .to_owned();
+        let (judge, call) = self.teller();
+        judge.stopped(self.caller.known(), call, path, (why, "open it again".to_owned()));
+        Err(Errno::ACCESS)
+    }
+
+    fn is_still_open(&self, path: &AbsPath, place: &Place) -> Result<bool, Stop> {
+        let git = self.git_place(place)?;
+        let is_judged = self.content_of(place, git.as_ref()).is_some()
+            || git.is_some_and(|git| !matches!(file_kind(&git.relative), FileKind::Free | FileKind::Forming));
+        Ok(!is_judged && self.is_permitted(path, self.judged_by(place)?))
+    }
+
+    /// The path of a file and its place there. Nothing where no such path leads to it.
+    fn named_place(&self, target: &Target) -> Option<(AbsPath, Place)> {
+        let path = AbsPath::lexical(&place_of(target.fd.as_fd()).ok()?).ok()?;
+        let (parent, name) = path.parent().zip(path.file_name())?;
+        let dir = self.content_judge().open_without_links(&parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        let place = Place::entry(Arc::new(dir), parent.clone(), name, b"");
+        let status = place.look().ok()?;
+        let is_it = (status.st_dev, status.st_ino) == (target.status.st_dev, target.status.st_ino);
+        is_it.then(|| (path.clone(), place))
+    }
+
+    /// Does the path by which a file is judged lead to it? The name by which a descriptor was opened may be gone while the file has
+    /// another one (a hard link alias), possibly in a git directory, and the kernel shows the old one with ` (deleted)`.
+    pub(super) fn is_known_by_its_path(&self, target: &Target) -> Result<(), Stop> {
+        let has_name = target.kind() == FileType::RegularFile && target.path.is_some() && target.status.st_nlink > 0;
+        let is_unknown = has_name && target.found == Found::ByDescriptor && self.named_place(target).is_none();
+        if is_unknown { Err(Errno::ACCESS.into()) } else { Ok(()) }
+    }
+
+    /// How the content of a file that is in no git directory is judged by its name, where it is.
+    fn judged_name(&self, target: &Target) -> Option<Content> {
+        let (parent, name) = target.path.as_ref().and_then(|path| path.parent().zip(path.file_name()))?;
+        let place = Place::entry(self.resolver.root.clone(), parent, name, b"");
+        self.content_of(&place, None)
     }
 
     /// May what an existing file of a git directory says be changed in place: cut short, or written by a descriptor that is opened again

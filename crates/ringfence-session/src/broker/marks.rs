@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
-use ringfence_surface::Access;
+use ringfence_surface::{AbsPath, Access};
 use ringfence_sys::notify;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -104,9 +104,15 @@ impl Work<'_, '_> {
         if let Some(path) = &target.path {
             self.may_change_in_git(path)?;
         }
-        // Another process that has a lease gets the time to release it, and no other call waits for that. Nothing that may be
-        // written becomes what may not be, wherever it is moved to meanwhile.
-        self.wait(Truncation { target, length })
+        self.is_known_by_its_path(&target)?;
+        match truncate_now(&self.rights(), &target, length, |effect| Some(effect())) {
+            Some(done) => Ok(done?),
+            // Another process that has a lease gets the time to release it, and no other call waits for that.
+            None => {
+                let answered = self.answer();
+                self.wait(Truncation { target, length, answered })
+            }
+        }
     }
 
     pub(super) fn touch(&mut self, file: Named, times: Times, flags: u32) -> Result<Reply, Stop> {
@@ -228,18 +234,34 @@ fn some(id: u32) -> Option<u32> {
 struct Truncation {
     target: Target,
     length: i64,
+    /// What the user allowed when asked about this call.
+    answered: Option<AbsPath>,
 }
 
 impl Waiter for Truncation {
     fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>> {
-        let held = self.target.by_descriptor();
-        // truncate(2) has no flag not to block, an open has. While the file is open for writing no new lease is granted. This
-        // is not the caller's open: its Landlock domain may let it truncate and not write.
-        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(held.as_c_str(), flags, Mode::empty());
-        if opened.as_ref().err() == Some(&Errno::AGAIN) {
-            return None;
-        }
-        Some(rights.perform(|| notify::truncate(&held, self.length)).map(|()| Reply::Done))
+        let judged = |effect: &mut dyn FnMut() -> rustix::io::Result<Reply>| {
+            rights.judge_again(&self.target, self.answered.as_ref(), effect)
+        };
+        truncate_now(rights, &self.target, self.length, judged)
     }
+}
+
+/// Cuts a file short without blocking. `None` means that another process has a lease, or that `carry_out` has to wait.
+fn truncate_now(
+    rights: &Rights<'_, '_>,
+    target: &Target,
+    length: i64,
+    carry_out: impl FnOnce(&mut dyn FnMut() -> rustix::io::Result<Reply>) -> Option<rustix::io::Result<Reply>>,
+) -> Option<rustix::io::Result<Reply>> {
+    let held = target.by_descriptor();
+    // truncate(2) has no flag not to block, an open has. While the file is open for writing no new lease is granted. This is not the
+    // caller's open: its Landlock domain may let it truncate and not write.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let _opened = match rustix::fs::open(held.as_c_str(), flags, Mode::empty()) {
+        Err(Errno::AGAIN) => return None,
+        Err(errno) => return Some(Err(errno)),
+        Ok(opened) => opened,
+    };
+    carry_out(&mut || rights.perform(|| notify::truncate(&held, length)).map(|()| Reply::Done))
 }

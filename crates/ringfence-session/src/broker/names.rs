@@ -185,6 +185,7 @@ impl Work<'_, '_> {
             let path = path.clone();
             self.refuse_or_ask(source.fd.as_fd(), &path, Access::Write)?;
         }
+        self.is_known_by_its_path(&source)?;
         let made_of = self.source_of(&source)?;
         // An object could be written by its second name (a hard link alias), also after its content was verified, and in a later session. Git
         // moves what it made to its place where it cannot link it, and a clone copies.

@@ -414,7 +414,8 @@ impl Work<'_, '_> {
             if !self.judge(path, access).is_allowed() {
                 self.refuse_or_ask(target.fd.as_fd(), path, access)?;
             }
-            if opening.writes() || opening.has(OFlags::TRUNC) {
+            if opening.writes() {
+                self.is_known_by_its_path(target)?;
                 self.may_change_in_git(path)?;
             }
         }
@@ -448,8 +449,8 @@ impl Work<'_, '_> {
         match self.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty())) {
             Err(Errno::AGAIN) if !opening.has(OFlags::NONBLOCK) => {
                 // Another process has a lease, and gets the time to release it.
-                let target = target.try_clone()?;
-                self.wait(UnderLease { target, flags, opening: *opening })
+                let (target, answered) = (target.try_clone()?, self.answer());
+                self.wait(UnderLease { target, flags, opening: *opening, answered })
             }
             opened => Ok(opened_again(&self.rights(), opened?, target, opening)?),
         }
@@ -545,16 +546,30 @@ struct UnderLease {
     target: Target,
     flags: OFlags,
     opening: Opening,
+    /// What the user allowed when asked about this call.
+    answered: Option<AbsPath>,
 }
 
 impl Waiter for UnderLease {
     fn attempt(&mut self, rights: &Rights<'_, '_>) -> Option<rustix::io::Result<Reply>> {
-        let (path, flags) = (self.target.by_descriptor(), self.flags);
-        match rights.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty())) {
+        let path = self.target.by_descriptor();
+        let open = |flags| rights.perform(|| rustix::fs::open(path.as_c_str(), flags, Mode::empty()));
+        // Not cut short (O_TRUNC) before it was judged again.
+        let fd = match open(self.flags & !OFlags::TRUNC) {
             // The kernel breaks the lease after its time (`lease-break-time`).
-            Err(Errno::AGAIN) => None,
-            opened => Some(opened.and_then(|fd| opened_again(rights, fd, &self.target, &self.opening))),
+            Err(Errno::AGAIN) => return None,
+            Err(errno) => return Some(Err(errno)),
+            Ok(fd) => fd,
+        };
+        if !self.opening.writes() {
+            return Some(opened_again(rights, fd, &self.target, &self.opening));
         }
+        let done = rights.judge_again(&self.target, self.answered.as_ref(), || {
+            let fd = if self.flags.contains(OFlags::TRUNC) { open(self.flags)? } else { fd };
+            opened_again(rights, fd, &self.target, &self.opening)
+        });
+        // A new lease, where the descriptor above is for reading.
+        done.filter(|done| done.as_ref().err() != Some(&Errno::AGAIN))
     }
 }
 
@@ -563,7 +578,9 @@ fn opened_again(rights: &Rights<'_, '_>, fd: OwnedFd, target: &Target, opening: 
     if !opening.has(OFlags::NONBLOCK) {
         rustix::fs::fcntl_setfl(&fd, opening.flags & !OFlags::NONBLOCK)?;
     }
-    may_alter(rights, &fd, (&target.status, target.path.as_ref()), opening)?;
+    // As it is now: the call may have waited.
+    let status = rustix::fs::fstat(&fd)?;
+    may_alter(rights, &fd, (&status, target.path.as_ref()), opening)?;
     Ok(Reply::Descriptor(fd, opening.on_exec()))
 }
 

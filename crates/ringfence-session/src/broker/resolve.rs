@@ -55,13 +55,23 @@ pub(super) struct Target {
     pub(super) status: Stat,
     /// Where it is; nothing for what has no name, such as a pipe.
     pub(super) path: Option<AbsPath>,
+    pub(super) found: Found,
+}
+
+/// How something was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// By its name in a directory.
+    ByName,
+    /// By a descriptor of the caller's. The name by which that was opened may be gone.
+    ByDescriptor,
 }
 
 impl Target {
     /// The same with a descriptor of its own.
     pub(super) fn try_clone(&self) -> rustix::io::Result<Self> {
         let fd = rustix::io::fcntl_dupfd_cloexec(&self.fd, 3)?;
-        Ok(Self { fd, status: self.status, path: self.path.clone() })
+        Ok(Self { fd, status: self.status, path: self.path.clone(), found: self.found })
     }
 }
 
@@ -329,7 +339,7 @@ impl Resolver<'_> {
             }
             let path =
                 if place.name == b".." { AbsPath::lexical(&place_of(fd.as_fd())?).ok() } else { Some(place.path()) };
-            return Ok(Target { fd, status, path });
+            return Ok(Target { fd, status, path, found: Found::ByName });
         }
     }
 
@@ -343,12 +353,12 @@ impl Resolver<'_> {
         let (status, path) = (rustix::fs::fstat(&fd)?, AbsPath::lexical(&place_of(fd.as_fd())?).ok());
         let is_anonymous = matches!(FileType::from_raw_mode(status.st_mode), FileType::Fifo | FileType::Socket);
         if path.is_none() && is_anonymous || self.mounts.is_memory(status.st_dev) {
-            return Ok(Target { fd, status, path: None });
+            return Ok(Target { fd, status, path: None, found: Found::ByDescriptor });
         }
         if path.is_none() || !self.mounts.hold(fd.as_fd())? {
             Err(Errno::ACCESS)
         } else {
-            Ok(Target { fd, status, path })
+            Ok(Target { fd, status, path, found: Found::ByDescriptor })
         }
     }
 

@@ -16,7 +16,7 @@ use super::judge::Ruling;
 use super::parked::{Parking, Rights, Waiter};
 use super::reads::only_reads;
 use super::request::{IdKind, Named, Request};
-use super::resolve::{Place, Resolver};
+use super::resolve::{Place, Resolver, Target};
 use super::sockets::Sockets;
 use super::{Broker, Telling};
 use crate::beside::{Alone, Within};
@@ -241,6 +241,11 @@ impl<'w, 's> Work<'w, 's> {
         self.broker.judge.rule(path, access)
     }
 
+    /// What the user was asked about this call and allowed, for a call that is parked.
+    pub(super) fn answer(&self) -> Option<AbsPath> {
+        self.answered.clone()
+    }
+
     /// Has the user allowed this already?
     pub(super) fn is_answered(&self, path: &AbsPath) -> bool {
         self.answered.as_ref() == Some(path)
@@ -339,6 +344,33 @@ impl<'w, 's> Work<'w, 's> {
                 Ok(Reply::Parked(Parking { waiter: Box::new(waiter), call: self.call, domain: self.domain.clone() }))
             }
         }
+    }
+}
+
+impl Rights<'_, '_> {
+    /// Judges the file of a parked call by the name that it has now, and then carries the call out. `None` means that the call still waits.
+    ///
+    /// The call was judged before it waited, and holds no lock while it waits. Meanwhile the file may have been moved, or its directory may
+    /// have become a git directory: a descriptor for writing would then change what was accepted as it was (TOCTOU). From the check to
+    /// the end of the effect nothing else is carried out, so no other call can verify the file in between and move it. After that the
+    /// file is open for writing, which a later check sees by its lease.
+    pub(super) fn judge_again<T>(
+        &self,
+        target: &Target,
+        answered: Option<&AbsPath>,
+        effect: impl FnOnce() -> rustix::io::Result<T>,
+    ) -> Option<rustix::io::Result<T>> {
+        let Self { broker, caller, id, call, domain } = *self;
+        let mut again = Again::new();
+        let mut work = Work::new(broker, (caller, &mut again), (id, call), domain.cloned());
+        work.answered = answered.cloned();
+        work.hold = match work.exclusive() {
+            Ok(hold) => hold,
+            // Another session is busy for long.
+            Err(Errno::BUSY) => return None,
+            Err(errno) => return Some(Err(errno)),
+        };
+        Some(work.may_still_write(target).and_then(|()| effect()))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod beside;
 mod clones;
+mod descriptors;
 #[expect(dead_code, reason = "what the tables of ordinary work need besides")]
 #[path = "../work/desk.rs"]
 mod desk;

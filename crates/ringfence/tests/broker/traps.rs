@@ -7,15 +7,15 @@ use std::fs;
 
 use crate::desk::{Desk, each_user, shown};
 
-struct Trap {
+pub(crate) struct Trap {
     /// A finding's number, and what it is.
-    sentence: &'static str,
+    pub(crate) sentence: &'static str,
     /// What the user has before, in a new repository with two commits.
-    before: &'static str,
+    pub(crate) before: &'static str,
     /// What an agent does there.
-    attack: &'static str,
+    pub(crate) attack: &'static str,
     /// What the user does there afterwards.
-    user: &'static str,
+    pub(crate) user: &'static str,
 }
 
 /// Hooks that the user has in the work tree.
@@ -440,10 +440,15 @@ fn fired(desk: &Desk, number: usize, name: &str) -> bool {
 
 #[test]
 fn what_git_does_outside_with_what_a_session_left() {
+    check(TRAPS);
+}
+
+/// Lays each trap with and without a sandbox.
+pub(crate) fn check(traps: &[Trap]) {
     each_user(|desk| {
         let mut without = String::from("set +e\n");
         let mut inside = without.clone();
-        for (number, trap) in TRAPS.iter().enumerate() {
+        for (number, trap) in traps.iter().enumerate() {
             for (name, attacks) in [("without", Some(&mut without)), ("inside", Some(&mut inside))] {
                 repository(trap, &desk, number, name);
                 attacks.unwrap().push_str(&script(trap.attack, &desk, number, name));
@@ -453,7 +458,7 @@ fn what_git_does_outside_with_what_a_session_left() {
         desk.prepare(&(without + "true"));
         let told = desk.inside(&(inside + "true"));
         assert!(told.status.success(), "{}", shown(&told));
-        for (number, trap) in TRAPS.iter().enumerate() {
+        for (number, trap) in traps.iter().enumerate() {
             assert!(!fired(&desk, number, "inside"), "{} fires inside", trap.sentence);
             for name in ["without", "inside"] {
                 desk.prepare(&format!("set +e; {}true", script(trap.user, &desk, number, name)));
@@ -462,7 +467,7 @@ fn what_git_does_outside_with_what_a_session_left() {
         let said =
             |number: usize| fs::read_to_string(desk.project(&format!("without{number}.said"))).unwrap_or_default();
         let mut wrong = String::new();
-        for (number, trap) in TRAPS.iter().enumerate() {
+        for (number, trap) in traps.iter().enumerate() {
             if !fired(&desk, number, "without") {
                 wrong += &format!("shows nothing: {}\n{}\n", trap.sentence, said(number));
             }
