@@ -7,7 +7,7 @@
 
 use crate::hello::{Hello, HelloReader, RECORD_HANDSHAKE};
 use crate::hello_watch::{HelloWatch, NoName, Verdict, Watched, verdict};
-use crate::http::{self, Body, BodyScan, Form, Head, HeadReader, HeadResult, Upgrade};
+use crate::http::{self, Body, BodyScan, FirstLine, Form, Head, HeadReader, HeadResult, Upgrade};
 
 /// Looks at what goes out on a connection.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Gate {
     released: usize,
     /// Over everything that goes out, once it is known what the connection speaks.
     watch: Option<HelloWatch>,
+    /// Over the first line of what seems to be another protocol.
+    first_line: Option<FirstLine>,
 }
 
 /// What is expected next.
@@ -66,6 +68,12 @@ const REMOVED: &[&str] = &["Upgrade", "HTTP2-Settings", "Proxy-Connection", "Pro
 /// The same where the offer is of WebSocket, which belongs to the host of its request.
 const REMOVED_BESIDE_WEBSOCKET: &[&str] = &["HTTP2-Settings", "Proxy-Connection", "Proxy-Authorization"];
 
+const DISGUISED: &str = "HTTP cannot be read: a request line with a byte that none has";
+
+/// Methods whose requests have no body as a rule, so that some servers never look for one.
+const WITHOUT_BODY: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "TRACE"];
+const CLOSE: &[(&str, &[u8])] = &[("Connection", b"close")];
+
 /// The longest beginning that may go out before it is known what it is.
 const LONGEST_WORD: usize = 4096;
 
@@ -83,11 +91,15 @@ impl Gate {
             held: Vec::new(),
             released: 0,
             watch: None,
+            first_line: None,
         }
     }
 
     /// Takes the next bytes.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Passage {
+        if self.begins_http(bytes) {
+            return Passage::Refused(DISGUISED.to_owned());
+        }
         if let (Stage::Other, Some(watch)) = (&self.stage, &mut self.watch) {
             return match watch.look(bytes) {
                 Watched::Same => Passage::Same,
@@ -194,7 +206,10 @@ impl Gate {
                 Err(why) => return Passage::Refused(why),
             };
             let removed = if is_websocket { REMOVED_BESIDE_WEBSOCKET } else { REMOVED };
-            let rewritten = http::rewrite(&self.held, &head, &[], removed);
+            // A server that does not read the body of such a request takes it for the next one, unless the connection ends first.
+            let set: &[(&str, &[u8])] =
+                if head.length != Body::None && WITHOUT_BODY.contains(&head.method.as_str()) { CLOSE } else { &[] };
+            let rewritten = http::rewrite(&self.held, &head, set, removed);
             if !rewritten.starts_with(self.held.get(..self.released).unwrap_or_default()) {
                 return Passage::Refused("HTTP came too slowly to be written anew".to_owned());
             }
@@ -218,8 +233,21 @@ impl Gate {
             TLS_PORT if !self.held.starts_with(b"SSH-") => {
                 Passage::Refused("it is not TLS, at the port of TLS".to_owned())
             }
-            _ => self.other(NoName::Passes),
+            _ => {
+                self.first_line = Some(FirstLine::new());
+                let held = std::mem::take(&mut self.held);
+                if self.begins_http(&held) {
+                    return Passage::Refused(DISGUISED.to_owned());
+                }
+                self.held = held;
+                self.other(NoName::Passes)
+            }
         }
+    }
+
+    /// Does the first line of another protocol turn out to be that of a request?
+    fn begins_http(&mut self, bytes: &[u8]) -> bool {
+        self.first_line.as_mut().is_some_and(|line| line.has_version(bytes))
     }
 
     /// Checks whom a request is for. True where it offers to go on with WebSocket.
@@ -299,6 +327,36 @@ mod tests {
         let post = format!("POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: {}\r\n\r\n{other}", other.len());
         assert_eq!(gate().look(post.as_bytes()), Passage::Pass(post.clone().into()));
         assert!(matches!(gate().look((post + &other).as_bytes()), Passage::Refused(_)));
+    }
+
+    /// What is no HTTP at first sight is looked at to the end of its first line.
+    #[test]
+    fn f1_a_disguised_request_line_does_not_pass() {
+        for text in ["PROPFIND / \u{1} HTTP/1.1\r\n", "CONNECT {/x HTTP/1.1\r\n", "GET(x HTTP/1.1\r\n"] {
+            for size in [1, 3, 100] {
+                let mut gate = Gate::new("a.example", 8080);
+                let passages: Vec<_> = text.as_bytes().chunks(size).map(|bytes| gate.look(bytes)).collect();
+                assert!(passages.iter().any(|one| matches!(one, Passage::Refused(_))), "{size} {text:?}: {passages:?}");
+            }
+        }
+    }
+
+    /// CL.0: a server that reads no body of a GET would take this one for a request to another host.
+    #[test]
+    fn f1_a_connection_ends_after_a_body_that_servers_pass_over() {
+        let evil = GET.replace("a.example", "b.example");
+        for method in WITHOUT_BODY {
+            let head = format!(
+                "{method} / HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive\r\nContent-Length: {}",
+                evil.len()
+            );
+            let passed = gate().look(format!("{head}\r\n\r\n{evil}").as_bytes());
+            let Passage::Pass(text) = passed else { panic!("{method}: {passed:?}") };
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("\r\nConnection: close\r\n") && !text.contains("keep-alive"), "{text}");
+        }
+        let post = format!("POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: {}\r\n\r\n{evil}", evil.len());
+        assert_eq!(gate().look(post.as_bytes()), Passage::Pass(post.clone().into()));
     }
 
     #[test]
@@ -475,7 +533,11 @@ mod tests {
         assert_eq!((word.release(), word.pending()), (b"PING".to_vec(), Pending::Nothing));
         assert_eq!(word.look(b"PONG"), Passage::Pass(b"PONG".to_vec()));
         assert_eq!(word.look(b"\0"), Passage::Pass(b"\0".to_vec()));
-        passes(&mut word, EVIL);
+        let mut binary = gate();
+        passes(&mut binary, b"PING\0\n");
+        passes(&mut binary, EVIL);
+        // In one line with what came before it could be a request.
+        refused(&mut word, EVIL, DISGUISED);
         let mut request = gate();
         request.look(b"GET");
         request.release();

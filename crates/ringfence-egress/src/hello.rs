@@ -244,7 +244,8 @@ fn read_leniently(bytes: &[u8]) -> Option<Beginning> {
             return Some(if fits { Beginning::Certain } else { Beginning::No });
         }
     }
-    Some(Beginning::No)
+    // Longer than what is read here, and perhaps not longer than what a server reads.
+    Some(Beginning::Certain)
 }
 
 /// Whether the lengths in a hello, which starts after its version here, add up to its own.

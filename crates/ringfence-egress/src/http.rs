@@ -17,6 +17,8 @@ pub use rewrite::{is_header_value, rewrite};
 use crate::spelling::{self, Authority};
 use look::Look;
 
+pub(crate) use look::FirstLine;
+
 /// Bytes within which a head has to end.
 pub const MAX_HEAD: usize = 64 * 1024;
 

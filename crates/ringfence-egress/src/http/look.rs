@@ -34,7 +34,7 @@ pub(super) fn first_look(bytes: &[u8]) -> Look {
         Some(_) => {}
     }
     if METHODS.contains(&method) {
-        return after_method(after);
+        return after_method(method, after);
     }
     let end = line_end(line);
     let seen = line.get(..end.unwrap_or(line.len())).unwrap_or_default();
@@ -46,12 +46,12 @@ pub(super) fn first_look(bytes: &[u8]) -> Look {
 
 /// The rest of a line that begins with a method. Other protocols have the same words (NATS and STOMP CONNECT, RTSP OPTIONS), but no
 /// server of HTTP takes a line without a target, and none finds a host in a line that has neither a version nor an address.
-fn after_method(after: &[u8]) -> Look {
+fn after_method(method: &[u8], after: &[u8]) -> Look {
     let end = after.iter().position(|byte| *byte == b'\n');
     let line = after.get(..end.unwrap_or(after.len())).unwrap_or_default();
     let target = line.iter().position(|byte| !is_blank(*byte)).and_then(|start| line.get(start..)).unwrap_or_default();
     // A line of NATS goes on with an object, in which anything may stand.
-    if target.starts_with(b"{") {
+    if method == b"CONNECT" && target.starts_with(b"{") {
         return Look::Other;
     }
     let has = |what: &[u8]| line.windows(what.len()).any(|word| word.eq_ignore_ascii_case(what));
@@ -68,9 +68,51 @@ fn line_end(line: &[u8]) -> Option<usize> {
     line.iter().position(|byte| byte.is_ascii_control() && (*byte == b'\n' || !is_blank(*byte)))
 }
 
-/// What some server takes for space before or within a request line.
+/// The first line of a connection that was taken for another protocol. A server may take a control character in a line for a part of a
+/// target, so the search for a version goes on to the end of the line, while its bytes pass: without it no request is whole.
+#[derive(Debug)]
+pub(crate) struct FirstLine {
+    /// The last bytes, in which a version may have begun.
+    tail: Vec<u8>,
+    /// How much of the line has passed; nothing once it has ended.
+    length: Option<usize>,
+}
+
+/// A longer line is no request line for any server.
+const LONGEST_LINE: usize = 64 * 1024;
+
+impl FirstLine {
+    pub(crate) fn new() -> Self {
+        Self { tail: Vec::new(), length: Some(0) }
+    }
+
+    /// Takes the next bytes. Does the line have a version of HTTP?
+    pub(crate) fn has_version(&mut self, bytes: &[u8]) -> bool {
+        let Some(length) = &mut self.length else { return false };
+        let start =
+            if self.tail.is_empty() && *length == 0 { bytes.iter().position(|byte| !is_blank(*byte)) } else { Some(0) };
+        let text = start.and_then(|start| bytes.get(start..)).unwrap_or_default();
+        let end = text.iter().position(|byte| *byte == b'\n');
+        let line = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+        *length += line.len();
+        if end.is_some() || *length > LONGEST_LINE {
+            self.length = None;
+        }
+        self.tail.extend_from_slice(line);
+        // Names of Kerberos services begin like it, with a host after it.
+        let is_version = |word: &[u8]| {
+            word.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"HTTP/"))
+                && word.last().is_some_and(u8::is_ascii_digit)
+        };
+        let found = self.tail.windows(6).any(is_version);
+        self.tail.drain(..self.tail.len().saturating_sub(5));
+        found
+    }
+}
+
+/// What some server takes for space before or within a request line. The last six are those of Python, which reads it as Latin-1.
 fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | 0x1c..=0x1f | 0x85 | 0xa0)
 }
 
 /// What a method and the name of a header field are made of (RFC 9110).
@@ -107,6 +149,13 @@ mod tests {
             b"X /\rHTTP/1.1\r\n",
             b"X / HTTP/",
             b"SSH-2.0-x HTTP/1.1\r\n",
+            // Servers in Python split at these, and take the others into the target.
+            b"GET\x1c/x\x1cHTTP/1.1\r\n",
+            b"GET\x1f/x\x1fHTTP/1.1\r\n",
+            b"GET\x85/x\x85HTTP/1.1\r\n",
+            b"GET\xa0/x\xa0HTTP/1.1\r\n",
+            b"\x1cGET / HTTP/1.1\r\n",
+            b"GET {/x HTTP/1.1\r\n",
             &[b'\n'; MAX_BLANK + 1],
         ] {
             check(bytes, Look::Http);
@@ -125,13 +174,14 @@ mod tests {
             b"PING\r\n",
             b"EHLO a.example\r\n",
             b"0033git-upload-pack /x.git\0host=a.example\0",
+            b"0\x1d\x02\x01\x01w\x18",
+            b"CONNECT {",
             b"AMQP\0\0\x09\x01",
             b"get key\r\n",
             b"HTTP/1.1 200 OK\r\n",
             b"(x",
             b"\xff",
             b"CONNECT {\"verbose\":false}\r\n",
-            b"CONNECT {",
             b"CONNECT\naccept-version:1.2\n",
             b"CONNECT\r\n",
             b"OPTIONS rtsp://a.example/x RTSP/1.0\r\n",
@@ -162,6 +212,32 @@ mod tests {
         ] {
             check(bytes, Look::NeedMore);
         }
+    }
+
+    /// F1: what some server would still read as a request line is found, however it arrives.
+    #[test]
+    fn f1_a_version_is_found_to_the_end_of_the_first_line() {
+        let found = |text: &[u8], size: usize| {
+            let mut line = FirstLine::new();
+            text.chunks(size).any(|bytes| line.has_version(bytes))
+        };
+        for size in [1, 2, 5, 6, 7, 100] {
+            for text in [
+                &b"PROPFIND / \x01 HTTP/1.1\r\n"[..],
+                b"PROPFIND / \x7f HTTP/1.1\r\n",
+                b"PROPFIND / \0 http/1.1\r\n",
+                b"PROPFIND\x01/ HTTP/1.1\r\n",
+                b"GET(x HTTP/1.1\r\n",
+                b"CONNECT {/x HTTP/1.1\r\n",
+                b"\r\n\r\nX / \x01 HTTP/1.0\r\n",
+            ] {
+                assert!(found(text, size), "{size} {}", text.escape_ascii());
+            }
+            for text in [&b"0\x1d\x02\x01\x01w\x18 HTTP/host.example"[..], b"SSH-2.0-x\r\nHTTP/1.1", b"\0\0", b""] {
+                assert!(!found(text, size), "{size} {}", text.escape_ascii());
+            }
+        }
+        assert!(!found(&[&[b'x'; LONGEST_LINE + 1][..], b"yy HTTP/1.1"].concat(), 1));
     }
 
     #[test]
