@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::buffers::Share;
-use crate::guard::{self, OptIn, Refused};
+use crate::guard::{self, AddressClass, OptIn};
+use crate::refusals::Why;
 use crate::resolver::Resolver;
 
 /// How long a host may take to answer.
@@ -24,29 +25,26 @@ const HEAD_START: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoConnection {
     /// Its name leads where it must not.
-    #[error("its address {address} is {}{}", why.reason(), unlisted(*why))]
+    #[error("its address {address} is {class}")]
     Guarded {
         /// Where it leads.
         address: IpAddr,
         /// What that is.
-        why: Refused,
+        class: AddressClass,
     },
     /// Nobody there, or no such name.
     #[error("{0}")]
     Failed(#[from] io::Error),
 }
 
-/// What would have to be said for it, where that would do.
-fn unlisted(why: Refused) -> &'static str {
-    match why {
-        why if why.yields_to(OptIn::PrivateName) => UNLISTED,
-        why if why.is_this_machine() => ", whose ports are listed in `host_ports` and reached as localhost",
-        _ => "",
+impl From<&NoConnection> for Why {
+    fn from(cause: &NoConnection) -> Self {
+        match cause {
+            NoConnection::Guarded { address, class } => Self::Guarded { address: *address, class: *class },
+            NoConnection::Failed(cause) => Self::Failed(cause.to_string()),
+        }
     }
 }
-
-/// How a refusal ends that `private` of the policy would lift.
-pub const UNLISTED: &str = ", and `private` does not name the host";
 
 /// The addresses of a host that may be dialled.
 ///
@@ -66,12 +64,12 @@ pub(crate) async fn addresses(
     let mut dialled = Vec::new();
     for address in found {
         match guard::refusal(address, &own) {
-            Some(why) if !why.yields_to(opt_in) => refused = Some((address, why)),
+            Some(class) if !class.is_opened_by(opt_in) => refused = Some((address, class)),
             _ => dialled.push(address),
         }
     }
     match (dialled.is_empty(), refused) {
-        (true, Some((address, why))) => Err(NoConnection::Guarded { address, why }),
+        (true, Some((address, class))) => Err(NoConnection::Guarded { address, class }),
         (true, None) => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address").into()),
         (false, _) => Ok(dialled),
     }
@@ -108,8 +106,9 @@ pub(crate) async fn connect(
 ) -> Result<TcpStream, NoConnection> {
     let stream = in_order(interleaved(addresses), port, share).await?;
     let (here, there) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
-    if here == there && !Refused::OWN.yields_to(opt_in) {
-        return Err(NoConnection::Guarded { address: there, why: Refused::OWN });
+    let class = AddressClass::ThisMachine;
+    if here == there && !class.is_opened_by(opt_in) {
+        return Err(NoConnection::Guarded { address: there, class });
     }
     Ok(stream)
 }
@@ -221,7 +220,7 @@ mod tests {
         let (own, port) = (IpAddr::V4(Ipv4Addr::LOCALHOST), listener.local_addr().unwrap().port());
         for opt_in in [OptIn::Silent, OptIn::PrivateName, OptIn::Network] {
             let why = connect(&[own], port, opt_in, Share::WHOLE).await.unwrap_err();
-            assert!(matches!(why, NoConnection::Guarded { why: Refused::OWN, .. }), "{why}");
+            assert!(matches!(why, NoConnection::Guarded { class: AddressClass::ThisMachine, .. }), "{why}");
         }
         assert!(connect(&[own], port, OptIn::Literal, Share::WHOLE).await.is_ok());
     }

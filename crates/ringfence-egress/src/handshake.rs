@@ -189,7 +189,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::Refused;
+    use crate::guard::AddressClass;
 
     #[test]
     fn f5_what_a_caller_reads_is_what_the_kernel_said() {
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(Refusal::of(&NoConnection::Failed(io::ErrorKind::TimedOut.into())), Refusal::Silence);
         let no_name = NoConnection::Failed(io::ErrorKind::NotFound.into());
         assert_eq!(Refusal::of(&no_name), Refusal::Unreachable(Unreachable::Host));
-        let guarded = NoConnection::Guarded { address: "127.0.0.1".parse().unwrap(), why: Refused::OWN };
+        let guarded = NoConnection::Guarded { address: "127.0.0.1".parse().unwrap(), class: AddressClass::ThisMachine };
         assert_eq!(Refusal::of(&guarded), Refusal::Refused);
     }
 }

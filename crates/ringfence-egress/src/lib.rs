@@ -12,9 +12,9 @@
 //! # fn main() -> Result<(), std::net::AddrParseError> {
 //! assert_eq!(refusal("93.184.216.34".parse()?, &[]), None);
 //! // A private address is reached where the policy says that a name may lead there.
-//! assert!(refusal("10.1.2.3".parse()?, &[]).is_some_and(|refused| refused.yields_to(OptIn::PrivateName)));
+//! assert!(refusal("10.1.2.3".parse()?, &[]).is_some_and(|class| class.is_opened_by(OptIn::PrivateName)));
 //! // What hands out a cloud's credentials never is.
-//! assert!(refusal("169.254.169.254".parse()?, &[]).is_some_and(|refused| !refused.yields_to(OptIn::PrivateName)));
+//! assert!(refusal("169.254.169.254".parse()?, &[]).is_some_and(|class| !class.is_opened_by(OptIn::PrivateName)));
 //! # Ok(())
 //! # }
 //! ```
@@ -56,11 +56,10 @@ mod sockets;
 pub mod spelling;
 
 pub use asks::Asks;
-pub use dial::UNLISTED;
 pub use inject::Credential;
 pub use lever::{Lever, Outcome};
 pub use reached::Reached;
-pub use refusals::{Fresh, Refusal, Refusals};
+pub use refusals::{Attempt, Fresh, Refusal, Refusals, Transport, Why};
 pub use resolver::{Addresses, Resolver, System};
 pub use rules::Rules;
 pub use service::{Egress, Inside, Listen};

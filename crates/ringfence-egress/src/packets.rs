@@ -6,20 +6,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::refusals::Refusals;
+use crate::refusals::{Attempt, Refusals, Transport, Why};
 use crate::segment::Syn;
-
-/// What carries an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Tcp,
-    Udp,
-}
 
 /// Something that a program tried to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Attempt {
-    pub(crate) protocol: Protocol,
+pub(crate) struct PacketAttempt {
+    pub(crate) protocol: Transport,
     pub(crate) address: SocketAddr,
     /// The port it comes from.
     pub(crate) from: u16,
@@ -28,9 +21,9 @@ pub(crate) struct Attempt {
 }
 
 /// Passes every attempt on, and notes those that are not expected: then it is said who was meant.
-pub(crate) async fn watch(socket: OwnedFd, unexpected: impl Fn(Attempt) -> Option<String>, refusals: Refusals) {
+pub(crate) async fn watch(socket: OwnedFd, unexpected: impl Fn(PacketAttempt) -> Option<String>, refusals: Refusals) {
     let Ok(protocol) = rustix::net::sockopt::socket_protocol(&socket) else { return };
-    let protocol = if protocol == Some(rustix::net::ipproto::TCP) { Protocol::Tcp } else { Protocol::Udp };
+    let protocol = if protocol == Some(rustix::net::ipproto::TCP) { Transport::Tcp } else { Transport::Udp };
     // For the runtime it is a socket that gives datagrams, like others.
     let Ok(socket) = UdpSocket::from_std(socket.into()) else { return };
     let mut buffer = [0; 128];
@@ -43,11 +36,10 @@ pub(crate) async fn watch(socket: OwnedFd, unexpected: impl Fn(Attempt) -> Optio
         let Some(segment) = transport(&buffer[..packet.length], packet.asked) else { continue };
         let Some((from, port)) = ports(segment) else { continue };
         let read = || Syn::read(packet.peer.ip(), packet.asked, segment);
-        let syn = if protocol == Protocol::Tcp { read() } else { None };
-        let attempt = Attempt { protocol, address: SocketAddr::new(packet.asked, port), from, syn };
+        let syn = if protocol == Transport::Tcp { read() } else { None };
+        let attempt = PacketAttempt { protocol, address: SocketAddr::new(packet.asked, port), from, syn };
         if let Some(meant) = unexpected(attempt) {
-            let protocol = if protocol == Protocol::Tcp { "tcp" } else { "udp" };
-            refusals.note(format!("{protocol} {meant}"), "the policy does not name it");
+            refusals.note(Attempt::Reach { by: protocol, to: meant }, Why::NotNamed);
         }
     }
 }

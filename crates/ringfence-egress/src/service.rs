@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -26,11 +27,11 @@ use crate::inject::{self, Credential, NotInjected, Outward};
 use crate::lever::{self, Lever, Order};
 use crate::names::{answer_datagrams, answer_streams};
 use crate::open::{Meant, Open, Ticket};
-use crate::packets;
+use crate::packets::{self, PacketAttempt};
 use crate::pool::{Addresses, Pool, Synthetic};
 use crate::proxy::Asked;
 use crate::reached::Reached;
-use crate::refusals::Refusals;
+use crate::refusals::{Attempt, Refusals, Transport, Why};
 use crate::relay::{self, Stream, relay};
 use crate::resolver::Resolver;
 use crate::room::Room;
@@ -221,7 +222,7 @@ async fn serve(
     }
     for socket in inside.arrivals {
         let seen = Rc::clone(&shared);
-        let unexpected = move |to: packets::Attempt| {
+        let unexpected = move |to: PacketAttempt| {
             let is_expected = seen.is_expected(&to);
             let address = to.address;
             seen.take_up(to);
@@ -258,12 +259,12 @@ impl Shared {
         let why = match made {
             Ok(Some(socket)) => match TcpListener::from_std(socket.into()) {
                 Ok(listener) => return Some(tokio::task::spawn_local(accept(Rc::clone(self), listener, to))),
-                Err(cause) => cause.to_string(),
+                Err(cause) => Why::Failed(cause.to_string()),
             },
-            Ok(None) => "somebody inside listens there already".to_owned(),
-            Err(cause) => cause.to_string(),
+            Ok(None) => Why::AddressTaken,
+            Err(cause) => Why::Failed(cause.to_string()),
         };
-        self.refusals.note(format!("tcp {address}"), why);
+        self.refusals.note(tcp(address), why);
         None
     }
 
@@ -294,7 +295,7 @@ impl Shared {
         if self.rules.borrow().ports_of(name).is_empty() {
             // Programs look for the names of addresses without meaning to reach anybody.
             if matches!(question.kind, Kind::A | Kind::Aaaa) {
-                self.refusals.note(format!("name {name}"), "the policy does not name it");
+                self.refusals.note(Attempt::Name(name.clone()), Why::NotNamed);
             }
             return question.no_such_name();
         }
@@ -303,7 +304,7 @@ impl Shared {
         }
         let given = self.state.borrow_mut().address_of(name, self.most_names);
         let Some(given) = given else {
-            self.refusals.note(format!("name {name}"), "too many names were asked for");
+            self.refusals.note(Attempt::Name(name.clone()), Why::TooManyNames);
             return question.failed();
         };
         let is_ready = self.state.borrow().ready.contains_key(name);
@@ -338,7 +339,7 @@ impl Shared {
     pub(crate) fn permit(&self) -> Option<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
         if permit.is_none() {
-            self.refusals.note("connection", "too many at once");
+            self.refusals.note(Attempt::Connection, Why::TooManyConnections);
         }
         permit
     }
@@ -350,20 +351,20 @@ impl Shared {
     }
 
     /// Is this a packet that somebody here answers, or that stays inside by right?
-    fn is_expected(&self, to: &packets::Attempt) -> bool {
+    fn is_expected(&self, to: &PacketAttempt) -> bool {
         let address = to.address.ip().to_canonical();
         // Questions about names, and our answers to them.
-        let is_dns = to.address.port() == DNS || to.protocol == packets::Protocol::Udp && to.from == DNS;
+        let is_dns = to.address.port() == DNS || to.protocol == Transport::Udp && to.from == DNS;
         if address.is_loopback() || is_dns || to.address == self.addresses.proxy() {
             return true;
         }
         let port = to.address.port();
-        let is_tcp = to.protocol == packets::Protocol::Tcp;
+        let is_tcp = to.protocol == Transport::Tcp;
         is_tcp && self.meant(address, port).is_some_and(|target| self.admits(&target))
     }
 
     /// Dials for a connection that was begun, where that comes first.
-    fn take_up(self: &Rc<Self>, attempt: packets::Attempt) {
+    fn take_up(self: &Rc<Self>, attempt: PacketAttempt) {
         let (address, port) = (attempt.address.ip().to_canonical(), attempt.address.port());
         let Some(syn) = attempt.syn.filter(|syn| self.handshakes.precede(&syn.ends())) else { return };
         let is_held = self.state.borrow().everywhere.contains(&port);
@@ -415,7 +416,7 @@ pub(crate) async fn accepted(listener: &TcpListener, shared: &Shared) -> Option<
     match listener.accept().await {
         Ok((stream, _)) => Some(stream),
         Err(cause) => {
-            shared.refusals.note("accept", cause.to_string());
+            shared.refusals.note(Attempt::Accept, Why::Failed(cause.to_string()));
             sleep(Duration::from_millis(20)).await;
             None
         }
@@ -462,12 +463,12 @@ async fn carry(shared: &Rc<Shared>, stream: TcpStream, to: To) {
         }
     };
     let Some(target) = target else {
-        shared.refusals.note("tcp", "nobody can tell where it was to go");
+        shared.refusals.note(Attempt::NoDestination, Why::NoDestination);
         return Stream::Tcp(stream).reset();
     };
     // It may have been taken away since somebody began to listen there.
     if !shared.admits(&target) {
-        shared.refusals.note(format!("tcp {target}"), NOT_NAMED);
+        shared.refusals.note(tcp(&target), Why::NotNamed);
         return Stream::Tcp(stream).reset();
     }
     let ticket = shared.open.enter(Meant::Host(target.clone()));
@@ -481,8 +482,9 @@ async fn carry(shared: &Rc<Shared>, stream: TcpStream, to: To) {
     }
 }
 
-/// Why something is refused that no rule admits.
-const NOT_NAMED: &str = "the policy does not name it";
+fn tcp(to: impl fmt::Display) -> Attempt {
+    Attempt::Reach { by: Transport::Tcp, to: to.to_string() }
+}
 
 /// Connects to a host, and notes why not.
 pub(crate) async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream, NoConnection> {
@@ -492,7 +494,7 @@ pub(crate) async fn reach(shared: &Shared, target: &HostTarget) -> Result<Stream
         dial::connect(&addresses, target.port(), opt_in, shared.share()).await
     };
     let stream = connected.await.inspect_err(|why: &NoConnection| {
-        shared.refusals.note(format!("tcp {target}"), why.to_string());
+        shared.refusals.note(tcp(target), why.into());
     })?;
     shared.reached.note(target.to_string());
     let _ = stream.set_nodelay(true);
@@ -518,13 +520,13 @@ pub(crate) async fn inject_over(
     let outside = match shared.outward.secure(outside, secure.name()).await {
         Ok(outside) => outside,
         Err(cause) => {
-            shared.refusals.note(format!("tls {secure}"), cause.to_string());
+            shared.refusals.note(Attempt::Tls(secure.to_string()), Why::Failed(cause.to_string()));
             return Stream::Tcp(stream).reset();
         }
     };
     // A connection that breaks is not one that was stopped.
     if let Err(NotInjected::Refused(why)) = inject::carry(stream, outside, credential, first).await {
-        shared.refusals.note(format!("tcp {target}"), why);
+        shared.refusals.note(tcp(target), Why::Content(why.to_string()));
     }
 }
 
@@ -538,7 +540,7 @@ pub(crate) async fn finish(
     // An address has no name that could be compared.
     let gate = target.address().is_none().then(|| Gate::new(target.name(), target.port()));
     if let relay::Ended::Refused(why) = relay(inside, outside, gate, first, ticket.cut()).await {
-        shared.refusals.note(format!("tcp {target}"), why);
+        shared.refusals.note(tcp(target), Why::Content(why.to_string()));
     }
 }
 
@@ -559,7 +561,7 @@ async fn to_host_port(shared: &Rc<Shared>, stream: TcpStream, port: u16) {
             relay(&inside, &Stream::Tcp(outside), None, &[], ticket.cut()).await;
         }
         Some(Err(cause)) => {
-            shared.refusals.note(format!("port {port} of the host"), cause.to_string());
+            shared.refusals.note(Attempt::HostPort(port), Why::Failed(cause.to_string()));
             inside.reset();
         }
         None => inside.reset(),
@@ -573,7 +575,7 @@ async fn asked(shared: &Rc<Shared>, mut stream: TcpStream) {
         Ok(asked) => asked,
         // Somebody only looked whether there is a proxy.
         Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return,
-        Err(cause) => return shared.refusals.note("proxy", cause.to_string()),
+        Err(cause) => return shared.refusals.note(Attempt::Proxy(None), Why::Failed(cause.to_string())),
     };
     // A program that resolved the name itself means the host that the address stands for.
     let address = asked.name.parse::<IpAddr>().ok();
@@ -581,7 +583,8 @@ async fn asked(shared: &Rc<Shared>, mut stream: TcpStream) {
     asked.name = name.unwrap_or(asked.name);
     let target = HostTarget::new(&asked.name, asked.port).ok().filter(|target| shared.admits(target));
     let Some(target) = target else {
-        shared.refusals.note(format!("proxy {}:{}", asked.name, asked.port), NOT_NAMED);
+        let to = format!("{}:{}", asked.name, asked.port);
+        shared.refusals.note(Attempt::Proxy(Some(to)), Why::NotNamed);
         // Whoever does not read the answer learns it from the end.
         let _ = stream.write_all(&asked.refusal()).await;
         return;

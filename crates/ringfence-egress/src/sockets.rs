@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Duration, sleep};
 
+use crate::refusals::{Attempt, Why};
 use crate::relay::{Stream, relay};
 use crate::service::Shared;
 
@@ -20,7 +21,7 @@ pub(crate) async fn accept(shared: Rc<Shared>, listener: std::os::unix::net::Uni
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(cause) => {
-                shared.refusals.note(format!("socket {path}"), cause.to_string());
+                shared.refusals.note(Attempt::Socket(path.clone()), Why::Failed(cause.to_string()));
                 sleep(Duration::from_millis(20)).await;
                 continue;
             }
@@ -34,7 +35,7 @@ pub(crate) async fn accept(shared: Rc<Shared>, listener: std::os::unix::net::Uni
                     shared.reached.note(format!("socket {path}"));
                     drop(relay(&Stream::Unix(stream), &Stream::Unix(outside), None, &[], std::future::pending()).await)
                 }
-                Err(cause) => shared.refusals.note(format!("socket {path}"), cause.to_string()),
+                Err(cause) => shared.refusals.note(Attempt::Socket(path.clone()), Why::Failed(cause.to_string())),
             }
         });
     }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use ringfence_egress::guard::never;
+use ringfence_egress::guard::{AddressClass, never};
 use ringfence_plan::{Found, MountAccess, MountOp};
 use ringfence_surface::{AbsPath, HostFacts, Look, NotGiven, Role, Surface, Way};
 use rustix::fs::FileType;
@@ -38,12 +38,12 @@ pub enum GiveError {
         count: usize,
     },
     /// The guard of the way out lets nobody dial it.
-    #[error("{what} is {reason}, which no policy and no grant opens")]
+    #[error("{what} is {class}, which no policy and no grant opens")]
     Never {
         /// Which host.
         what: String,
         /// What it is.
-        reason: &'static str,
+        class: AddressClass,
     },
     /// Neither a file nor a directory.
     #[error("{path} is neither a file nor a directory")]
@@ -96,8 +96,8 @@ pub fn reaching(surface: &Surface, way: &Way, for_ms: Option<u64>) -> Result<Ask
         Way::Host(pattern) => pattern.single_address().and_then(never),
         Way::HostPort(_) => None,
     };
-    if let Some(reason) = never {
-        return Err(GiveError::Never { what: way.to_string(), reason });
+    if let Some(class) = never {
+        return Err(GiveError::Never { what: way.to_string(), class });
     }
     surface.with_way(way)?;
     let verb = Verb::GrantHost { host: way.to_string(), for_ms };

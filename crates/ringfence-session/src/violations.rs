@@ -6,7 +6,7 @@
 
 mod stream;
 
-use ringfence_egress::Refusal;
+use ringfence_egress::{Attempt, Refusal, Transport, Why};
 use ringfence_egress::guard::never;
 use ringfence_surface::{HostTarget, Shown};
 use serde::{Deserialize, Serialize};
@@ -120,6 +120,12 @@ pub struct Violation {
     /// What allows it, ready to be typed, or the line of a policy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub remedy: Option<String>,
+    /// What allows it in later sessions, where the remedy is more than that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub remedy_later: Option<String>,
+    /// It stands for others that came faster than they are written down.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_rest: bool,
 }
 
 /// One with how often it came.
@@ -183,43 +189,50 @@ impl Violation {
             program: None,
             command: None,
             remedy: None,
+            remedy_later: None,
+            is_rest: false,
         }
     }
 
     /// Something that was stopped on the way out of this session; `beside` says what a list of hosts needs that is new.
     #[must_use]
     pub fn of_refusal(refusal: Refusal, session: &str, beside: &str) -> Self {
-        let (thing, rest) = refusal.what.split_once(' ').unwrap_or((refusal.what.as_str(), ""));
-        let access = match thing {
-            "name" => Deed::Resolve,
-            _ => Deed::Connect,
+        let Refusal { attempt, why } = &refusal;
+        let access = if matches!(attempt, Attempt::Name(_)) { Deed::Resolve } else { Deed::Connect };
+        let host = match attempt {
+            Attempt::Name(host)
+            | Attempt::Reach { to: host, .. }
+            | Attempt::Tls(host)
+            | Attempt::Proxy(Some(host)) => Some(host.clone()),
+            _ => None,
         };
-        let (mut host, mut path) = (None, None);
-        match thing {
-            // What one of these was made of was checked: a name of a host, an address, and a number behind them.
-            "name" | "tcp" | "udp" | "tls" | "proxy" if !rest.is_empty() => host = Some(rest.to_owned()),
-            "socket" => path = Some(Bytes::new(rest.as_bytes())),
-            _ => {}
-        }
-        let is_unnamed = refusal.why == UNNAMED && thing != "udp";
-        let remedy = host.as_deref().and_then(|host| {
+        let path = match attempt {
+            Attempt::Socket(path) => Some(Bytes::new(path.as_bytes())),
+            _ => None,
+        };
+        let can_be_named = !matches!(attempt, Attempt::Reach { by: Transport::Udp, .. });
+        let mut violation = Self { path, ..Self::new(Layer::Egress, access, attempt.to_string(), why.to_string()) };
+        if let Some(host) = &host {
             let shown = Shown(host.as_bytes());
-            let allow = || {
-                let address = HostTarget::parse(host).ok().and_then(|target| target.address());
-                match address.and_then(never) {
-                    Some(reason) => format!("none: {reason} is opened by no policy"),
+            let address = HostTarget::parse(host).ok().and_then(|target| target.address());
+            match why {
+                Why::NotNamed if can_be_named => match address.and_then(never) {
+                    Some(class) => violation.remedy = Some(format!("none: {class} is opened by no policy")),
                     None => {
-                        format!("{GRANT}{session} --host {shown}{OR}add \"{shown}\" to `allow` in [network]{beside}")
+                        let later = format!("add \"{shown}\" to `allow` in [network]{beside}");
+                        violation.remedy = Some(format!("ringfence grant {session} --host {shown}, or {later}"));
+                        violation.remedy_later = Some(later);
                     }
+                },
+                // The owner of the name chooses the address: only the user knows whether that is right.
+                why if why.is_lifted_by_private() => {
+                    violation.remedy = Some(format!("if that is right, add \"{shown}\" to `private` in [network]"));
                 }
-            };
-            // Whoever answers for the name chooses the address: only the user knows whether that is right.
-            let private = || format!("if that is right, add \"{shown}\" to `private` in [network]");
-            let is_unlisted = refusal.why.ends_with(ringfence_egress::UNLISTED);
-            is_unnamed.then(allow).or_else(|| is_unlisted.then(private))
-        });
-        let Refusal { what, why } = refusal;
-        Self { host, path, remedy, ..Self::new(Layer::Egress, access, what, why) }
+                _ => {}
+            }
+        }
+        violation.host = host;
+        violation
     }
 
     /// What a line of the audit says of something that was denied.
@@ -255,12 +268,6 @@ impl Violation {
         let mut violation = Self::new(Layer::Hook, access, tried, said.why.clone());
         (violation.path, violation.remedy) = (said.path.clone(), said.remedy.clone());
         Some(violation)
-    }
-
-    /// Does it stand for others that came faster than they are told?
-    #[must_use]
-    pub fn is_rest(&self) -> bool {
-        self.why == stream::FASTER
     }
 
     /// One line for a terminal, with nothing in it that moves a cursor.
@@ -301,11 +308,8 @@ impl Violation {
     /// The same for a session that has ended: nothing can be given to it any more.
     #[must_use]
     pub fn line_afterwards(&self, times: u64) -> String {
-        let after = |remedy: &str| {
-            let rest = remedy.strip_prefix(GRANT).and_then(|rest| rest.split_once(OR)).map(|(_, rest)| rest);
-            rest.unwrap_or(remedy).to_owned()
-        };
-        Self { remedy: self.remedy.as_deref().map(after), ..self.clone() }.line(times)
+        let remedy = self.remedy_later.clone().or_else(|| self.remedy.clone());
+        Self { remedy, ..self.clone() }.line(times)
     }
 }
 
@@ -331,26 +335,36 @@ fn middle_cut(text: &str, most: usize) -> String {
     format!("{beginning}…{end}")
 }
 
-/// What a remedy begins with that helps a session which runs, and what follows it.
-const GRANT: &str = "ringfence grant ";
-const OR: &str = ", or ";
-
-/// What the way out says of a host that is not in the policy.
-const UNNAMED: &str = "the policy does not name it";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringfence_egress::UNLISTED;
+    use ringfence_egress::guard::AddressClass;
+    use ringfence_surface::AbsPath;
 
-    fn refused(what: &str, why: &str) -> Violation {
-        Violation::of_refusal(Refusal { what: what.into(), why: why.into() }, "abcd", "")
+    fn refused(attempt: Attempt, why: Why) -> Violation {
+        Violation::of_refusal(Refusal { attempt, why }, "abcd", "")
+    }
+
+    fn name(name: &str) -> Attempt {
+        Attempt::Name(name.to_owned())
+    }
+
+    fn reach(by: Transport, to: &str) -> Attempt {
+        Attempt::Reach { by, to: to.to_owned() }
+    }
+
+    fn socket(path: &str) -> Attempt {
+        Attempt::Socket(AbsPath::lexical(path.as_bytes()).unwrap())
+    }
+
+    fn guarded(address: &str, class: AddressClass) -> Why {
+        Why::Guarded { address: address.parse().unwrap(), class }
     }
 
     /// K14: what was stopped on the way out says what allows it, where something does.
     #[test]
     fn k14_a_refused_host_has_a_remedy() {
-        let named = refused("name example.com", UNNAMED);
+        let named = refused(name("example.com"), Why::NotNamed);
         assert_eq!((named.access, named.host.as_deref()), (Deed::Resolve, Some("example.com")));
         assert_eq!(
             named.remedy.as_deref(),
@@ -363,33 +377,34 @@ mod tests {
         );
         // Nothing can be given to what has ended.
         assert!(named.line_afterwards(1).ends_with("name it; add \"example.com\" to `allow` in [network]"));
-        assert!(refused("tcp 1.1.1.1:80", UNNAMED).remedy.is_some_and(|remedy| remedy.contains("1.1.1.1:80")));
-        let refusal = Refusal { what: "name example.com".into(), why: UNNAMED.into() };
+        assert!(refused(reach(Transport::Tcp, "1.1.1.1:80"), Why::NotNamed).remedy.is_some_and(|remedy| remedy.contains("1.1.1.1:80")));
+        let refusal = Refusal { attempt: name("example.com"), why: Why::NotNamed };
         let first = Violation::of_refusal(refusal, "abcd", ", in a new list with \"github\"");
         assert!(first.line_afterwards(1).ends_with("to `allow` in [network], in a new list with \"github\""));
         // To name it would open nothing.
-        let closed = refused("tcp 169.254.169.254:80", UNNAMED).remedy;
+        let closed = refused(reach(Transport::Tcp, "169.254.169.254:80"), Why::NotNamed).remedy;
         assert_eq!(closed.as_deref(), Some("none: a cloud metadata address is opened by no policy"));
         // A name of the company's own network, and one that leads where nobody is led.
         let private =
-            refused("tcp git.corp.example:443", &format!("its address 10.1.2.3 is a private address{UNLISTED}"));
+            refused(reach(Transport::Tcp, "git.corp.example:443"), guarded("10.1.2.3", AddressClass::Private));
         let remedy = "if that is right, add \"git.corp.example:443\" to `private` in [network]";
         assert_eq!(private.remedy.as_deref(), Some(remedy));
-        for (what, why) in [
-            ("tcp a.b:443", "its address 169.254.169.254 is a cloud metadata address"),
-            ("udp 1.1.1.1:53", UNNAMED),
-            ("tcp a.b:443", "TLS names c.d"),
-            ("connection", "too many"),
+        for (attempt, why) in [
+            (reach(Transport::Tcp, "a.b:443"), guarded("169.254.169.254", AddressClass::Metadata)),
+            (reach(Transport::Udp, "1.1.1.1:53"), Why::NotNamed),
+            (reach(Transport::Tcp, "a.b:443"), Why::Content("TLS names c.d".to_owned())),
+            (Attempt::Connection, Why::TooManyConnections),
         ] {
-            assert_eq!(refused(what, why).remedy, None, "{what}");
+            assert_eq!(refused(attempt.clone(), why).remedy, None, "{attempt}");
         }
-        assert_eq!(refused("socket /run/x", "no").path, Some(Bytes::Text("/run/x".into())));
+        let path = refused(socket("/run/x"), Why::Failed("no".to_owned())).path;
+        assert_eq!(path, Some(Bytes::Text("/run/x".into())));
     }
 
     /// K14: nothing that was tried reaches a terminal as anything but text.
     #[test]
     fn k14_a_line_moves_no_cursor() {
-        let mut violation = refused("name \u{1b}[2Jx", "w\u{202e}hy\n\r");
+        let mut violation = refused(name("\u{1b}[2Jx"), Why::Content("w\u{202e}hy\n\r".to_owned()));
         violation.program = Some(Bytes::new(b"/bin/\x1b]0;x\x07"));
         violation.pid = Some(7);
         violation.remedy = Some("none: a\nb".into());
@@ -402,13 +417,12 @@ mod tests {
     /// However long a path is, a line for a terminal is short, and says where the whole of it is.
     #[test]
     fn g8_a_line_is_bounded() {
-        let path = format!("socket /run/{}/name", "x".repeat(4_000));
-        let long = refused(&path, UNNAMED);
+        let long = refused(socket(&format!("/run/{}/name", "x".repeat(4_000))), Why::NotNamed);
         let line = long.short_line(long.line(3), 3, "abcd");
         assert!(line.chars().count() < LONGEST_LINE, "{line}");
         assert!(line.starts_with("socket /run/xxx") && line.contains("/name (3 times): the policy"), "{line}");
         assert!(line.ends_with("`ringfence violations abcd` says all of it"), "{line}");
-        let usual = refused("name example.com", UNNAMED);
+        let usual = refused(name("example.com"), Why::NotNamed);
         assert_eq!(usual.short_line(usual.line(1), 1, "abcd"), usual.line(1));
     }
 

@@ -254,7 +254,8 @@ fn a11_a_lock_that_is_never_let_go_of() {
 /// A denial of a session, with a path of this length.
 fn denied(session: &str, number: u64, length: usize) -> Event {
     let path = format!("/p/{number}/{}", "x".repeat(length));
-    let refusal = ringfence_egress::Refusal { what: format!("socket {path}"), why: "no".into() };
+    let attempt = ringfence_egress::Attempt::Socket(AbsPath::lexical(path.as_bytes()).unwrap());
+    let refusal = ringfence_egress::Refusal { attempt, why: ringfence_egress::Why::Failed("no".into()) };
     let violation = crate::violations::Violation::of_refusal(refusal, session, "");
     let what = What::Violation(Counted { violation, times: 1 });
     Event { session: Some(session.to_owned()), at_ms: number, what }

@@ -191,6 +191,8 @@ fn of_report(report: Report) -> Violation {
         program: Some(Bytes::new(&report.program)),
         command: Some(spaced(&report.command)),
         remedy: text(report.remedy),
+        remedy_later: None,
+        is_rest: false,
     }
 }
 

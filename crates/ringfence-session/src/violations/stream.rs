@@ -171,11 +171,11 @@ fn next_after(times: u64) -> u64 {
 /// That others like this one came faster than they are told.
 fn more_of(like: &Violation, count: u64) -> Option<Counted> {
     let mut more = Violation::new(like.layer, like.access, format!("{count} more like these"), FASTER.to_owned());
-    (more.rule, more.source) = (like.rule.clone(), like.source.clone());
+    (more.rule, more.source, more.is_rest) = (like.rule.clone(), like.source.clone(), true);
     (count > 0).then_some(Counted { violation: more, times: count })
 }
 
-pub(super) const FASTER: &str = "they came faster than they are written down";
+const FASTER: &str = "they came faster than they are written down";
 
 fn cut(violation: &mut Violation) {
     let Violation { tried, why, .. } = violation;

@@ -596,7 +596,8 @@ pub(super) fn stopped(ended: &Ended) -> Vec<String> {
     let (kinds, more) = &ended.refusals;
     let line = |(refusal, count): &(ringfence_egress::Refusal, u64)| {
         let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
-        format!("ringfence: stopped: {}{times}: {}", Shown(refusal.what.as_bytes()), Shown(refusal.why.as_bytes()))
+        let (what, why) = (refusal.attempt.to_string(), refusal.why.to_string());
+        format!("ringfence: stopped: {}{times}: {}", Shown(what.as_bytes()), Shown(why.as_bytes()))
     };
     let mut lines: Vec<String> = kinds.iter().take(FEW).map(line).collect();
     let more = kinds.len().saturating_sub(FEW) as u64 + more;

@@ -49,7 +49,7 @@ impl WireExecuted {
             Outcome::TimedOut => ("timed-out", None, None),
         };
         let stopped = came.ended.refusals.0.iter().map(|(refusal, times)| WireStopped {
-            what: refusal.what.to_string(),
+            what: refusal.attempt.to_string(),
             why: refusal.why.to_string(),
             times: *times,
         });

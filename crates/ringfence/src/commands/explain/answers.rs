@@ -137,8 +137,8 @@ pub(super) fn about_host(surface: &Surface, host: &str) -> Result<Answer, Failur
         Err(source) => return Err(Failure::Host { source }),
     };
     let shown = target.to_string();
-    if let Some(reason) = target.address().and_then(never) {
-        let rule = format!("it is {reason}");
+    if let Some(class) = target.address().and_then(never) {
+        let rule = format!("it is {class}");
         return Ok(denied(Asked::Reach, shown.as_bytes(), rule, "none: this is opened by no policy".to_owned()));
     }
     Ok(match surface.decide_host(&target) {

@@ -90,7 +90,7 @@ pub(crate) fn denied(state: &AbsPath, session: Option<&str>, since_ms: Option<u6
     for new in stored.into_iter().filter_map(|stored| row(stored.event)) {
         let Violation { tried, why, rule, .. } = &new.counted.violation;
         let kind = (new.session.clone(), tried.clone(), why.clone(), rule.clone());
-        match known.get(&kind).filter(|_| !new.counted.violation.is_rest()) {
+        match known.get(&kind).filter(|_| !new.counted.violation.is_rest) {
             // What a hook said is written down each time; the others say how often it was.
             Some(at) => {
                 let row: &mut Denied = &mut rows[*at];

@@ -352,7 +352,7 @@ fn k9_what_is_never_dialled_is_never_reached() {
     use ringfence_egress::guard::{OptIn, refusal};
     for (address, _) in ringfence_plan::NEVER_DIALLED {
         let refused = refusal(*address, &[]);
-        assert!(refused.is_some_and(|refused| !refused.yields_to(OptIn::Literal)), "{address}: {refused:?}");
+        assert!(refused.is_some_and(|class| !class.is_opened_by(OptIn::Literal)), "{address}: {refused:?}");
     }
     for address in ["169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fe80::1"]
     {
