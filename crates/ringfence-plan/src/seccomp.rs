@@ -566,7 +566,11 @@ pub static LOOKED_AT: &[SyscallRule] = &[
 
 /// What the broker carries out, and opens that only read wait as well: for whoever wants to know which of them fail.
 pub fn brokered_with_reads() -> Vec<SyscallRule> {
-    BROKERED.iter().filter(|rule| rule.reason != ONLY_READS).copied().collect()
+    let lets_reads_pass = |rule: &&SyscallRule| {
+        let is_read = |test: &ArgTest| test.mask == O_ANY_CHANGE && test.value == 0;
+        rule.action == SyscallAction::Allow && rule.when.iter().any(is_read)
+    };
+    BROKERED.iter().filter(|rule| !lets_reads_pass(rule)).copied().collect()
 }
 
 /// The rules for a fence. What they do not name is allowed, up to the newest call that `ringfence-sys` knows; calls that are

@@ -6,8 +6,8 @@
 
 mod stream;
 
-use ringfence_egress::{Attempt, Refusal, Transport, Why};
 use ringfence_egress::guard::never;
+use ringfence_egress::{Attempt, Refusal, Transport, Why};
 use ringfence_surface::{HostTarget, Shown};
 use serde::{Deserialize, Serialize};
 
@@ -200,10 +200,9 @@ impl Violation {
         let Refusal { attempt, why } = &refusal;
         let access = if matches!(attempt, Attempt::Name(_)) { Deed::Resolve } else { Deed::Connect };
         let host = match attempt {
-            Attempt::Name(host)
-            | Attempt::Reach { to: host, .. }
-            | Attempt::Tls(host)
-            | Attempt::Proxy(Some(host)) => Some(host.clone()),
+            Attempt::Name(host) | Attempt::Reach { to: host, .. } | Attempt::Tls(host) | Attempt::Proxy(Some(host)) => {
+                Some(host.clone())
+            }
             _ => None,
         };
         let path = match attempt {
@@ -377,7 +376,11 @@ mod tests {
         );
         // Nothing can be given to what has ended.
         assert!(named.line_afterwards(1).ends_with("name it; add \"example.com\" to `allow` in [network]"));
-        assert!(refused(reach(Transport::Tcp, "1.1.1.1:80"), Why::NotNamed).remedy.is_some_and(|remedy| remedy.contains("1.1.1.1:80")));
+        assert!(
+            refused(reach(Transport::Tcp, "1.1.1.1:80"), Why::NotNamed)
+                .remedy
+                .is_some_and(|remedy| remedy.contains("1.1.1.1:80"))
+        );
         let refusal = Refusal { attempt: name("example.com"), why: Why::NotNamed };
         let first = Violation::of_refusal(refusal, "abcd", ", in a new list with \"github\"");
         assert!(first.line_afterwards(1).ends_with("to `allow` in [network], in a new list with \"github\""));

@@ -36,7 +36,12 @@ pub(crate) fn run(args: &CalledArgs) -> Result<ExitCode, Failure> {
             signal: ended.signal,
             out_of_time: ended.out_of_time,
             session_over: ended.session_over,
-            stopped: ended.refusals.0.iter().map(|(refusal, _)| format!("{}: {}", refusal.attempt, refusal.why)).collect(),
+            stopped: ended
+                .refusals
+                .0
+                .iter()
+                .map(|(refusal, _)| format!("{}: {}", refusal.attempt, refusal.why))
+                .collect(),
         },
         Err(failure) => CallAnswer::Refused { code: failure.exit_code(), why: failure.whole(), hint: failure.hint() },
     };
