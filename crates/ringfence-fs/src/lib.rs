@@ -43,6 +43,7 @@ mod process;
 mod root;
 mod search;
 mod tail;
+mod temporary;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no root to rename in"))]
 mod writable;
 
@@ -54,6 +55,7 @@ pub use ringfence_surface::{GlobFault, GlobListError};
 pub use root::Root;
 pub use search::{Entry, Found, Part};
 pub use tail::Tail;
+pub use temporary::RecordNames;
 pub use writable::Writable;
 
 /// What other systems get, built and tested on every one.

@@ -16,12 +16,14 @@ mod look;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::error::{FileError, RootError};
 use crate::path::RelPath;
+use crate::temporary::RecordNames;
 use crate::writable::Writable;
 
 /// A directory beneath which files are read and changed, wherever its path leads later.
@@ -47,6 +49,7 @@ pub struct Root {
     real: PathBuf,
     writable: Writable,
     resolve: ResolveFlags,
+    names: Option<Arc<dyn RecordNames>>,
 }
 
 const ANCHOR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -97,6 +100,14 @@ impl Root {
         self
     }
 
+    /// Has temporary names recorded. Without it a process that is killed while [`Root::write`] replaces a file can leave a name
+    /// `.ringfence-` and 16 hexadecimal digits beside that file.
+    #[must_use]
+    pub fn recording_names(mut self, names: Arc<dyn RecordNames>) -> Self {
+        self.names = Some(names);
+        self
+    }
+
     /// The directory, as it was named. Something else may stand there by now; no call here looks.
     pub fn path(&self) -> &Path {
         &self.path
@@ -128,7 +139,7 @@ impl Root {
         }
         let real = rustix::fs::readlinkat(CWD, own_path(fd.as_fd()), Vec::new());
         let real = real.map_or_else(|_| path.clone(), |real| std::ffi::OsString::from_vec(real.into_bytes()).into());
-        Ok(Self { fd, path, real, writable, resolve })
+        Ok(Self { fd, path, real, writable, resolve, names: None })
     }
 }
 

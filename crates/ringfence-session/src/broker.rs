@@ -51,6 +51,7 @@ use crate::clones::Clones;
 use crate::git_files::{ContentJudge, Regions};
 use crate::launch::Brokered;
 use crate::start::Order;
+use crate::temporary::Journal;
 
 use self::again::Again;
 use self::caller::Caller;
@@ -180,11 +181,16 @@ pub(crate) struct Broker<'s> {
     beside: Option<&'s Beside>,
     /// Clones that were made inside.
     clones: &'s Clones,
+    /// Where temporary names are written down.
+    journal: Option<&'s Journal>,
     threads: AtomicUsize,
     crowd: Crowd,
     kept: Kept,
     telling: Telling,
 }
+
+/// Its place among those who work at the same time, what is known of clones, and where temporary names are written down.
+pub(crate) type Others<'s> = (Option<&'s Beside>, &'s Clones, Option<&'s Journal>);
 
 impl<'s> Broker<'s> {
     /// Runs in the first process, once the first call waits. Allocates, so that process must have been copied from one without
@@ -192,7 +198,7 @@ impl<'s> Broker<'s> {
     pub(crate) fn new(
         listener: OwnedFd,
         (surface, telling, spelling): (&'s Surface, Telling, Spelling),
-        (beside, clones): (Option<&'s Beside>, &'s Clones),
+        (beside, clones, journal): Others<'s>,
         (supervisor, own_proc): (Option<OwnedFd>, Option<OwnedFd>),
     ) -> std::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -216,6 +222,7 @@ impl<'s> Broker<'s> {
             moves: RwLock::new(()),
             beside,
             clones,
+            journal,
             threads: AtomicUsize::new(0),
             crowd: Crowd::new(),
             kept: Kept::new(),

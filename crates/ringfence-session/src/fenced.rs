@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use ringfence_fs::{Environment, Exec, ExecError, Executed, FileError, Operation, Root, RootError, Writable};
@@ -22,6 +22,7 @@ use crate::launch::StartError;
 use crate::look::{Live, facts_here};
 use crate::repository::{is_part, is_planted};
 use crate::start::Occasion;
+use crate::temporary::Journal;
 use crate::walk::os_path;
 
 /// Why there is no such environment.
@@ -80,6 +81,7 @@ impl FencedEnvironment {
         let surface = within.surface.tighten(&policy).map_err(CallError::from)?;
         // Which of its names may be changed is the surface's to say.
         let root = Root::open(os_path(surface.workdir()), Writable::everything())?;
+        let root = root.recording_names(Arc::new(Journal::new(&within.state)));
         Ok(Self { within, policy, surface, root, session: None, beside: OnceLock::new(), planting: Mutex::new(()) })
     }
 

@@ -20,7 +20,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::arguments::Arguments;
 use crate::beside::Beside;
-use crate::broker::{Broker, Spelling, Telling};
+use crate::broker::{Broker, Others, Spelling, Telling};
 use crate::clones::Clones;
 use crate::descendants;
 use crate::hold::{Hold, Word};
@@ -31,6 +31,7 @@ use crate::stand_ins::StandIns;
 use crate::steps::{
     CAPABILITIES, DESCRIPTORS, FORK, IDENTITY, LOOPBACK, MAPS, SEAT, SIGNALS, STANDARD, TERMINAL, failed, report,
 };
+use crate::temporary::Journal;
 use crate::terminal::{self, LastResort};
 use crate::view::{Failed, View};
 use crate::ways::{self, Rights};
@@ -90,6 +91,8 @@ pub(crate) struct First<'p> {
     pub(crate) beside: Option<Beside>,
     /// What is known of clones that are made inside.
     pub(crate) clones: &'p Clones,
+    /// Where the broker writes temporary names down.
+    pub(crate) journal: Option<&'p Journal>,
 }
 
 impl First<'_> {
@@ -190,7 +193,7 @@ impl First<'_> {
             let broker = OnceLock::new();
             std::thread::scope(|scope| {
                 let stage = Stage::Handover(handover);
-                let others = (self.beside.as_ref(), self.clones);
+                let others = (self.beside.as_ref(), self.clones, self.journal);
                 let desk =
                     Brokerage { stage, broker: &broker, scope, judged, others, supervisor: broker_end, own_proc };
                 let (code, number) = watch.wait(Some(desk));
@@ -236,8 +239,9 @@ impl First<'_> {
         let [ways, broker, proc, own_proc] = more.map(|fd| one(fd.map(OwnedFd::as_raw_fd)));
         let [errors, alive, signal] = ends.map(OwnedFd::as_raw_fd);
         let [first, second, third] = made_for.map(one);
-        let (beside, seat) = (one(beside), one(seat));
-        let mut keep = [errors, alive, signal, lock, beside, seat, ways, broker, proc, own_proc, first, second, third];
+        let (beside, seat, journal) = (one(beside), one(seat), one(self.journal.and_then(Journal::descriptor)));
+        let mut keep =
+            [errors, alive, signal, lock, beside, journal, seat, ways, broker, proc, own_proc, first, second, third];
         process::close_all_but(&mut keep).map_err(|e| failed(DESCRIPTORS, &e))
     }
 
@@ -468,7 +472,7 @@ struct Brokerage<'scope, 'env, 's> {
     scope: &'scope Scope<'scope, 'env>,
     /// By what, and what of it is told.
     judged: (&'s Surface, Telling, Spelling),
-    others: (Option<&'s Beside>, &'s Clones),
+    others: Others<'s>,
     supervisor: Option<OwnedFd>,
     own_proc: Option<OwnedFd>,
 }

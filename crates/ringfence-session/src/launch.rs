@@ -42,6 +42,7 @@ use crate::steps::{ARRIVED, CHECK, CHROOT, EXEC, LANDLOCK, wait_for_report, word
 use crate::store::Grants;
 pub use crate::streams::LostOutput;
 use crate::streams::{RunningStreams, StandardStreams};
+use crate::temporary::Journal;
 use crate::terminal::{Aside, Clock, LastResort, Lifeline, Recipient, Signals, Struck, Why, wait_with_signals};
 use crate::view::View;
 use crate::ways::{self, Ways};
@@ -101,6 +102,8 @@ pub struct Prepared {
     pub(crate) beside: Option<Beside>,
     /// What the broker knows of clones that are made inside.
     pub(crate) clones: Clones,
+    /// Where the broker writes temporary names down.
+    pub(crate) journal: Option<Journal>,
 }
 
 /// Whether calls that change files are carried out by the first process.
@@ -290,6 +293,7 @@ impl Prepared {
                 brokered,
                 beside: self.beside,
                 clones: &self.clones,
+                journal: self.journal.as_ref(),
             };
             let ends = Ends { errors, alive, ways: ways_inside, signal, broker: saying };
             let raw = |end: &Option<OwnedFd>| end.as_ref().map(OwnedFd::as_raw_fd);
@@ -320,6 +324,7 @@ impl Prepared {
             outwards,
             called: None,
             said,
+            journal: self.journal,
         })
     }
 }
@@ -342,6 +347,8 @@ struct Begun<W> {
     called: Option<OwnedFd>,
     /// What the broker says.
     said: Option<OwnedFd>,
+    /// Removes what the broker leaves, after its end.
+    journal: Option<Journal>,
 }
 
 /// The hosts that may be reached, the addresses of the listeners, and the unix sockets.
@@ -417,9 +424,9 @@ impl Begun<Control> {
     }
 
     fn take_ways(self) -> Begun<io::Result<Ways>> {
-        let Self { unreaped, errors, made, program, group, ways, outwards, called, said } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called, said, journal } = self;
         let ways = ways.map(|Control { control, listeners }| Ways::take(control, &listeners));
-        Begun { unreaped, errors, made, program, group, ways, outwards, called, said }
+        Begun { unreaped, errors, made, program, group, ways, outwards, called, said, journal }
     }
 }
 
@@ -427,7 +434,7 @@ impl Begun<io::Result<Ways>> {
     /// Waits until it is the payload, and opens its way out.
     fn arrived(self) -> Result<Running, StartError> {
         // What the broker says without anybody to hear it goes nowhere.
-        let Self { unreaped, errors, made, program, group, ways, outwards, called, said: _ } = self;
+        let Self { unreaped, errors, made, program, group, ways, outwards, called, said: _, journal } = self;
         let is_full = |cause: &io::Error| Errno::from_io_error(cause) == Some(Errno::MFILE);
         let ways = match ways {
             // The new process then finds nobody to hand its sockets to, which says less.
@@ -444,7 +451,7 @@ impl Begun<io::Result<Ways>> {
             _ => None,
         };
         // What it was made of goes here: nobody needs it any more, and a supervisor may wait for days.
-        Ok(Running { unreaped, egress, first, _group: group })
+        Ok(Running { unreaped, egress, first, _group: group, _journal: journal })
     }
 }
 
@@ -456,6 +463,7 @@ pub struct Running {
     first: Option<OwnedFd>,
     /// Goes after everything in it has ended.
     _group: Option<Group>,
+    _journal: Option<Journal>,
 }
 
 impl Running {
@@ -479,7 +487,7 @@ impl Running {
     /// # Errors
     /// When somebody else has waited for this process.
     pub fn wait(self) -> Result<Ended, StartError> {
-        let Self { mut unreaped, egress, first: _, _group } = self;
+        let Self { mut unreaped, egress, first: _, _group, _journal } = self;
         // Who has nothing to say and leaves no status was killed.
         let code = unreaped.reap()?.unwrap_or(KILLED);
         let mut said = [0; 2];

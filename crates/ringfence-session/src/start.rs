@@ -59,6 +59,7 @@ use crate::seed::seed;
 use crate::store::{Grants, Session};
 use crate::streams;
 use crate::sufficient::SufficientLandlock;
+use crate::temporary::Journal;
 use crate::used_paths::UsedPaths;
 use crate::view::View;
 use crate::walk::{self, Walked, os_path};
@@ -275,6 +276,8 @@ pub fn prepare_with(
     walked.shortfalls.extend(globs.shortfall());
     walked.shortfalls.extend(loose::in_layers(surface, &walked.findings, &mounts, landing));
     walked.shortfalls.extend(walked.folds.as_ref().filter(|_| listens.is_ok()).map(folded::shortfall));
+    let journal = listens.is_ok().then(|| Journal::begin(session.state())).transpose();
+    let journal = journal.map_err(|source| PrepareError::Pipe { source })?;
     let beside = listens.is_ok().then(|| Beside::join(session.state())).transpose().unwrap_or_else(|cause| {
         walked.shortfalls.push(unshared(&cause));
         None
@@ -397,6 +400,7 @@ pub fn prepare_with(
         brokered,
         beside,
         clones,
+        journal,
     };
     let commits = commits(surface, signing);
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());

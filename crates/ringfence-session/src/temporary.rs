@@ -10,9 +10,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ringfence_fs::RecordNames;
 use ringfence_surface::AbsPath;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -34,6 +35,13 @@ pub struct Journal {
     record: Mutex<Option<Record>>,
 }
 
+impl RecordNames for Journal {
+    fn with_name(&self, dir: BorrowedFd<'_>, work: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+        let name = self.name(dir)?;
+        work(name.as_str())
+    }
+}
+
 /// A file in the state directory, locked.
 #[derive(Debug)]
 struct Record {
@@ -47,12 +55,34 @@ impl Journal {
         Self { records: state.child(RECORDS), record: Mutex::new(None) }
     }
 
+    /// One whose record exists already, for a copy of this process that cannot reach the state directory: it inherits the record. What
+    /// processes that have ended left is removed first.
+    ///
+    /// # Errors
+    /// When the record cannot be made.
+    pub(crate) fn begin(state: &AbsPath) -> io::Result<Self> {
+        sweep(state);
+        let journal = Self::new(state);
+        let record = Record::create(&journal.records)?;
+        *journal.record() = Some(record);
+        Ok(journal)
+    }
+
+    fn record(&self) -> MutexGuard<'_, Option<Record>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The descriptor of its record, where there is one. The lock belongs to the open file, so it is held as long as a copy has it.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.record().as_ref().map(|record| record.file.as_raw_fd())
+    }
+
     /// A new name in a directory, written down. One at a time.
     ///
     /// # Errors
     /// When it cannot be written down: then it is not to be used.
     pub(crate) fn name(&self, dir: BorrowedFd<'_>) -> io::Result<TemporaryName<'_>> {
-        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = self.record();
         if record.is_none() {
             *record = Some(Record::create(&self.records)?);
         }
@@ -91,8 +121,8 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // What stays is found by the next sweep.
-        let _ = rustix::fs::unlink(self.path.as_bytes());
+        // A copy of this process may have been killed while its name was there. What stays is found by the next sweep.
+        let _ = remove_left(&self.file, &self.path);
     }
 }
 
@@ -273,13 +303,16 @@ fn settle(record: &AbsPath) -> Option<AbsPath> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(record.as_bytes(), flags, Mode::empty()).ok()?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let text = crate::git_files::read_all(file.as_fd(), LONGEST).ok()?;
+    remove_left(&file, record).ok().flatten()
+}
+
+/// Removes the name that a record has, and the record.
+fn remove_left(file: &OwnedFd, record: &AbsPath) -> rustix::io::Result<Option<AbsPath>> {
+    let text = crate::git_files::read_all(file.as_fd(), LONGEST)?;
     let left = text.as_deref().and_then(parse);
-    let removed = left.map_or(Ok(None), |left| left.remove());
-    if removed.is_ok() {
-        let _ = rustix::fs::unlink(record.as_bytes());
-    }
-    removed.ok().flatten()
+    let removed = left.map_or(Ok(None), |left| left.remove())?;
+    let _ = rustix::fs::unlink(record.as_bytes());
+    Ok(removed)
 }
 
 /// What a record names.

@@ -5,9 +5,11 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{FileError, RootError};
 use crate::search::{Entry, Found, Part};
+use crate::temporary::RecordNames;
 use crate::writable::Writable;
 
 /// A directory beneath which files are read and changed. There is none on this system.
@@ -39,6 +41,12 @@ impl Root {
     /// See Linux.
     #[must_use]
     pub fn on_one_file_system(self) -> Self {
+        match self.0 {}
+    }
+
+    /// See Linux.
+    #[must_use]
+    pub fn recording_names(self, _names: Arc<dyn RecordNames>) -> Self {
         match self.0 {}
     }
 

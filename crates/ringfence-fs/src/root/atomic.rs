@@ -24,6 +24,7 @@ use super::kernel::regular;
 use super::{Root, io, name, own_path};
 use crate::error::{FileError, Operation};
 use crate::path::RelPath;
+use crate::temporary::RecordNames;
 
 const OLD: OFlags = OFlags::WRONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::NOFOLLOW);
 const NEW: OFlags =
@@ -54,7 +55,7 @@ impl Root {
         let (parent, last) =
             path.split().ok_or(FileError::BadPath { path: path.to_path(), fault: "it is the root" })?;
         let dir = self.make_directories(&parent)?;
-        put(&dir, last, content, old.as_ref(), &path)?;
+        put(&dir, last, content, old.as_ref(), (&path, self.names.as_deref()))?;
         // The name is on the disk only when the directory is. One that may be written and not listed cannot be opened for that.
         match rustix::fs::openat(&dir, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
             Ok(dir) => rustix::fs::fsync(&dir).map_err(|errno| io("fsync", &path, errno)),
@@ -82,7 +83,7 @@ fn put(
     last: &[u8],
     content: &[u8],
     old: Option<&(OwnedFd, Stat)>,
-    path: &RelPath,
+    (path, names): (&RelPath, Option<&dyn RecordNames>),
 ) -> Result<(), FileError> {
     // Where there is an old file, nobody else reads the new one before it has the old one's permissions.
     let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
@@ -91,27 +92,57 @@ fn put(
         if old.is_none() && link(&file, dir, last).is_ok() {
             return Ok(());
         }
-        if let Ok(new) = Beside::named(dir, |name| link(&file, dir, name.as_bytes())) {
-            return new.place(last, path);
+        let placed = with_name(names, dir, |name| {
+            link(&file, dir, name.as_bytes())?;
+            Ok(Beside { dir, name: Some(name.to_owned()) }.place(last, path))
+        });
+        if let Ok(placed) = placed {
+            return placed;
         }
     }
     // Neither files without names, nor a mounted /proc, nor the right to link can be taken for granted. What is wrong otherwise
     // goes wrong here once more.
-    let mut file = None;
-    let open = |name: &str| {
-        file = Some(File::from(rustix::fs::openat(dir, name, NEW, mode)?));
-        Ok(())
-    };
-    let new = Beside::named(dir, open).map_err(|errno| io("openat", path, errno))?;
-    if let Some(file) = &file {
-        fill(file, content, old, path)?;
-    }
-    new.place(last, path)
+    let placed = with_name(names, dir, |name| {
+        let file = File::from(rustix::fs::openat(dir, name, NEW, mode)?);
+        let new = Beside { dir, name: Some(name.to_owned()) };
+        Ok(fill(&file, content, old, path).and_then(|()| new.place(last, path)))
+    });
+    placed.unwrap_or_else(|source| Err(FileError::Io { call: "openat", path: path.to_path(), source }))
 }
 
 /// Gives a file without a name one that is free.
 fn link(file: &File, dir: &OwnedFd, last: &[u8]) -> Result<(), Errno> {
     rustix::fs::linkat(CWD, own_path(file.as_fd()), dir, name(last), AtFlags::SYMLINK_FOLLOW)
+}
+
+/// Tries names until one is free, each recorded where that is possible.
+fn with_name<T>(
+    names: Option<&dyn RecordNames>,
+    dir: &OwnedFd,
+    mut work: impl FnMut(&str) -> Result<T, Errno>,
+) -> std::io::Result<T> {
+    for _ in 0..NAMES {
+        let mut done = Err(Errno::EXIST);
+        match names {
+            Some(names) => {
+                let recorded = names.with_name(dir.as_fd(), &mut |name| {
+                    done = work(name);
+                    Ok(())
+                });
+                recorded?;
+            }
+            None => {
+                let mut random = [0; 8];
+                rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+                done = work(&format!(".ringfence-{:016x}", u64::from_ne_bytes(random)));
+            }
+        }
+        match done {
+            Err(Errno::EXIST | Errno::INTR) => {}
+            done => return Ok(done?),
+        }
+    }
+    Err(Errno::EXIST.into())
 }
 
 /// A new file beside the place that it is for. Dropped, it is removed.
@@ -120,22 +151,7 @@ struct Beside<'d> {
     name: Option<String>,
 }
 
-impl<'d> Beside<'d> {
-    /// Tries names until one is free.
-    fn named(dir: &'d OwnedFd, mut give: impl FnMut(&str) -> Result<(), Errno>) -> Result<Self, Errno> {
-        for _ in 0..NAMES {
-            let mut random = [0; 8];
-            rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-            let name = format!(".ringfence-{:016x}", u64::from_ne_bytes(random));
-            match give(&name) {
-                Ok(()) => return Ok(Self { dir, name: Some(name) }),
-                Err(Errno::EXIST | Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Err(Errno::EXIST)
-    }
-
+impl Beside<'_> {
     /// Gives it the name that it is for. A link that has the name by now is replaced, and not followed.
     fn place(mut self, last: &[u8], path: &RelPath) -> Result<(), FileError> {
         if let Some(new) = &self.name {
@@ -150,7 +166,7 @@ impl<'d> Beside<'d> {
 impl Drop for Beside<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // The failure that led here is the one to tell.
+            // The failure that led here is the one to report.
             let _ = rustix::fs::unlinkat(self.dir, name.as_str(), AtFlags::empty());
         }
     }

@@ -1,13 +1,15 @@
 //! A file is replaced whole, and what it was stays what it was.
 
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::sync::{Arc, Mutex};
 
-use ringfence_fs::{FileError, FileKind};
+use ringfence_fs::{FileError, FileKind, RecordNames};
 use ringfence_plan::Errno;
 use ringfence_testkit::report_skip;
-use rustix::fs::XattrFlags;
+use rustix::fs::{AtFlags, XattrFlags};
 
 use crate::ground::{Ground, ORDINARY, as_ordinary_user, give};
 use crate::old_kernel::on_a_kernel_that_answers;
@@ -247,4 +249,54 @@ fn only_regular_files_are_written() {
     for result in [devices.write("null", b"x"), devices.read("zero", 10).map(drop)] {
         assert!(matches!(result, Err(FileError::WrongKind { found: FileKind::Device, .. })), "{result:?}");
     }
+}
+
+/// Records names as a journal does, and what was in the directory while each was recorded.
+#[derive(Debug, Default)]
+struct Names {
+    recorded: Mutex<Vec<(String, bool, bool)>>,
+}
+
+impl RecordNames for Names {
+    fn with_name(&self, dir: BorrowedFd<'_>, work: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+        let name = format!(".ringfence-{:016x}", self.recorded.lock().unwrap().len());
+        let is_there = || rustix::fs::statat(dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let before = is_there();
+        work(&name)?;
+        let after = is_there();
+        self.recorded.lock().unwrap().push((name, before, after));
+        Ok(())
+    }
+}
+
+/// [G4] A temporary name exists only while it is recorded, so that a killed process leaves nothing that is not.
+#[test]
+fn g4_temporary_names_are_recorded() {
+    let ground = Ground::new();
+    let names = Arc::new(Names::default());
+    let root = ground.root().recording_names(names.clone());
+    root.write("new", b"one").unwrap();
+    assert_eq!(names.recorded.lock().unwrap().len(), 0, "a file without a name takes a free one");
+    root.write("new", b"two").unwrap();
+    assert_eq!(*names.recorded.lock().unwrap(), [(".ringfence-0000000000000000".to_owned(), false, false)]);
+    assert_eq!(fs::read(ground.inside("new")).unwrap(), b"two");
+    let left = fs::read_dir(ground.inside("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.starts_with(".ringfence-")).count(), 0);
+}
+
+/// [G4] Nothing is replaced with a name that could not be recorded.
+#[test]
+fn g4_without_a_record_there_is_no_temporary_name() {
+    #[derive(Debug)]
+    struct Full;
+    impl RecordNames for Full {
+        fn with_name(&self, _: BorrowedFd<'_>, _: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+            Err(ErrorKind::StorageFull.into())
+        }
+    }
+    let ground = Ground::new();
+    fs::write(ground.inside("f"), "old").unwrap();
+    let failed = ground.root().recording_names(Arc::new(Full)).write("f", b"new").unwrap_err();
+    assert!(matches!(&failed, FileError::Io { source, .. } if source.kind() == ErrorKind::StorageFull), "{failed}");
+    assert_eq!(fs::read(ground.inside("f")).unwrap(), b"old");
 }

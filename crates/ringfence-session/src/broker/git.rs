@@ -371,7 +371,8 @@ impl Work<'_, '_> {
                 return self.move_by_supervisor((kind, old, new), &frozen.content);
             }
             let (from, to) = ((old.dir.as_fd(), old.name.as_slice()), (new.dir.as_fd(), new.name.as_slice()));
-            Ok(self.perform(|| frozen.rename(from, to))?)
+            let journal = self.broker().journal;
+            Ok(self.perform(|| frozen.rename(from, to, journal))?)
         });
         match moved {
             Ok(()) => Ok(Some(Reply::Done)),
@@ -461,7 +462,8 @@ impl Work<'_, '_> {
             },
             _ => Frozen::read(old.dir.as_fd(), &old.name, LONGEST).map_err(NotPut::from).and_then(|frozen| {
                 judge(&frozen.content)?;
-                Ok(self.perform(|| frozen.rename((old.dir.as_fd(), old.name.as_slice()), to))?)
+                let journal = self.broker().journal;
+                Ok(self.perform(|| frozen.rename((old.dir.as_fd(), old.name.as_slice()), to, journal))?)
             }),
         };
         match moved {

@@ -93,9 +93,14 @@ impl Frozen {
     ///
     /// # Errors
     /// What the kernel answers to rename(2).
-    pub(crate) fn rename(self, from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> rustix::io::Result<()> {
+    pub(crate) fn rename(
+        self,
+        from: (BorrowedFd<'_>, &[u8]),
+        to: (BorrowedFd<'_>, &[u8]),
+        journal: Option<&Journal>,
+    ) -> rustix::io::Result<()> {
         let old = c_string(from.1)?;
-        put_dated(to.0, to.1, &self.content, (self.mode, None), (None, Some(&self.times)))?;
+        put_dated(to.0, to.1, &self.content, (self.mode, None), (journal, Some(&self.times)))?;
         match rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
             other => other,

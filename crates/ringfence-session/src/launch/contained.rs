@@ -61,8 +61,8 @@ impl Prepared {
         let ways = control.map(|control| Control { control, listeners });
         let (made, program) = ((self.shape, self.payload), self.program_name);
         let called = Some(called);
-        let (group, said) = (self.group, None);
-        Ok(Begun { unreaped, errors: errors_read, made, program, group, ways, outwards, called, said })
+        let (group, said, journal) = (self.group, None, None);
+        Ok(Begun { unreaped, errors: errors_read, made, program, group, ways, outwards, called, said, journal })
     }
 }
 

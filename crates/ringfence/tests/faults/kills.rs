@@ -206,3 +206,38 @@ fn a_killed_process_leaves_nothing_and_no_half_file() {
         try_kills(Who::Nobody, share, &mut chance);
     }
 }
+
+/// The broker is killed between giving a new version of a ref its temporary name and renaming it. [G4]
+fn kill_at_the_rename(who: Who) {
+    let ground = Ground::new(who);
+    let git = "git init -q . && git -c user.name=n -c user.email=e@x commit -q --allow-empty -m one";
+    done(&ground, "/bin/sh", &["-c", git]).unwrap();
+    let heads = ground.path("project/.git/refs/heads");
+    let names = || fs::read_dir(&heads).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    let [branch] = &names()[..] else { panic!("one branch was made") };
+    let before = fs::read(heads.join(branch)).unwrap();
+    let mut command = ground.command("strace");
+    let trace = ground.path("run/trace");
+    command.args(["-f", "-qq", "-o"]).arg(&trace).args(["-e", "trace=renameat", "-P"]).arg(&heads);
+    command.args(["-e", "inject=renameat:signal=KILL", "--"]).arg(ground.binary()).args(["run", "--", "git"]);
+    command.args(["-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "two"]);
+    let output = command.output().unwrap();
+    let trace = fs::read_to_string(trace).unwrap();
+    assert!(trace.contains(".ringfence-") && trace.contains("killed by SIGKILL"), "as {who:?}: {trace}");
+    assert!(!output.status.success(), "as {who:?}");
+    // The agent's own lock stays where its git is killed, as it does everywhere.
+    let left = names().into_iter().filter(|name| name.to_str().unwrap().starts_with(".ringfence-")).count();
+    assert_eq!((left, fs::read(heads.join(branch)).unwrap()), (0, before), "as {who:?}: {:?}", names());
+    let records = fs::read_dir(ground.path("home/.local/state/ringfence/temporary")).unwrap();
+    assert_eq!(records.count(), 0, "as {who:?}");
+}
+
+#[test]
+fn g4_a_killed_broker_leaves_no_temporary_name_in_a_git_directory() {
+    if rustix::process::geteuid().is_root() {
+        kill_at_the_rename(Who::Caller);
+    } else {
+        // strace finds the call by its directory, and only root sees the descriptors of the first process.
+        ringfence_testkit::report_skip("killing the broker at one rename takes root");
+    }
+}

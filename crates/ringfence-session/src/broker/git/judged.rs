@@ -256,7 +256,7 @@ impl Broker<'_> {
         let before = super::content_now(&place);
         let anew = self.content_judge().judge(file.content, (&file.at, file.git.as_ref()), text, &before)?;
         let text = anew.as_deref().unwrap_or(text);
-        let put = || put(file.dir.as_fd(), &file.name, text, (file.mode, None), None);
+        let put = || put(file.dir.as_fd(), &file.name, text, (file.mode, None), self.journal);
         let done = match &file.domain {
             None => put(),
             Some(domain) => domain.within(put),
