@@ -23,6 +23,7 @@ mod run;
 mod screen;
 mod shell;
 mod small;
+mod tools;
 #[cfg(target_os = "linux")]
 mod tour;
 mod trust;
