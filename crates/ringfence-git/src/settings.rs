@@ -4,7 +4,7 @@
 //! here names no program, no other file of settings, and no directory that git would write to; addresses lead only to hosts that
 //! the caller permits.
 
-use crate::address::{self, Address};
+use crate::address::{self, Address, Relative};
 use crate::config::Entry;
 use crate::ref_name::{is_inert, is_valid};
 
@@ -45,8 +45,20 @@ pub struct Judge<'j> {
     pub age: Age,
     /// May the user's git contact this host and port?
     pub may_contact: &'j dyn Fn(&str, u16) -> bool,
+    /// May the user's git read from this repository of the local file system and push to it: is it outside of the directories that only
+    /// sessions use? An attacker has repositories with hooks there.
+    pub may_use: &'j dyn Fn(&LocalPath<'_>) -> bool,
     /// Does the work tree that a submodule names belong to it?
     pub is_work_tree: &'j dyn Fn(&[u8]) -> bool,
+}
+
+/// A repository of the local file system, as an address names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocalPath<'p> {
+    /// Relative to the top of a work tree, if it is not absolute.
+    OfRemote(&'p [u8]),
+    /// Relative to the address of a remote, or to the directory in which that is.
+    BesideRemote(&'p [u8]),
 }
 
 /// Since when a repository exists.
@@ -258,18 +270,33 @@ impl Judge<'_> {
                 fits(value.len() < 40 && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_,".contains(byte)))
             }
             OneOf(words) => fits(words.contains(&value.to_ascii_lowercase().as_slice()) || words.contains(&value)),
-            Remote => fits(is_remote_name(value)),
+            // Git takes a name with a slash for a path if no remote has it.
+            Remote => {
+                fits(is_remote_name(value) && (!value.contains(&b'/') || (self.may_use)(&LocalPath::OfRemote(value))))
+            }
             Ref => fits(value.first() != Some(&b'-') && is_inert(value) && !value.is_empty()),
             FetchRefspec => fits(is_fetch_refspec(value)),
             PathBelow => fits(is_below(value)),
             WorkTree => fits((self.is_work_tree)(value)),
-            Values::Address => self.why_not_contacted(value),
+            Values::Address => self.why_not_contacted(entry, value),
         }
     }
 
-    fn why_not_contacted(&self, value: &[u8]) -> Option<WhyRefused> {
+    fn why_not_contacted(&self, entry: &Entry, value: &[u8]) -> Option<WhyRefused> {
+        // Git hands the address to a program that the user chose for this remote.
+        let is_for_helper = |other: &Entry| other.is("remote", "vcs") && other.subsection == entry.subsection;
+        if entry.section == b"remote" && self.before.iter().any(is_for_helper) {
+            return Some(WhyRefused::Value);
+        }
+        let used = |path| (!(self.may_use)(&path)).then_some(WhyRefused::Value);
+        if let Some(relative) = address::relative_to_remote(value).filter(|_| entry.section == b"submodule") {
+            return match relative {
+                Relative::Beside(path) => used(LocalPath::BesideRemote(&path)),
+                Relative::Elsewhere(_) => Some(WhyRefused::Value),
+            };
+        }
         match address::parse(value) {
-            Address::Local(_) => None,
+            Address::Local(path) => used(LocalPath::OfRemote(&path)),
             Address::Host { host, port } if self.contacts_already(&host) || (self.may_contact)(&host, port) => None,
             Address::Host { host, .. } => Some(WhyRefused::Host { host }),
             Address::Helper | Address::Malformed => Some(WhyRefused::Value),
@@ -286,10 +313,10 @@ impl Judge<'_> {
     }
 }
 
-/// Anything with a colon or a slash at its beginning may be taken for an address.
+/// Anything with a colon or a slash at its beginning may be taken for an address, and `a/../../b` for a path outside of the work tree.
 fn is_remote_name(name: &[u8]) -> bool {
-    name == b"."
-        || !name.is_empty() && !matches!(name[0], b'-' | b'.' | b'/') && !name.contains(&b':') && is_inert(name)
+    let is_component = |part: &[u8]| !matches!(part.first(), None | Some(b'-' | b'.'));
+    name == b"." || name.split(|byte| *byte == b'/').all(is_component) && !name.contains(&b':') && is_inert(name)
 }
 
 /// `+refs/heads/*:refs/remotes/origin/*`. One that writes to branches would move them whenever the user fetches.
@@ -325,6 +352,12 @@ mod tests {
             before: &before,
             age,
             may_contact: &|host, _| host == "listed.example.com",
+            may_use: &|path| {
+                !matches!(
+                    path,
+                    LocalPath::OfRemote(b"/own/r.git" | b"own/r.git") | LocalPath::BesideRemote(b"own/r.git")
+                )
+            },
             is_work_tree: &|path| path == b"../../../lib/x",
         };
         judge.refused(&parse_whole(after.as_bytes()).unwrap())
@@ -360,11 +393,14 @@ mod tests {
     #[test]
     fn ordinary_changes() {
         accepted("[branch \"x\"]\n\tremote = origin\n\tmerge = refs/heads/main\n\trebase = true\n");
+        accepted("[branch \"x\"]\n\tremote = team/a.b\n[remote]\n\tpushDefault = home\n");
         accepted("[user]\n\tname = A B <x>\n\temail = a@b\n");
         accepted(
             "[remote \"o\"]\n\turl = https://listed.example.com/a.git\n\tfetch = +refs/heads/*:refs/remotes/o/*\n",
         );
         accepted("[remote \"o\"]\n\turl = ../bare.git\n");
+        accepted("[submodule \"x\"]\n\turl = ../x.git\n");
+        accepted("[submodule \"x\"]\n\turl = ./x.git\n");
         accepted(
             "[submodule \"x\"]\n\tpath = lib/x\n\turl = https://listed.example.com/x\n\tupdate = checkout\n\tactive = true\n",
         );
@@ -427,6 +463,13 @@ mod tests {
             "[safe]\n\tdirectory = *\n",
             "[remote \"o\"]\n\turl = ext::sh -c x\n",
             "[remote \"o\"]\n\turl = -oProxyCommand=x\n",
+            "[remote \"o\"]\n\turl = https::evil.example.net/leak\n",
+            "[remote \"o\"]\n\turl = ssh://x%40evil.example.net%2f@listed.example.com/y\n",
+            "[remote \"o\"]\n\turl = listed.example.com:a@[evil.example.net]:b\n",
+            "[remote \"o\"]\n\turl = /own/r.git\n",
+            "[remote \"o\"]\n\turl = file:///own/r.git\n",
+            "[remote \"o\"]\n\tpushurl = /own/r.git\n",
+            "[remote \"o\"]\n\turl = ~/r.git\n",
             "[remote \"o\"]\n\turl = ssh://-oProxyCommand=x/y\n",
             "[remote \"o\"]\n\turl = https://evil.example.net/leak\n",
             "[remote \"o\"]\n\turl = git@evil.example.net:leak\n",
@@ -443,6 +486,11 @@ mod tests {
             "[branch \"x\"]\n\tremote = https://evil.example.net/leak\n",
             "[branch \"x\"]\n\tpushRemote = evil:leak\n",
             "[branch \"x\"]\n\tremote = /srv/x\n",
+            "[branch \"x\"]\n\tremote = a/../../x\n",
+            "[branch \"x\"]\n\tremote = a/./x\n",
+            "[branch \"x\"]\n\tremote = a//x\n",
+            "[branch \"x\"]\n\tremote = own/r.git\n",
+            "[remote]\n\tpushDefault = a/../../x\n",
             "[branch \"x\"]\n\tmerge = --upload-pack=x\n",
             "[push]\n\tdefault = upstream\n",
             "[push]\n\tdefault = matching\n",
@@ -452,6 +500,11 @@ mod tests {
             "[submodule \"x\"]\n\tpath = ../x\n",
             "[submodule \"x\"]\n\tpath = .git/hooks\n",
             "[submodule \"x\"]\n\turl = https://evil.example.net/leak\n",
+            "[submodule \"x\"]\n\turl = ext::sh -c x\n",
+            "[submodule \"x\"]\n\turl = /own/r.git\n",
+            "[submodule \"x\"]\n\turl = ./own/r.git\n",
+            "[submodule \"x\"]\n\turl = ../../../evil.example.net/leak\n",
+            "[submodule \"x\"]\n\turl = ../../../../:evil.example.net/leak\n",
             "[lfs]\n\turl = https://evil.example.net\n",
             "[lfs \"customtransfer.x\"]\n\tpath = x\n",
             "[gc]\n\tpruneExpire = now\n",
@@ -462,6 +515,15 @@ mod tests {
         ] {
             not_accepted(text);
         }
+    }
+
+    /// The user's `vcs` makes a program of every address of this remote.
+    #[test]
+    fn a5_the_address_of_a_remote_with_a_helper_stays() {
+        let before = "[remote \"o\"]\n\tvcs = ext\n\turl = sh -c true\n[remote \"p\"]\n\turl = ../p\n";
+        let after = before.replace("true", "touch% x");
+        assert!(refused(before, &after, Age::Existing).is_some());
+        assert!(refused(before, &before.replace("../p", "../q"), Age::Existing).is_none());
     }
 
     /// What the user has closed stays closed, and what the user has set may stay.

@@ -4,6 +4,7 @@
 
 mod content;
 mod frozen;
+mod local_address;
 mod regions;
 
 use std::ffi::CString;

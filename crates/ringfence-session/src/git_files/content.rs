@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use crate::place::open_by_names;
 
 use super::frozen::{LeasedFile, read_all};
+use super::local_address::leads_to_own;
 use super::regions::{GitRegion, Region, Regions, is_there};
 use super::{GitPlace, LONGEST, LONGEST_SETTINGS, is_own};
 use crate::git_gains::Unknown;
@@ -177,6 +178,7 @@ impl ContentJudge<'_> {
             before: &config::parse(before),
             age: git.map_or(Age::Existing, |git| git.age),
             may_contact: &|host, port| self.may_contact(host, port),
+            may_use: &|path| !leads_to_own(self.surface, *path),
             is_work_tree: &|path| self.is_work_tree_of(at, path),
         };
         match judge.refused(&after) {
@@ -279,6 +281,7 @@ impl ContentJudge<'_> {
             before: &config::parse(before),
             age: Age::Existing,
             may_contact: &|host, port| self.may_contact(host, port),
+            may_use: &|path| !leads_to_own(self.surface, *path),
             is_work_tree: &|_| false,
         };
         let foreign = after.iter().find(|entry| entry.section != b"submodule");
