@@ -39,6 +39,8 @@ usage: cargo xtask COMMAND
   oracle [SEQUENCES [SEED]]
                    let an agent do random things to git in a session, run the user's git outside, and fail if
                    a program, an address or a file of the agent's choice was touched; so many times (200)
+  oracle plants [TEXT]
+                   the same with each kind of plant whose name has TEXT in it, by itself
   faults [SEED]    fail every system call of a start once, with each plausible error
   faults --kill N [SEED]
                    kill processes of sessions at N random moments
@@ -61,6 +63,8 @@ enum Chore<'w> {
     Bench(bench::Effort, bench::Parts),
     Agree(u32, Option<u64>),
     Oracle(u32, Option<u64>),
+    /// Those with this text in their names.
+    OraclePlants(&'w str),
     Dist(dist::Options),
     /// All of them, or one.
     Kernels(Option<&'w str>),
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Some(Chore::Bench(effort, parts)) => bench::run(&workspace_root(), effort, parts),
         Some(Chore::Agree(pairs, seed)) => agree::run(&workspace_root(), pairs, seed),
         Some(Chore::Oracle(sequences, seed)) => oracle::run(&workspace_root(), sequences, seed),
+        Some(Chore::OraclePlants(named)) => oracle::plants(&workspace_root(), named),
         Some(Chore::Dist(options)) => dist::run(&workspace_root(), &options),
         Some(Chore::Kernels(only)) => kernels::run(&workspace_root(), only),
         Some(Chore::Faults(faults, seed)) => faults::run(&workspace_root(), faults, seed),
@@ -120,6 +125,8 @@ fn understand<'w>(words: &[&'w str]) -> Option<Chore<'w>> {
         ["agree" | "fuzz", pairs] => Some(Chore::Agree(pairs.parse().ok()?, None)),
         ["agree" | "fuzz", pairs, seed] => Some(Chore::Agree(pairs.parse().ok()?, Some(seed.parse().ok()?))),
         ["oracle"] => Some(Chore::Oracle(200, None)),
+        ["oracle", "plants"] => Some(Chore::OraclePlants("")),
+        ["oracle", "plants", named] => Some(Chore::OraclePlants(named)),
         ["oracle", sequences] => Some(Chore::Oracle(sequences.parse().ok()?, None)),
         ["oracle", sequences, seed] => Some(Chore::Oracle(sequences.parse().ok()?, Some(seed.parse().ok()?))),
         ["dist", options @ ..] => dist::Options::read(options).map(Chore::Dist),

