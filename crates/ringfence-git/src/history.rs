@@ -119,6 +119,42 @@ impl<S: ObjectSource> History<S> {
         }
     }
 
+    /// Ids of packed objects that begin with these hexadecimal digits, at most two of each pack.
+    pub fn packed_with_prefix(&self, digits: &[u8]) -> Vec<ObjectId> {
+        let mut found: Vec<ObjectId> =
+            self.packs.iter().filter_map(|pack| pack.find_prefix(digits).ok()).flatten().collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Where the history of a commit parted from that of another: the first ancestor of `theirs` that is one of `ours`. There can be
+    /// several that are equally near; this is one of them.
+    ///
+    /// # Errors
+    /// [`Incomplete`].
+    pub fn merge_base(
+        &mut self,
+        ours: &ObjectId,
+        theirs: &ObjectId,
+        budget: &mut ReadBudget,
+    ) -> Result<Option<ObjectId>, Incomplete> {
+        let mut all = HashSet::from([*ours]);
+        let mut queue = VecDeque::from([*ours]);
+        while let Some(id) = queue.pop_front() {
+            queue.extend(self.commit(&id, budget)?.parents.into_iter().filter(|parent| all.insert(*parent)));
+        }
+        let mut seen = HashSet::from([*theirs]);
+        let mut queue = VecDeque::from([*theirs]);
+        while let Some(id) = queue.pop_front() {
+            if all.contains(&id) {
+                return Ok(Some(id));
+            }
+            queue.extend(self.commit(&id, budget)?.parents.into_iter().filter(|parent| seen.insert(*parent)));
+        }
+        Ok(None)
+    }
+
     /// Searches the commits that are reachable from these objects (commits, or tags of commits) for a version of a file.
     ///
     /// The tips come first, then their parents: most checkouts write what a branch has. A commit whose tree, or the directory of the
@@ -152,7 +188,10 @@ impl<S: ObjectSource> History<S> {
     }
 
     /// The commit that a tag leads to, if it does lead to one.
-    fn peel(&mut self, tip: &ObjectId, budget: &mut ReadBudget) -> Result<Option<ObjectId>, Incomplete> {
+    ///
+    /// # Errors
+    /// [`Incomplete`].
+    pub fn peel(&mut self, tip: &ObjectId, budget: &mut ReadBudget) -> Result<Option<ObjectId>, Incomplete> {
         let mut id = *tip;
         loop {
             if self.commits.contains_key(&id) {
@@ -173,7 +212,11 @@ impl<S: ObjectSource> History<S> {
         }
     }
 
-    fn commit(&mut self, id: &ObjectId, budget: &mut ReadBudget) -> Result<Commit, Incomplete> {
+    /// A commit.
+    ///
+    /// # Errors
+    /// [`Incomplete`].
+    pub fn commit(&mut self, id: &ObjectId, budget: &mut ReadBudget) -> Result<Commit, Incomplete> {
         if let Some(commit) = self.commits.get(id) {
             return Ok(commit.clone());
         }

@@ -22,4 +22,5 @@ pub mod object;
 pub mod object_id;
 pub mod pack;
 pub mod ref_name;
+pub mod replacement;
 pub mod settings;

@@ -122,6 +122,26 @@ impl<F: ReadAt> PackIndex<F> {
         Ok(None)
     }
 
+    /// The first two ids that begin with these hexadecimal digits.
+    ///
+    /// # Errors
+    /// [`ReadFault::Pack`]: the file is too short.
+    pub fn find_prefix(&self, digits: &[u8]) -> Result<Vec<ObjectId>, ReadFault> {
+        let mut padded = digits.to_vec();
+        padded.resize(2 * self.format.id_len(), b'0');
+        let Some(lowest) = ObjectId::from_hex(&padded) else { return Ok(Vec::new()) };
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.id_at(middle)? < lowest { low = middle + 1 } else { high = middle }
+        }
+        let mut found = Vec::new();
+        for number in (low..self.count).take(2) {
+            found.extend(Some(self.id_at(number)?).filter(|id| id.to_string().as_bytes().starts_with(digits)));
+        }
+        Ok(found)
+    }
+
     fn fanout(&self, first: u64) -> Result<u64, ReadFault> {
         Ok(u64::from(u32::from_be_bytes(bytes_at(&self.file, Self::FANOUT + 4 * first)?)))
     }
@@ -205,6 +225,14 @@ impl<F: ReadAt> PackReader<F> {
         let Some(offset) = self.index.find(id)? else { return Ok(None) };
         let Base { kind, content } = self.entry(offset, budget)?;
         Object::verified(id, kind, Arc::unwrap_or_clone(content)).map(Some)
+    }
+
+    /// The first two ids that begin with these hexadecimal digits.
+    ///
+    /// # Errors
+    /// [`ReadFault::Pack`]: the index is too short.
+    pub fn find_prefix(&self, digits: &[u8]) -> Result<Vec<ObjectId>, ReadFault> {
+        self.index.find_prefix(digits)
     }
 
     /// Checks that every object that the index lists is where it says, and has the id that it says.

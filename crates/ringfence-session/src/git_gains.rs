@@ -7,8 +7,10 @@
 
 mod compare;
 mod disk;
+mod foresee;
 mod gain;
 mod placed;
+mod revision;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};

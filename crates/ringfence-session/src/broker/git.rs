@@ -27,7 +27,7 @@ use super::resolve::{Found, Place, Target, place_of};
 use super::work::{Reply, Stop, Work};
 
 pub(super) use self::judged::JudgedFiles;
-pub(super) use self::versions::FailedReplacements;
+pub(super) use self::versions::{FailedReplacements, INDEX_LOCK};
 pub(super) use crate::git_files::{Content, GitPlace, Refusal, is_telling};
 use crate::git_files::{Frozen, GitRegion, LONGEST, NotFrozen, Region, is_git_directory, is_own, is_there, read_all};
 use crate::landing::{Landing, Outcome, SettingsFile};

@@ -63,8 +63,11 @@ struct State {
     /// The questions that wait, with their answers.
     questions: BTreeMap<u64, Option<bool>>,
     /// Changes that the supervisor is asked to make, with what came of them.
-    landings: BTreeMap<u64, Option<Outcome>>,
+    landings: BTreeMap<u64, Option<Landed>>,
 }
+
+/// What came of a change, and which file it is about where the request did not say.
+type Landed = (Outcome, Option<AbsPath>);
 
 /// Is it carried out?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,6 +291,11 @@ impl<'s> Judge<'s> {
 
     /// Has the supervisor make a change, and waits until it has. Nothing where there is none that does.
     pub(super) fn land(&self, landing: &Landing, is_waiting: &dyn Fn() -> bool) -> Option<Outcome> {
+        self.land_about(landing, is_waiting).map(|(outcome, _)| outcome)
+    }
+
+    /// The same, with the file that it is about.
+    pub(super) fn land_about(&self, landing: &Landing, is_waiting: &dyn Fn() -> bool) -> Option<Landed> {
         let supervisor = self.supervisor.as_ref()?;
         let request = in_memory(&landing.encode()).ok()?;
         let mut state = self.state();
@@ -399,9 +407,9 @@ impl<'s> Judge<'s> {
                 }
                 self.answered.notify_all();
             }
-            Told::Landed { id, outcome } => {
+            Told::Landed { id, outcome, about } => {
                 if let Some(landing) = state.landings.get_mut(&id) {
-                    *landing = Some(Outcome::of_number(outcome).unwrap_or(Outcome::Not(NotLanded::Malformed)));
+                    *landing = Some((Outcome::of_number(outcome).unwrap_or(Outcome::Not(NotLanded::Malformed)), about));
                 }
                 self.answered.notify_all();
             }

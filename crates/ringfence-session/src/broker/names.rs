@@ -65,6 +65,7 @@ impl Work<'_, '_> {
         if let Some(reply) = self.make_directory_for_git(&place)? {
             return Ok(reply);
         }
+        self.foresee_work_tree(&place)?;
         self.may_make(&place, Making::Directory)?;
         self.take_mask()?;
         let (name, mode) = (place.spelled()?, mode_of(mode));

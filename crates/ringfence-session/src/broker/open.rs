@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::c_string;
-use super::git::{Content, JudgedBy, Refusal, is_telling};
+use super::git::{Content, INDEX_LOCK, JudgedBy, Refusal, is_telling};
 use super::parked::{Rights, Waiter};
 use super::request::Named;
 use super::resolve::{From, Last, Place, Target, is_of_processes, mount_of};
@@ -241,6 +241,9 @@ impl Work<'_, '_> {
     fn open_in_git(&mut self, place: &Place, path: &AbsPath, opening: &Opening) -> Result<Option<Entry>, Stop> {
         if opening.has(OFlags::CREATE) && is_telling(&place.name) && place.look().is_err() {
             let _ = self.may_become(place)?;
+        }
+        if place.name == INDEX_LOCK && opening.has(OFlags::CREATE | OFlags::EXCL) {
+            self.foresee(place, &place.at)?;
         }
         let judged = self.judged_by(place)?;
         if judged == JudgedBy::Rules || opening.has(OFlags::DIRECTORY) || !self.is_permitted(path, judged) {

@@ -101,6 +101,8 @@ pub enum Told {
         id: u64,
         /// See [`crate::landing`].
         outcome: u64,
+        /// The file that it is about, where the request did not say.
+        about: Option<AbsPath>,
     },
     /// Undoes [`Told::Grant`]. What is open stays open.
     Revoke {
@@ -199,10 +201,11 @@ impl Told {
                 out.number(GRANT);
                 out.bytes(path.as_bytes());
             }
-            Self::Landed { id, outcome } => {
+            Self::Landed { id, outcome, about } => {
                 out.number(LANDED);
                 out.number(*id);
                 out.number(*outcome);
+                out.bytes(about.as_ref().map_or(b"", AbsPath::as_bytes));
             }
             Self::Revoke { path } => {
                 out.number(REVOKE);
@@ -223,7 +226,11 @@ impl Told {
             }
             ANSWER => Self::Answer { id: input.number()?, allowed: take_flag(&mut input)? },
             GRANT => Self::Grant { path: take_path(&mut input)? },
-            LANDED => Self::Landed { id: input.number()?, outcome: input.number()? },
+            LANDED => {
+                let (id, outcome) = (input.number()?, input.number()?);
+                let about = Some(input.bytes()?).filter(|path| !path.is_empty());
+                Self::Landed { id, outcome, about: about.map(AbsPath::lexical).transpose().ok()? }
+            }
             REVOKE => Self::Revoke { path: take_path(&mut input)? },
             _ => return None,
         };
@@ -320,7 +327,8 @@ mod tests {
             Told::Patience { wait: None },
             Told::Patience { wait: Some(60_000) },
             Told::Answer { id: 3, allowed: true },
-            Told::Landed { id: 3, outcome: 7 },
+            Told::Landed { id: 3, outcome: 7, about: None },
+            Told::Landed { id: 3, outcome: 5, about: Some(path.clone()) },
             Told::Grant { path: path.clone() },
             Told::Revoke { path },
         ] {

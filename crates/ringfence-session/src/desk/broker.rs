@@ -118,7 +118,7 @@ impl Desk {
         };
         if landed.is_err() {
             let outcome = Outcome::Not(NotLanded::Malformed).to_number();
-            self.tell_broker(&Told::Landed { id, outcome });
+            self.tell_broker(&Told::Landed { id, outcome, about: None });
         }
     }
 

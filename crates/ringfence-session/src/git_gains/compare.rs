@@ -137,6 +137,19 @@ fn unfinished<'t>(
     new.map(move |operation| Gain { repository: repository.clone(), kind: GainKind::Unfinished(*operation) })
 }
 
+/// The entries in which two trees differ. What the history was read with comes back.
+pub(super) fn differing(
+    repository: &Repository,
+    history: History<DiskObjects>,
+    budget: ReadBudget,
+    (old, new): (Option<ObjectId>, ObjectId),
+) -> (History<DiskObjects>, ReadBudget, Result<Vec<Changed>, Incomplete>) {
+    let mut comparison = Comparison { repository, history, budget, old_commits: None, found: Found::default() };
+    let mut changes = Vec::new();
+    let done = comparison.differences(old, Some(new), &mut Vec::new(), 0, &mut changes);
+    (comparison.history, comparison.budget, done.map(|()| changes))
+}
+
 /// A comparison in progress.
 struct Comparison<'r> {
     repository: &'r Repository,

@@ -54,7 +54,7 @@ impl From<Incomplete> for Unknown {
 /// Searches the state of the start. It is read when the first version is asked for.
 #[derive(Debug)]
 pub(crate) struct KnownVersions {
-    snapshot: Arc<GitSnapshot>,
+    pub(super) snapshot: Arc<GitSnapshot>,
     /// By git directory.
     histories: HashMap<AbsPath, History<DiskObjects>>,
     unknown: HashMap<(AbsPath, EntryMode, ObjectId), Unknown>,
@@ -111,6 +111,13 @@ impl KnownVersions {
             place => place?,
         };
         let id = id_of(place.repository.format, ObjectKind::Blob, content).map_err(|_| Unknown::Absent)?;
+        self.find_id(path, mode, id)
+    }
+
+    /// The same for the id of a content, in a repository that existed.
+    pub(super) fn find_id(&mut self, path: &AbsPath, mode: EntryMode, id: ObjectId) -> Result<(), Unknown> {
+        let snapshot = Arc::clone(&self.snapshot);
+        let place = self.tree_path(&snapshot, path)?;
         let key = (path.clone(), mode, id);
         if self.replaced.contains(&key) || place.repository.has_in_index(&place.relative, mode, &id) {
             return Ok(());

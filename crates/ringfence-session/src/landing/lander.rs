@@ -49,9 +49,9 @@ impl Lander {
             for (id, request, since) in received {
                 let carry_out = || work.carry_out(&request, since + PATIENCE);
                 // The broker waits for an answer whatever happens.
-                let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(carry_out));
-                let outcome = outcome.unwrap_or(Outcome::Failed(Errno::IO)).to_number();
-                let told = Told::Landed { id, outcome }.encode();
+                let landed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(carry_out));
+                let (outcome, about) = landed.unwrap_or((Outcome::Failed(Errno::IO), None));
+                let told = Told::Landed { id, outcome: outcome.to_number(), about }.encode();
                 // A broker that does not listen has ended.
                 let _ = rustix::net::send(&broker, &told, SendFlags::NOSIGNAL);
             }
@@ -77,11 +77,13 @@ struct Work<'l> {
 }
 
 impl Work<'_> {
-    fn carry_out(&mut self, request: &OwnedFd, until: Instant) -> Outcome {
+    /// What came of it, and which file it is about where the request does not say.
+    fn carry_out(&mut self, request: &OwnedFd, until: Instant) -> (Outcome, Option<AbsPath>) {
         let text = match read_all(request.as_fd(), LONGEST) {
             Ok(text) => text.unwrap_or_default(),
-            Err(errno) => return Outcome::Failed(errno),
+            Err(errno) => return (Outcome::Failed(errno), None),
         };
+        let mut about = None;
         let landed = match Landing::decode(&text) {
             Some(Landing::Settings { path, kind, text }) => self.put_settings(&path, kind, &text),
             Some(Landing::Version { path, mode, text, repositories }) => {
@@ -94,13 +96,23 @@ impl Work<'_> {
                 versions.moved(&from, &to);
                 Ok(())
             }),
+            Some(Landing::Foresee { git_dir, command }) => {
+                self.with_versions(|versions, host| match versions.foresee(host, &git_dir, &command) {
+                    None => Ok(()),
+                    Some((path, cause)) => {
+                        about = Some(path);
+                        Err(NotLanded::Version(cause).into())
+                    }
+                })
+            }
             None => Err(NotLanded::Malformed.into()),
         };
-        match landed {
+        let outcome = match landed {
             Ok(()) => Outcome::Done,
             Err(Failure::Not(why)) => Outcome::Not(why),
             Err(Failure::Failed(errno)) => Outcome::Failed(errno),
-        }
+        };
+        (outcome, about)
     }
 
     fn with_versions(

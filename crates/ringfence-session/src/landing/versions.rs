@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::lander::Failure;
 use super::wire::{EntryChange, NotLanded, Repositories};
 use crate::git_files::{ContentJudge, Region, Regions, is_own, put, read_all};
-use crate::git_gains::KnownVersions;
+use crate::git_gains::{KnownVersions, Unknown};
 use crate::temporary::Journal;
 
 /// The longest protected file that is put in place.
@@ -120,6 +120,11 @@ impl Versions {
             }
         }
         Ok(())
+    }
+
+    /// The first version that a command will need and not get.
+    pub(super) fn foresee(&mut self, host: Host<'_>, git_dir: &AbsPath, command: &[u8]) -> Option<(AbsPath, Unknown)> {
+        self.known.foresee(host.surface, git_dir, command)
     }
 
     /// A directory with a clone in it was moved.

@@ -43,6 +43,13 @@ pub(crate) enum Landing {
         /// Where the version may come from.
         repositories: Repositories,
     },
+    /// Git locks the index for this command. Is there a version that it will need and not get?
+    Foresee {
+        /// The git directory.
+        git_dir: AbsPath,
+        /// The command line, each word ended by a NUL.
+        command: Vec<u8>,
+    },
     /// A directory was moved in which there is a clone with protected files.
     Moved {
         /// Its old path.
@@ -145,6 +152,7 @@ const SETTINGS: u64 = 1;
 const VERSION: u64 = 2;
 const ENTRY: u64 = 3;
 const MOVED: u64 = 4;
+const FORESEE: u64 = 5;
 
 impl Landing {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -162,6 +170,11 @@ impl Landing {
                 out.number(u64::from(mode.as_raw_mode()));
                 out.bytes(text);
                 out.number(repositories.number());
+            }
+            Self::Foresee { git_dir, command } => {
+                out.number(FORESEE);
+                out.bytes(git_dir.as_bytes());
+                out.bytes(command);
             }
             Self::Moved { from, to } => {
                 out.number(MOVED);
@@ -209,6 +222,10 @@ impl Landing {
                     _ => return None,
                 };
                 Self::Entry { path, change, repositories: Repositories::of_number(input.number()?)? }
+            }
+            FORESEE => {
+                let git_dir = AbsPath::lexical(input.bytes()?).ok()?;
+                Self::Foresee { git_dir, command: input.bytes()?.to_vec() }
             }
             MOVED => {
                 let from = AbsPath::lexical(input.bytes()?).ok()?;
@@ -290,7 +307,8 @@ mod tests {
             assert_eq!(Landing::decode(&bytes), Some(request));
             (0..bytes.len()).for_each(|length| assert_eq!(Landing::decode(&bytes[..length]), None));
         }
-        let mut requests = vec![Landing::Moved { from: path.clone(), to: AbsPath::root().join("p/x") }];
+        let foresee = Landing::Foresee { git_dir: path.clone(), command: b"git\0switch\0".to_vec() };
+        let mut requests = vec![foresee, Landing::Moved { from: path.clone(), to: AbsPath::root().join("p/x") }];
         for repositories in [Repositories::OfTheStart, Repositories::AlsoNew] {
             let (path, mode, text) = (path.clone(), Mode::from_raw_mode(0o755), b"a".to_vec());
             requests.push(Landing::Version { path: path.clone(), mode, text, repositories });

@@ -43,6 +43,12 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("bisect", "git bisect start HEAD before; git bisect reset"),
     ("sparse", "git sparse-checkout set --no-cone /a; git sparse-checkout disable"),
     ("force", "git switch -f dev"),
+    (
+        "beside",
+        "export GIT_INDEX_FILE=$PWD/../idx; git read-tree HEAD; blob=$(echo evil | git hash-object -w --stdin)
+        git update-index --add --cacheinfo 100644,$blob,.envrc --cacheinfo 100644,$blob,a; c=$(git commit-tree -p HEAD -m x $(git write-tree))
+        unset GIT_INDEX_FILE; git checkout $c -- a; git commit -qm a; git merge -s ours --no-edit $c; git checkout -b y HEAD~1",
+    ),
     ("worktree", "git worktree add wt dev; cd wt; git switch --detach before; git switch --detach dev"),
 ];
 
@@ -144,6 +150,63 @@ fn b_a_version_that_the_repository_did_not_have_is_refused() {
             let is_named = text.lines().any(|line| line.contains("stopped: write") && line.contains("fence"));
             assert!(is_named, "{attack}: {}", shown(&said));
         }
+    });
+}
+
+/// What each command would change, beside a protected file, comes before it in the index: it would be replaced first.
+const EARLY: &[(&str, &str)] = &[
+    ("switch", "git switch evil"),
+    ("switch, short", "git switch --detach $(git rev-parse --short evil)"),
+    ("switch, a remote branch", "git switch far"),
+    ("checkout", "git checkout evil"),
+    ("checkout -B", "git checkout -B other evil"),
+    ("checkout, paths", "git checkout evil -- '!first' .github"),
+    ("checkout, the one before", "git update-ref refs/heads/side evil; git checkout -"),
+    ("restore", "git restore -s evil --staged --worktree '!first' .github/workflows/ci.yml"),
+    ("reset", "git reset --hard evil"),
+    ("reset, an ancestor", "git reset --hard evil2~1"),
+    ("merge", "git merge --no-edit evil"),
+    ("merge, three-way", "git commit -q --allow-empty -m x; git merge --no-edit evil"),
+    ("pull", "git pull . evil"),
+    ("cherry-pick", "git commit -q --allow-empty -m x; git cherry-pick evil"),
+    ("rebase", "git rebase evil; test ! -e .git/rebase-merge"),
+    ("worktree", "git worktree add wt evil; test ! -e wt -a ! -e .git/worktrees/wt"),
+    ("stash", "git update-ref --create-reflog -m x refs/stash $stash; git stash pop"),
+];
+
+/// A version that is refused is refused before git has changed anything, where the command line says what git will do.
+#[test]
+fn b_a_refused_version_is_refused_before_anything_changed() {
+    each_user(|desk| {
+        desk.prepare(&format!("mkdir clean; cd clean; {REPOSITORY} echo 1 > '!first'; git add -A; git commit -qm last
+            git remote remove origin; git remote add other .; git branch side; git switch -q side; git switch -q main; git status"));
+        let evil = "rm -f /tmp/i; export GIT_INDEX_FILE=/tmp/i; git read-tree HEAD; blob=$(echo evil | git hash-object -w --stdin)
+            add() { git update-index --add --cacheinfo \"100644,$blob,$1\"; }; add .github/workflows/ci.yml; add '!first'; tree=$(git write-tree)
+            commit=$(git commit-tree -p HEAD -m x $tree); git update-ref refs/heads/evil $commit; git update-ref refs/remotes/other/far $commit
+            git update-ref refs/heads/evil2 $(git commit-tree -p $commit -m y $tree)
+            stash=$(git commit-tree -p HEAD -p $(git commit-tree -p HEAD -m i HEAD^{tree}) -m s $tree); unset GIT_INDEX_FILE";
+        let (mut prepared, mut scripts) = (String::new(), FAILS.to_owned());
+        for (number, (name, command)) in EARLY.iter().enumerate() {
+            prepared += &format!("cp -a clean {number}; git -C {number} status --porcelain\n");
+            let (before, last) =
+                command.rsplit_once("; git ").map_or(("true", *command), |(before, last)| (before, last));
+            let (last, after) =
+                last.split_once("; test").map_or((last.to_owned(), "true".to_owned()), |(last, after)| {
+                    (last.to_owned(), format!("test{after}"))
+                });
+            let last = if last.starts_with("git ") { last } else { format!("git {last}") };
+            scripts += &format!(
+                "\necho '{name}' >&2; cd {number}; git update-index -q --refresh; {evil}; {before}; head=$(git rev-parse HEAD)
+                 fails {last}; {after}; test \"$(git symbolic-ref HEAD)\" = refs/heads/main; test \"$(git rev-parse HEAD)\" = $head
+                 test \"$(cat '!first')\" = 1; test ! -e .git/index.lock; test -z \"$(git status --porcelain)\"; cd .."
+            );
+        }
+        desk.prepare(&prepared);
+        let said = desk.inside(&scripts);
+        assert!(said.status.success(), "{}", shown(&said));
+        let text = shown(&said);
+        let early = text.matches("nothing was changed]; run this git command yourself, outside the fence").count();
+        assert!(early > 5 && !text.contains("an index says that it did"), "{text}");
     });
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::sync::{Mutex, PoisonError};
 
+use ringfence_git::replacement::of_command;
 use ringfence_surface::{AbsPath, Access, Because};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -138,6 +139,37 @@ impl Work<'_, '_> {
         Ok(())
     }
 
+    /// Git makes the directory of a new work tree (`git worktree add`): see [`Work::foresee`].
+    pub(in super::super) fn foresee_work_tree(&self, place: &Place) -> Result<(), Stop> {
+        match place.at.parent().filter(|_| place.at.file_name() == Some(b"worktrees")) {
+            Some(git_dir) => self.foresee(place, &git_dir),
+            None => Ok(()),
+        }
+    }
+
+    /// Git locks the index. If the command will need a version of a protected file that is refused, it is refused here, before it has changed
+    /// anything. Its command line is a hint: an agent that changes it is refused later.
+    pub(in super::super) fn foresee(&self, place: &Place, git_dir: &AbsPath) -> Result<(), Stop> {
+        let (program, command) = self.caller.names();
+        let is_whole = command.last() == Some(&0);
+        let words = || command.strip_suffix(b"\0").unwrap_or_default().split(|byte| *byte == 0);
+        if program != b"git" || !is_whole || self.domain().is_some() || of_command(words()).is_none() {
+            return Ok(());
+        }
+        if !matches!(self.region(place)?, Region::Git(_)) || !is_missing(place) {
+            return Ok(());
+        }
+        let landing = Landing::Foresee { git_dir: git_dir.clone(), command };
+        let landed = self.broker().judge.land_about(&landing, &|| self.is_waiting());
+        if let Some((Outcome::Not(NotLanded::Version(cause)), Some(path))) = landed {
+            let (judge, call) = self.teller();
+            let why = format!("git: {}; nothing was changed", Refusal::Version(cause));
+            judge.stopped(self.caller.known(), call, path, (why, REMEDY.to_owned()));
+            return Err(Errno::ACCESS.into());
+        }
+        Ok(())
+    }
+
     /// A protected file does not get the version that git wants: the index that git makes is not put in place either.
     pub(in super::super) fn refuse_index_of(&self, path: &AbsPath) {
         if self.is_git()
@@ -161,7 +193,7 @@ impl Work<'_, '_> {
 }
 
 /// The index that git is making.
-const INDEX_LOCK: &[u8] = b"index.lock";
+pub(in super::super) const INDEX_LOCK: &[u8] = b"index.lock";
 /// More git directories are not remembered.
 const MOST_FAILED: usize = 1024;
 
