@@ -66,7 +66,7 @@ const PROGRAMS: [(&str, &str); 7] = [
 ];
 
 /// Modules in the order in which they need each other. What a kernel has built in is not there as a module.
-const MODULES: [&str; 22] = [
+const MODULES: [&str; 23] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_legacy_dev",
@@ -87,6 +87,7 @@ const MODULES: [&str; 22] = [
     "vfat",
     "overlay",
     "ipv6",
+    "veth",
     "unix",
     "loop",
 ];
