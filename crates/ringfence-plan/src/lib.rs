@@ -12,12 +12,14 @@
 
 mod agent;
 mod apparmor;
+mod broker_unavailable;
 mod bwrap;
 mod chroot;
 mod claim;
 mod complement;
 mod container;
 mod env;
+pub mod features;
 mod guards;
 pub mod hook;
 mod host_profile;
@@ -39,6 +41,7 @@ pub use agent::{
     AgentFile, AgentGround, AgentPlan, ClientUser, Etc, FilePlace, HOOK_SECONDS, agent, claude, codex, gemini,
 };
 pub use apparmor::{apparmor, namespaces_profile};
+pub use broker_unavailable::BrokerUnavailable;
 pub use bwrap::{BwrapError, Places, Starter, bwrap};
 pub use chroot::chroot;
 pub use claim::{Claim, HOST_SOCKETS, LayerName, Shortfall};

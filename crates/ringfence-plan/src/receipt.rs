@@ -3,7 +3,9 @@
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Effect, Governance, Sense, Surface};
 
+use crate::broker_unavailable::BrokerUnavailable;
 use crate::claim::{Claim, LayerName, Shortfall};
+use crate::features::{Feature, FeatureFindings, NOT_GUARDED};
 use crate::landlock::{Fares, Ground, LandlockPlan, Withheld, fares};
 use crate::rung::Rung;
 
@@ -51,27 +53,25 @@ impl Receipt {
 pub struct Standing<'a> {
     /// What the fence is built of.
     pub rung: Rung,
-    /// The domain, or why there is none. A domain counts only if the kernel handles every right that a claim needs: see
-    /// [`LandlockPlan`].
-    pub landlock: Result<&'a LandlockPlan, &'a str>,
-    /// Whether that domain keeps signals among its own.
-    pub keeps_signals: bool,
+    /// The domain, if there is one. A domain counts only if the kernel handles every right that a claim needs: see [`LandlockPlan`].
+    pub landlock: Option<&'a LandlockPlan>,
+    /// What was found out about this host while the session was laid out. A missing feature is a shortfall where
+    /// [`uses`](crate::features::uses) says so.
+    pub features: &'a FeatureFindings,
     /// Whether anything that exists is masked or frozen.
     pub guards: bool,
     /// Whether somebody watches that they stay, and covers what appears later.
     pub watched: bool,
     /// Guarded files that have another name.
     pub linked: &'a [AbsPath],
-    /// Who holds the limit on memory, or why nobody does.
-    pub memory: Result<LayerName, &'static str>,
-    /// Who holds the limit on processes, or why nobody does.
-    pub pids: Result<LayerName, &'static str>,
+    /// What counts the processes, if they are limited and nothing that the limit needs is missing.
+    pub pids: LayerName,
     /// What whoever builds the fence found out: these claims are not held, whatever would hold them otherwise.
     pub found: &'a [Shortfall],
     /// What this fence does not give although the Surface does.
     pub withheld: &'a [Withheld],
     /// Whether calls that change files are brokered, or why they are not.
-    pub broker: Result<(), &'static str>,
+    pub broker: Result<(), BrokerUnavailable>,
 }
 
 /// How much of a receipt is wanted.
@@ -92,7 +92,7 @@ pub fn receipt(surface: &Surface, standing: &Standing<'_>, wanted: Lines) -> Rec
         Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
         Rung::LandlockOnly | Rung::Chroot => Ground::Host,
     };
-    let domain = standing.landlock.ok().filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
+    let domain = standing.landlock.filter(|_| looks_at_paths).map(|plan| fares(surface, ground, plan));
     let mut lines = Vec::new();
     let mut judge = |claim: Claim| {
         let found = standing.found.iter().find(|short| short.claim == claim);
@@ -188,10 +188,9 @@ fn path_claims(surface: &Surface) -> impl Iterator<Item = Claim> {
 
 fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept {
     let short = |layer, reason: &str| Kept::Not(Shortfall { claim: claim.clone(), layer, reason: reason.to_owned() });
-    let by = |held: Result<LayerName, &str>| match held {
-        Ok(layer) => Kept::By(vec![layer]),
-        Err(reason) => short(LayerName::Cgroup, reason),
-    };
+    if let Some(short) = standing.features.shortfall(standing.rung, claim) {
+        return Kept::Not(short);
+    }
     let is_view = standing.rung.has_view();
     match claim {
         Claim::CleanEnvironment => Kept::By(vec![LayerName::Environment]),
@@ -205,15 +204,8 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         Claim::NobodyElseIsSeen => {
             short(LayerName::Processes, "without a namespace it can be found out which processes there are")
         }
-        Claim::SecondWall if standing.rung == Rung::Chroot => match standing.landlock {
-            Ok(_) => Kept::By(vec![LayerName::Landlock]),
-            Err(why) => short(LayerName::Landlock, &format!("{why}: the root directory stands alone")),
-        },
-        Claim::SecondWall => match (is_view, standing.landlock) {
-            (true, Ok(_)) => Kept::By(vec![LayerName::Landlock]),
-            (true, Err(why)) => short(LayerName::Landlock, &format!("{why}: the mounts stand alone")),
-            (false, _) => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
-        },
+        Claim::SecondWall if is_view || standing.rung == Rung::Chroot => Kept::By(vec![LayerName::Landlock]),
+        Claim::SecondWall => short(LayerName::Mounts, "without namespaces there are no mounts: Landlock stands alone"),
         Claim::FenceStays => Kept::By(vec![LayerName::Seccomp]),
         Claim::DeniedLater if standing.watched => {
             let inside = match standing.broker {
@@ -239,7 +231,7 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         }
         Claim::ProtectedLater => match standing.broker {
             Ok(()) => Kept::By(vec![LayerName::Broker]),
-            Err(why) => short(LayerName::Broker, &format!("names that do not exist yet are not guarded: {why}")),
+            Err(why) => short(LayerName::Broker, &format!("{NOT_GUARDED}: {why}")),
         },
         Claim::HeldWhenReplaced if is_view && standing.guards && standing.watched => {
             let reason =
@@ -267,20 +259,13 @@ fn kept(claim: &Claim, standing: &Standing<'_>, domain: Option<&Fares>) -> Kept 
         ),
         Claim::NoLaterSockets => Kept::By(vec![LayerName::Seccomp]),
         Claim::OutsidersOutOfReach => {
-            let walls = [(is_view, LayerName::Processes), (standing.keeps_signals, LayerName::Landlock)];
-            let held: Vec<LayerName> = walls.into_iter().filter_map(|(holds, layer)| holds.then_some(layer)).collect();
-            if held.is_empty() {
-                short(LayerName::Landlock, "this kernel does not keep signals inside")
-            } else {
-                Kept::By(held)
-            }
+            let keeps_signals = standing.landlock.is_some() && !standing.features.lacks(Feature::LandlockSignals);
+            let walls = [(is_view, LayerName::Processes), (keeps_signals, LayerName::Landlock)];
+            Kept::By(walls.into_iter().filter_map(|(holds, layer)| holds.then_some(layer)).collect())
         }
-        Claim::TreeEndsWithSession if is_view || standing.keeps_signals => Kept::By(vec![LayerName::Processes]),
-        Claim::TreeEndsWithSession => {
-            short(LayerName::Landlock, "this kernel does not keep signals inside: whoever watches could be killed")
-        }
-        Claim::Memory { .. } => by(standing.memory),
-        Claim::Processes { .. } => by(standing.pids),
+        Claim::TreeEndsWithSession => Kept::By(vec![LayerName::Processes]),
+        Claim::Memory { .. } => Kept::By(vec![LayerName::Cgroup]),
+        Claim::Processes { .. } => Kept::By(vec![standing.pids]),
         Claim::Time { .. } => Kept::By(vec![LayerName::Processes]),
     }
 }
@@ -315,5 +300,70 @@ fn by_walls(claim: &Claim, rung: Rung, domain: Option<&Fares>) -> Kept {
             layer: LayerName::Landlock,
             reason: "this kernel has no Landlock".to_owned(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::features::{Finding, Without, uses};
+    use crate::landlock::landlock;
+
+    /// The claims of a receipt that are not held, by their short names, with the reasons.
+    fn lost(surface: &Surface, rung: Rung, features: &FeatureFindings) -> BTreeSet<(&'static str, String)> {
+        let ground = match rung {
+            Rung::Native => Ground::View,
+            Rung::Bwrap | Rung::Docker | Rung::Podman => Ground::ForeignView,
+            Rung::LandlockOnly | Rung::Chroot => Ground::Host,
+        };
+        let plan = landlock(surface, ground);
+        let standing = Standing {
+            rung,
+            landlock: Some(&plan).filter(|_| !features.lacks(Feature::LandlockFiles)),
+            features,
+            guards: true,
+            watched: false,
+            linked: &[],
+            pids: LayerName::Cgroup,
+            found: &[],
+            withheld: &[],
+            broker: match (rung, features.lacks(Feature::SeccompListener)) {
+                (Rung::Native, false) => Ok(()),
+                (Rung::Native, true) => Err(BrokerUnavailable::NoListener),
+                _ => Err(BrokerUnavailable::Backend),
+            },
+        };
+        let receipt = receipt(surface, &standing, Lines::Short);
+        receipt.shortfalls().map(|short| (short.claim.key(), short.reason.clone())).collect()
+    }
+
+    /// I1: a missing feature costs exactly the claims that the table lists, each with the reason that was found.
+    #[test]
+    fn i1_a_missing_feature_costs_what_the_table_says() {
+        let surface = crate::mounts::tests::surface("[limits]\nmemory = \"1GiB\"\npids = 64\n");
+        for rung in Rung::ALL {
+            let mut whole = FeatureFindings::untried();
+            uses(*rung).iter().for_each(|using| whole.note(using.feature, Finding::present("")));
+            let before: BTreeSet<&str> = lost(&surface, *rung, &whole).into_iter().map(|(key, _)| key).collect();
+            for using in uses(*rung).iter().filter(|using| using.without != Without::NoStart) {
+                let mut features = whole.clone();
+                features.note(using.feature, Finding::missing("it is not there"));
+                let after = lost(&surface, *rung, &features);
+                let more: BTreeSet<&str> =
+                    after.iter().map(|(key, _)| *key).filter(|key| !before.contains(key)).collect();
+                let losses = if let Without::Shortfalls(losses) = using.without { losses } else { &[] };
+                assert_eq!(more, losses.iter().map(|loss| loss.claim).collect(), "{rung}: {using:?}");
+                for loss in losses {
+                    let reason = format!("{}: it is not there", loss.consequence);
+                    assert!(after.contains(&(loss.claim, reason)), "{rung}: {loss:?}: {after:?}");
+                }
+                // An answer that did not come is no reason to report a loss: the start itself finds out.
+                features.note(using.feature, Finding::unknown("late"));
+                let after: BTreeSet<&str> = lost(&surface, *rung, &features).into_iter().map(|(key, _)| key).collect();
+                assert_eq!(after, before, "{rung}: {using:?}");
+            }
+        }
     }
 }

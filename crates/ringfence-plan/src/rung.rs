@@ -23,8 +23,11 @@ pub enum Rung {
 }
 
 impl Rung {
-    /// From the strongest down.
+    /// The fallback order, from the strongest down. The others start only if they are asked for.
     pub const LADDER: [Self; 3] = [Self::Native, Self::Bwrap, Self::LandlockOnly];
+
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Native, Self::Bwrap, Self::LandlockOnly, Self::Chroot, Self::Docker, Self::Podman];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
@@ -35,6 +38,18 @@ impl Rung {
             Self::Chroot => "chroot",
             Self::Docker => "docker",
             Self::Podman => "podman",
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Native => "the whole fence, by ringfence itself",
+            Self::Bwrap => "the same view, by bubblewrap",
+            Self::LandlockOnly => "no view of its own, so names and sizes of other files show",
+            Self::Chroot => "a root directory that holds the tools and the work",
+            Self::Docker => "the same view, in a container of Docker's",
+            Self::Podman => "the same view, in a container of Podman's",
         }
     }
 
@@ -57,14 +72,10 @@ impl Rung {
         matches!(self, Self::Native | Self::Docker | Self::Podman)
     }
 
-    /// The next one down.
+    /// The next one of the fallback order.
     pub fn next(self) -> Option<Self> {
-        match self {
-            Self::Native => Some(Self::Bwrap),
-            Self::Bwrap => Some(Self::LandlockOnly),
-            // Whoever asks for a container wants that and nothing else.
-            Self::LandlockOnly | Self::Chroot | Self::Docker | Self::Podman => None,
-        }
+        let at = Self::LADDER.iter().position(|rung| *rung == self)?;
+        Self::LADDER.get(at + 1).copied()
     }
 }
 

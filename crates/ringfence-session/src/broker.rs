@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::{Builder, Scope};
 
-use ringfence_plan::{BROKERED, LOOKED_AT, Rung, SyscallAction, SyscallRule, brokered_with_reads};
+use ringfence_plan::{BROKERED, BrokerUnavailable, LOOKED_AT, Rung, SyscallAction, SyscallRule, brokered_with_reads};
 use ringfence_surface::Surface;
 use ringfence_sys::notify::{self, Answer, Notification, Wakes};
 use ringfence_sys::process::{self, Namespaces};
@@ -106,7 +106,7 @@ pub(crate) enum Spelling {
 /// What the filter of a fence gets besides, where calls are brokered in it.
 pub(crate) fn rules(
     choice: BrokerChoice,
-    listens: Result<(), &'static str>,
+    listens: Result<(), BrokerUnavailable>,
     spelling: Spelling,
 ) -> (Brokered, Vec<SyscallRule>) {
     let told = |rules| (Brokered::Yes(Telling::Refusals, spelling), rules);
@@ -119,21 +119,21 @@ pub(crate) fn rules(
 }
 
 /// Can calls be brokered in what is about to be started? If not, why.
-pub(crate) fn is_to_be_had(order: &Order<'_>) -> Result<(), &'static str> {
+pub(crate) fn is_to_be_had(order: &Order<'_>) -> Result<(), BrokerUnavailable> {
     if order.rung != Rung::Native {
-        return Err("only the native fence has a process of ours in its view");
+        return Err(BrokerUnavailable::Backend);
     }
     if order.broker == BrokerChoice::Off {
-        return Err("the broker is switched off");
+        return Err(BrokerUnavailable::SwitchedOff);
     }
     if !seccomp::can_listen() {
-        return Err("this kernel has no seccomp listener whose calls wait through signals (before Linux 6.0)");
+        return Err(BrokerUnavailable::NoListener);
     }
     if process::has_threads().unwrap_or(true) {
-        return Err("it is started by a program with several threads, of which no copy can carry out calls");
+        return Err(BrokerUnavailable::Threads);
     }
     if seccomp::is_filtered() && !is_alone() {
-        return Err("another seccomp listener is there already");
+        return Err(BrokerUnavailable::OtherListener);
     }
     Ok(())
 }

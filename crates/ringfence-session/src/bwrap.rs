@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
 use ringfence_plan::{BwrapError, MountOp, Places, Starter, bwrap};
@@ -13,12 +14,10 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom};
 
 use crate::inside;
 use crate::payload::{Payload, SeatAt, take_seat};
+use crate::probe::{self, NoBwrap};
 use crate::steps::{BWRAP, failed};
 use crate::view::Failed;
 use crate::walk::os_path;
-
-/// Where bubblewrap is looked for: never where the project or the environment says.
-const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
 /// Bubblewrap and what it needs, laid out.
 pub(crate) struct Bubble {
@@ -30,9 +29,9 @@ pub(crate) struct Bubble {
 /// Why bubblewrap cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoBubble {
-    /// It is not there.
-    #[error("bubblewrap is not installed")]
-    Missing,
+    /// There is none that can be trusted.
+    #[error(transparent)]
+    Missing(#[from] NoBwrap),
     /// It cannot take the mounts.
     #[error(transparent)]
     Arguments(#[from] BwrapError),
@@ -49,7 +48,7 @@ impl Bubble {
         payload: &Payload,
         errors: BorrowedFd<'_>,
     ) -> Result<Self, NoBubble> {
-        let program = PLACES.iter().find(|place| fs::metadata(place).is_ok()).ok_or(NoBubble::Missing)?;
+        let program = probe::bwrap::find()?;
         let starter = if payload.becomes.is_some() { Starter::Root } else { Starter::User };
         let arguments = bwrap(mounts, &masks(session)?, starter)?;
         let own = rustix::fs::open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
@@ -71,7 +70,7 @@ impl Bubble {
             &errors.as_raw_fd().to_string(),
         ];
         let words = Words {
-            candidates: vec![c_string(program)?],
+            candidates: vec![CString::new(program.into_os_string().into_vec()).map_err(io::Error::other)?],
             arguments: words.into_iter().map(c_string).collect::<io::Result<_>>()?,
             // Its first process shows its environment to the payload, which must find nothing there that it does not have.
             environment: payload.program.words().environment.clone(),

@@ -4,13 +4,14 @@
 //! it right, as commands and files. [`apply`] carries a remedy out, with the hands that it is given.
 
 mod diagnosis;
+mod findings;
 mod fix;
 mod host;
 mod remedy;
 mod start;
 mod system;
 
-pub use diagnosis::{Answer, Costs, Diagnosis, Feature, Group, Rung, State, Verdict, diagnose};
+pub use diagnosis::{Answer, Costs, Diagnosis, Group, Row, Verdict, diagnose, why_not_native};
 pub use fix::{Change, FixError, Hands, apply};
 pub use host::{Host, Started, Starts};
 pub use remedy::{AGENT_USER, Action, NAMES, Need, Remedy, Way, remedies};

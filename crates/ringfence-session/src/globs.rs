@@ -5,7 +5,9 @@
 //! and the broker carries out what the rule names and nothing else; Landlock admits no change there that is not
 //! carried out by it. Without a broker nothing of it can be written, which is said, as it is of what may be read and is not there.
 
-use ringfence_plan::{Claim, LayerName, MountAccess, MountOp, Rung, Shortfall, Skipped, Why, Withheld};
+use ringfence_plan::{
+    BrokerUnavailable, Claim, LayerName, MountAccess, MountOp, Rung, Shortfall, Skipped, Why, Withheld,
+};
 use ringfence_surface::{AbsPath, Access, Effect, Look, PathFact, Role, Rule, Sense, Surface};
 
 use crate::visible::{Ground, Visible};
@@ -24,7 +26,7 @@ impl Globs {
         surface: &Surface,
         rung: Rung,
         (mounts, skipped): (&[MountOp], &[Skipped]),
-        listens: Result<(), &'static str>,
+        listens: Result<(), BrokerUnavailable>,
         look: &mut dyn Look,
     ) -> Self {
         let mut globs = Self { places: Vec::new(), withheld: Vec::new() };

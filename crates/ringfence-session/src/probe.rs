@@ -7,9 +7,9 @@
 //! The probes that fork need a process with one thread, as starting a session does.
 
 mod attempt;
-mod bwrap;
+pub(crate) mod bwrap;
 mod cause;
-mod cgroup;
+pub mod cgroup;
 mod features;
 mod native;
 mod program;
@@ -17,9 +17,11 @@ mod signs;
 
 pub use bwrap::{Bwrap, NoBwrap, bwrap, bwrap_in};
 pub use cause::Cause;
-pub use cgroup::{Cgroup, cgroup};
+pub use cgroup::Cgroup;
+pub(crate) use features::is_no_answer;
 pub use features::{
-    Engine, Landlock, Seccomp, close_range, engines, idmap, landlock, openat2_beneath, overlay, pidfd, pty, seccomp,
+    Engine, Landlock, Seccomp, close_range, engines, gateway, idmap, landlock, openat2_beneath, overlay, pidfd, pty,
+    seccomp,
 };
 pub use native::{Blocked, Step, native};
 pub use program::{SYSTEM_DIRECTORIES, system_program};

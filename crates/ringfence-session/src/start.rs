@@ -19,9 +19,10 @@ use std::sync::Arc;
 
 use ringfence_egress::Rules;
 use ringfence_egress::pool::Addresses;
+use ringfence_plan::features::{Feature, FeatureFindings, Finding};
 use ringfence_plan::{
-    Claim, LandlockPlan, LayerName, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall, Standing, SyscallRule,
-    guarded_with_broker, receipt, unseen_exceptions,
+    BrokerUnavailable, Claim, LandlockPlan, LayerName, Lines, MountOp, Plan, Receipt, Rung, SET_IDS, Shortfall,
+    Standing, SyscallRule, guarded_with_broker, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
 use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
@@ -290,9 +291,13 @@ pub fn prepare_with(
     walked.linked.extend(operator.iter().flat_map(|operator| operator.linked.iter().cloned()));
     landlock.rules.extend(operator.iter().flat_map(container::Operator::rules));
     change(Last::Landlock(&mut landlock));
-    let (wall, no_landlock) = match SufficientLandlock::find() {
-        Ok(found) => (Some(Wall::new(&landlock, &found)), None),
-        Err(source) if rung.has_view() => (None, Some(source.reason())),
+    let mut features = FeatureFindings::untried();
+    let wall = match SufficientLandlock::find() {
+        Ok(found) => Some(Wall::new(&landlock, &found)),
+        Err(source) if rung.has_view() => {
+            features.note(Feature::LandlockFiles, source.finding());
+            None
+        }
         Err(source) => return Err(PrepareError::NoLandlock { source }),
     };
     let group = group(order);
@@ -328,15 +333,21 @@ pub fn prepare_with(
 
     // What of it holds.
     let wall = payload.landlock.as_ref();
+    limits::note_missing(order, group.as_ref(), pids, &mut features);
+    if !wall.is_some_and(Wall::keeps_signals) {
+        features.note(Feature::LandlockSignals, Finding::missing("this kernel's Landlock keeps no signals inside"));
+    }
+    if let Err(why @ (BrokerUnavailable::NoListener | BrokerUnavailable::OtherListener)) = listens {
+        features.note(Feature::SeccompListener, Finding::missing(why.to_string()));
+    }
     let standing = Standing {
         rung,
-        landlock: no_landlock.as_deref().map_or(Ok(&landlock), Err),
-        keeps_signals: wall.is_some_and(Wall::keeps_signals),
+        landlock: wall.map(|_| &landlock),
+        features: &features,
         guards: loose::has_guards(&walked.findings, &mounts, landing),
         watched: rung == Rung::Native && order.occasion == Occasion::Session,
         linked: &walked.linked,
-        memory: limits::holds_memory(order, group.as_ref()),
-        pids: limits::holds_pids(order, group.as_ref(), pids),
+        pids: limits::counts_processes(order, group.as_ref()),
         found: &walked.shortfalls,
         withheld: &withheld,
         broker: listens,

@@ -6,6 +6,7 @@
 
 use std::io;
 
+use ringfence_plan::features::{Feature, Finding};
 use ringfence_sys::landlock::{self, AccessFs, Scope, Supported};
 
 /// Every right that a claim about files stands on: reading, executing, writing, making, removing, moving (ABI 2), and
@@ -25,7 +26,8 @@ pub enum LandlockUnavailable {
     },
     /// Its ABI is too old.
     #[error(
-        "this kernel has ABI {found} of Landlock, which lets truncate(2) pass; {MINIMUM_ABI} is needed (Linux 6.2)"
+        "this kernel has ABI {found} of Landlock, which lets truncate(2) pass; {MINIMUM_ABI} is needed (Linux {})",
+        Feature::LandlockFiles.row().since.linux().unwrap_or_default()
     )]
     TooOld {
         /// The ABI that the kernel reports.
@@ -40,11 +42,11 @@ pub enum LandlockUnavailable {
 }
 
 impl LandlockUnavailable {
-    /// In a sentence, for a receipt.
-    pub(crate) fn reason(&self) -> String {
+    /// For a receipt, and for `doctor`.
+    pub(crate) fn finding(&self) -> Finding {
         match self {
-            Self::Missing { source } => format!("this kernel has no Landlock ({source})"),
-            Self::TooOld { .. } | Self::Incomplete { .. } => self.to_string(),
+            Self::Missing { source } => Finding::missing(format!("this kernel has no Landlock ({source})")),
+            Self::TooOld { .. } | Self::Incomplete { .. } => Finding::missing(self.to_string()),
         }
     }
 }

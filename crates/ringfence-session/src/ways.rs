@@ -91,6 +91,13 @@ pub(crate) fn open(control: &OwnedFd, first: &[SocketAddr], rights: Rights) -> R
     hand_out_all(control, (made, &inside), first, rights).map_err(|e| failed(WAYS, &e))
 }
 
+/// Makes what [`open`] makes and hands nothing out, to see whether it can be made. Allocates nothing.
+pub(crate) fn try_gateway() -> Result<(), Failed> {
+    process::write_file(LOW_PORTS_FILE, b"0").map_err(|e| failed(LOW_PORTS, &e))?;
+    let mut made: [Option<OwnedFd>; MOST_SOCKETS] = [const { None }; MOST_SOCKETS];
+    open_pair(&mut made).map(drop)
+}
+
 /// Makes the gateway and the sockets of both namespaces. Says which one this process is in, as before.
 fn open_pair(made: &mut [Option<OwnedFd>; MOST_SOCKETS]) -> Result<OwnedFd, Failed> {
     let named = |e: io::Error| failed(WAYS, &e);

@@ -1,12 +1,13 @@
 //! Everything that is known about a host, as plain data.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ringfence_plan::Rung;
 use ringfence_surface::AbsPath;
 use rustix::io::Errno;
 
-use super::diagnosis::Rung;
 use super::remedy::AGENT_USER;
 use super::system::System;
 use crate::probe::{self, Blocked, Bwrap, Caller, Cgroup, Engine, Landlock, NoBwrap, Seccomp, Signs};
@@ -24,14 +25,18 @@ pub struct Host {
     pub native: Result<(), Blocked>,
     /// A whole session on each backend, as `run` starts it.
     pub starts: Starts,
+    /// The gateway through which hosts are reached.
+    pub gateway: Result<(), Errno>,
     /// bubblewrap.
     pub bwrap: Result<Bwrap, NoBwrap>,
     /// Landlock.
     pub landlock: Result<Landlock, Errno>,
     /// Filters.
     pub seccomp: Seccomp,
-    /// Limits.
+    /// The cgroup of the caller.
     pub cgroup: Cgroup,
+    /// The controllers with which a session gets a cgroup of its own.
+    pub limits: Vec<&'static str>,
     /// Layers of changes.
     pub overlay: Result<(), Errno>,
     /// Showing root's files as somebody else's; only root can ask.
@@ -71,25 +76,24 @@ pub enum Started {
     Untried(String),
 }
 
-/// What came of a whole start, for each backend.
+/// What came of a whole start, for each backend on which one was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Starts {
-    /// Namespaces and mounts of our own.
-    pub native: Started,
-    /// By bubblewrap.
-    pub bwrap: Started,
-    /// By Landlock and seccomp alone.
-    pub landlock: Started,
-}
+pub struct Starts(BTreeMap<Rung, Started>);
 
 impl Starts {
-    /// That of one backend.
-    pub fn of(&self, rung: Rung) -> &Started {
-        match rung {
-            Rung::Native => &self.native,
-            Rung::Bwrap => &self.bwrap,
-            Rung::Landlock => &self.landlock,
-        }
+    /// Tries each backend of the fallback order.
+    pub fn of_all(start: impl Fn(Rung) -> Started) -> Self {
+        Self(Rung::LADDER.into_iter().map(|rung| (rung, start(rung))).collect())
+    }
+
+    /// Notes what came of one.
+    pub fn note(&mut self, rung: Rung, started: Started) {
+        self.0.insert(rung, started);
+    }
+
+    /// That of one backend, if one was tried.
+    pub fn of(&self, rung: Rung) -> Option<&Started> {
+        self.0.get(&rung)
     }
 }
 
@@ -102,11 +106,13 @@ impl Host {
             kernel: rustix::system::uname().release().to_str().unwrap_or_default().to_owned(),
             system: System::read(),
             native: probe::native(),
-            starts: Starts { native: start(Rung::Native), bwrap: start(Rung::Bwrap), landlock: start(Rung::Landlock) },
+            starts: Starts::of_all(start),
             bwrap: probe::bwrap(),
             landlock: probe::landlock(),
             seccomp: probe::seccomp(),
-            cgroup: probe::cgroup(),
+            gateway: probe::gateway(),
+            cgroup: probe::cgroup::look(),
+            limits: probe::cgroup::limits(),
             overlay: probe::overlay(),
             idmap: (signs.caller == Caller::Root).then(|| probe::idmap(project)),
             openat2: probe::openat2_beneath(),

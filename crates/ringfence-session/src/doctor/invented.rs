@@ -6,6 +6,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use ringfence_plan::Rung;
+use ringfence_plan::features::Finding;
 use ringfence_sys::landlock::{AccessFs, AccessNet, Scope, Supported};
 use rustix::io::Errno;
 
@@ -42,22 +44,27 @@ fn whole() -> Host {
             proc: true,
         },
         native: Ok(()),
-        starts: Starts { native: Started::Works, bwrap: Started::Works, landlock: Started::Works },
+        starts: Starts::of_all(|_| Started::Works),
         bwrap: Ok(Bwrap { path: "/usr/bin/bwrap".into(), version: "0.11.0".into() }),
         landlock: Ok(landlock(7)),
         seccomp: Seccomp { filter: Ok(()), listener: Ok(()) },
         cgroup: Cgroup {
             dir: Some("/sys/fs/cgroup/user.slice".into()),
-            delegated: true,
             controllers: vec!["cpu".into(), "memory".into(), "pids".into()],
         },
+        limits: vec!["memory", "pids"],
+        gateway: Ok(()),
         overlay: Ok(()),
         idmap: None,
         openat2: Ok(()),
         pidfd: Ok(()),
         close_range: Ok(()),
         pty: Ok(()),
-        engines: vec![Engine { name: "podman", path: "/usr/bin/podman".into(), version: Ok("5.4.0".into()) }],
+        engines: vec![Engine {
+            name: "podman",
+            path: "/usr/bin/podman".into(),
+            version: Finding::present("5.4.0 at /usr/bin/podman"),
+        }],
         program: Some("/usr/local/bin/ringfence".into()),
         program_is_trusted: true,
         nologin: "/usr/sbin/nologin".into(),
@@ -103,7 +110,7 @@ fn check(host: &Host, verdict: &str, expected: &str) {
     assert_eq!(diagnosis.verdict.to_string(), verdict);
     assert_eq!(script(host), expected);
     for group in &diagnosis.groups {
-        let costly = group.features.iter().any(|feature| feature.costs == Costs::Rung && !feature.state.works());
+        let costly = group.features.iter().any(|feature| feature.costs == Costs::Rung && !feature.finding.is_present());
         assert_eq!(group.answer == Answer::Works, !costly, "{:?}: a rung is as good as its features", group.rung);
     }
 }
@@ -114,7 +121,7 @@ fn a15_a_host_where_everything_works() {
     check(&host, "native: everything holds here", "");
     assert!(diagnose(&host).verdict.is_full);
     let mut lesser = whole();
-    lesser.cgroup.delegated = false;
+    lesser.limits = vec!["pids"];
     lesser.bwrap = Err(NoBwrap::Absent);
     check(
         &lesser,
@@ -197,7 +204,7 @@ fn k4_nothing_holds() {
         &host,
         "none: `ringfence run` refuses here, because a seccomp filter around this process refuses it, as container \
          engines do (clone3(CLONE_NEWNS|CLONE_NEWPID|CLONE_NEWNET|..): Function not implemented (os error 38)); \
-         bubblewrap is not installed; no Landlock: Function not implemented (os error 38)",
+         bubblewrap is not installed; this kernel has no Landlock (Function not implemented (os error 38))",
         "Needed container: start the container with a seccomp profile that permits namespaces and mounts\n  \
          by hand: start the container as an ordinary user (`--user 1000`) with `--security-opt seccomp=unconfined \
          --security-opt systempaths=unconfined`, or let the container be the fence\n\
@@ -235,7 +242,7 @@ fn a15_landlock_is_off_or_half_there() {
         Supported { abi: 6, fs: AccessFs::ABI_5, net: AccessNet::ABI_4, scoped: Scope::ABSTRACT_UNIX_SOCKET };
     vendor.landlock = Ok(Landlock { supported, errata: None });
     let verdict = diagnose(&vendor).verdict;
-    assert_eq!((verdict.rung, verdict.lost), (Some(Rung::Landlock), vec!["signals"]));
+    assert_eq!((verdict.rung, verdict.lost), (Some(Rung::LandlockOnly), vec!["signals"]));
     let old = Supported { abi: 1, fs: AccessFs::ABI_1, net: AccessNet::NONE, scoped: Scope::NONE };
     vendor.landlock = Ok(Landlock { supported: old, errata: None });
     assert_eq!(diagnose(&vendor).verdict.rung, None);
@@ -269,10 +276,10 @@ fn a15_a_user_for_roots_sessions() {
 #[test]
 fn a15_an_engine_that_does_not_answer() {
     let mut host = whole();
-    host.engines[0].version = Err("podman does not answer".into());
+    host.engines[0].version = Finding::missing("podman does not answer");
     let diagnosis = diagnose(&host);
-    let podman = diagnosis.beside.iter().find(|feature| feature.name == "podman").map(|feature| &feature.state);
-    assert_eq!(podman, Some(&State::Missing { why: "podman does not answer".into() }));
+    let podman = diagnosis.beside.iter().find(|feature| feature.name == "podman").map(|row| &row.finding);
+    assert_eq!(podman, Some(&Finding::missing("podman does not answer")));
     assert_eq!(diagnosis.verdict, diagnose(&whole()).verdict);
 }
 
@@ -371,12 +378,15 @@ fn a_remedy_that_fails_stops_there() {
 fn i9_a_timeout_is_unknown() {
     let mut host = whole();
     host.native = blocked(Step::Clone, Errno::PERM, Cause::UsernsClone);
-    host.starts.native = Started::Fails("refused".to_owned());
+    host.starts.note(Rung::Native, Started::Fails("refused".to_owned()));
     host.bwrap = Err(NoBwrap::TimedOut { path: "/usr/bin/bwrap".into() });
     let diagnosis = diagnose(&host);
     let answers: Vec<Answer> = diagnosis.groups.iter().map(|group| group.answer).collect();
     assert_eq!(answers, [Answer::Fails, Answer::Unknown, Answer::Works]);
-    assert_eq!((diagnosis.verdict.rung, &diagnosis.verdict.unknown[..]), (Some(Rung::Landlock), &[Rung::Bwrap][..]));
+    assert_eq!(
+        (diagnosis.verdict.rung, &diagnosis.verdict.unknown[..]),
+        (Some(Rung::LandlockOnly), &[Rung::Bwrap][..])
+    );
     let words = diagnosis.verdict.to_string();
     assert!(words.contains("it is unknown whether bwrap works: /usr/bin/bwrap did not end within"), "{words}");
     // The native probe has a limit too, and so has a whole start.
@@ -384,7 +394,7 @@ fn i9_a_timeout_is_unknown() {
     host.native = blocked(Step::Tmpfs, Errno::TIMEDOUT, Cause::TimedOut);
     assert_eq!(diagnose(&host).groups[0].answer, Answer::Unknown);
     let mut host = whole();
-    host.starts.native = Started::Unknown("it did not end within 10 s".to_owned());
+    host.starts.note(Rung::Native, Started::Unknown("it did not end within 10 s".to_owned()));
     assert_eq!(diagnose(&host).groups[0].answer, Answer::Unknown);
     assert!(!diagnose(&host).verdict.is_full);
 }
@@ -393,7 +403,7 @@ fn i9_a_timeout_is_unknown() {
 #[test]
 fn i1_a_start_counts_more_than_its_parts() {
     let mut host = whole();
-    host.starts.native = Started::Fails("cannot start inside the fence: close_range: ENOSYS".to_owned());
+    host.starts.note(Rung::Native, Started::Fails("cannot start inside the fence: close_range: ENOSYS".to_owned()));
     let verdict = diagnose(&host).verdict;
     assert_eq!((verdict.rung, verdict.is_full), (Some(Rung::Bwrap), false));
     assert!(verdict.to_string().contains("native does not start: cannot start inside the fence"), "{verdict}");

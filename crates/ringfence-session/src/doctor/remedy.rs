@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ringfence_plan::features::Feature;
 use ringfence_plan::namespaces_profile;
 use ringfence_surface::Shown;
 
@@ -162,8 +163,8 @@ fn landlock(host: &Host) -> Option<Remedy> {
     }
     let title = "let the kernel hold a second wall (Landlock)".to_owned();
     let text = match host.landlock {
-        Ok(_) => "use Linux 6.2 or later".to_owned(),
-        Err(errno) => super::diagnosis::no_landlock(errno, host),
+        Ok(_) => Feature::LandlockFiles.remedy(),
+        Err(errno) => super::findings::no_landlock(errno, host),
     };
     Some(Remedy { name: "landlock", title, need: Need::Needed, way: Way::ByHand(text), caution: None })
 }

@@ -92,7 +92,18 @@ impl StartError {
         };
         // What the kernel says where namespaces or mounts are forbidden, used up, or not built in.
         // EROFS: a read-only `/proc/sys`, as in most containers.
-        let denied = [Errno::PERM, Errno::ACCESS, Errno::NOSPC, Errno::USERS, Errno::NOSYS, Errno::INVAL, Errno::ROFS];
+        // EOPNOTSUPP, EAFNOSUPPORT: no veth devices, no rtnetlink, no raw sockets.
+        let denied = [
+            Errno::PERM,
+            Errno::ACCESS,
+            Errno::NOSPC,
+            Errno::USERS,
+            Errno::NOSYS,
+            Errno::INVAL,
+            Errno::ROFS,
+            Errno::OPNOTSUPP,
+            Errno::AFNOSUPPORT,
+        ];
         denied.iter().any(|errno| source.raw_os_error() == Some(errno.raw_os_error()))
     }
 }

@@ -75,15 +75,24 @@ pub fn bwrap() -> Result<Bwrap, NoBwrap> {
     bwrap_in(&directories)
 }
 
+/// The file of the system's own bubblewrap. Whether it works is another question.
+pub(crate) fn find() -> Result<PathBuf, NoBwrap> {
+    find_in(&SYSTEM_DIRECTORIES.iter().map(Path::new).collect::<Vec<_>>())
+}
+
+fn find_in(directories: &[&Path]) -> Result<PathBuf, NoBwrap> {
+    program::find("bwrap", directories).map_err(|missing| match missing {
+        NoProgram::Absent => NoBwrap::Absent,
+        NoProgram::Untrusted(path) => NoBwrap::Untrusted { path },
+    })
+}
+
 /// The same, with other directories.
 ///
 /// # Errors
 /// As [`bwrap`].
 pub fn bwrap_in(directories: &[&Path]) -> Result<Bwrap, NoBwrap> {
-    let path = program::find("bwrap", directories).map_err(|missing| match missing {
-        NoProgram::Absent => NoBwrap::Absent,
-        NoProgram::Untrusted(path) => NoBwrap::Untrusted { path },
-    })?;
+    let path = find_in(directories)?;
     let inside = [path.as_os_str(), OsStr::new("--version")];
     let arguments: Vec<&OsStr> = SANDBOX.iter().map(OsStr::new).chain(inside).collect();
     let ran = match program::run(&path, &arguments, LIMIT) {

@@ -135,7 +135,7 @@ pub(super) fn cause(step: Step, errno: Errno, signs: &Signs) -> Cause {
             signs.forbidden.first().map_or(Cause::UsedUp, |kind| Cause::Forbidden { kind })
         }
         (_, Errno::NOSYS) if signs.filtered => Cause::Filter,
-        (_, Errno::NOSYS) => Cause::OldKernel { since: since(step) },
+        (_, Errno::NOSYS) => Cause::OldKernel { since: step.feature().row().since.linux().unwrap_or_default() },
         (Step::Clone, Errno::INVAL) if !signs.absent.is_empty() => Cause::NotBuilt { option: option(signs.absent[0]) },
         (Step::Proc | Step::Devpts | Step::Tmpfs, Errno::NODEV) => Cause::NotBuilt { option: file_system(step) },
         (Step::Seccomp, Errno::INVAL) => Cause::NotBuilt { option: "CONFIG_SECCOMP_FILTER" },
@@ -156,18 +156,6 @@ fn refusal(step: Step, errno: Errno, signs: &Signs) -> Cause {
         Caller::User if step == Step::Clone && signs.chrooted => Cause::Chroot,
         _ if signs.selinux => Cause::SeLinux,
         _ => Cause::Unknown,
-    }
-}
-
-/// The first version with a step's calls.
-fn since(step: Step) -> &'static str {
-    match step {
-        Step::OpenTree | Step::MoveMount => "5.2",
-        Step::Clone => "5.3",
-        // The root is frozen with the same call.
-        Step::Attributes | Step::Pivot => "5.12",
-        Step::Seccomp => "3.17",
-        _ => "3.8",
     }
 }
 
@@ -231,7 +219,7 @@ mod tests {
         check(Step::Clone, Errno::PERM, &with(&|s| s.unprivileged_userns_clone = Some(0)), Cause::UsernsClone);
         check(Step::Clone, Errno::PERM, &with(&|s| s.filtered = true), Cause::Filter);
         check(Step::Clone, Errno::NOSYS, &with(&|s| s.filtered = true), Cause::Filter);
-        check(Step::Clone, Errno::NOSYS, &user, Cause::OldKernel { since: "5.3" });
+        check(Step::Clone, Errno::NOSYS, &user, Cause::OldKernel { since: "3.8" });
         check(Step::Attributes, Errno::NOSYS, &user, Cause::OldKernel { since: "5.12" });
         check(Step::Clone, Errno::PERM, &with(&|s| s.chrooted = true), Cause::Chroot);
         check(Step::Clone, Errno::ACCESS, &with(&|s| s.selinux = true), Cause::SeLinux);

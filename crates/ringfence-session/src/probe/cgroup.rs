@@ -3,44 +3,54 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use crate::cgroup::{Group, Wanted};
+use crate::text::new_token;
 
 /// The cgroup that this process is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
     /// Its directory; nothing where version 2 is not mounted.
     pub dir: Option<PathBuf>,
-    /// Is it ours to divide?
-    pub delegated: bool,
     /// What can be limited in it.
     pub controllers: Vec<String>,
 }
 
 impl Cgroup {
-    /// Can this be limited by us?
-    pub fn limits(&self, controller: &str) -> bool {
-        self.delegated && self.controllers.iter().any(|known| known == controller)
+    /// Why a session gets no group with this controller.
+    pub fn why_unlimited(&self, controller: &str) -> String {
+        match &self.dir {
+            None => "cgroup version 2 is not mounted".to_owned(),
+            Some(_) if !self.has(controller) => format!("the {controller} controller is not given to this cgroup"),
+            Some(_) => "this cgroup is not ours to divide".to_owned(),
+        }
+    }
+
+    /// Is there such a controller, ours to use or not?
+    pub fn has(&self, controller: &str) -> bool {
+        self.controllers.iter().any(|known| known == controller)
     }
 }
 
 /// Looks; changes nothing.
-pub fn cgroup() -> Cgroup {
+pub fn look() -> Cgroup {
     let read = |path: &str| fs::read(path).unwrap_or_default();
     let dir = directory(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
-    let Some(dir) = dir.filter(|dir| dir.is_dir()) else {
-        return Cgroup { dir: None, delegated: false, controllers: Vec::new() };
-    };
-    // A group below is made, controllers are passed down to it, and processes are moved there.
-    let ours = ["", "cgroup.subtree_control", "cgroup.procs"];
-    let delegated = ours.iter().all(|name| is_writable(&dir.join(name)));
+    let Some(dir) = dir.filter(|dir| dir.is_dir()) else { return Cgroup { dir: None, controllers: Vec::new() } };
     let controllers = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
-    Cgroup { dir: Some(dir), delegated, controllers: controllers.split_whitespace().map(str::to_owned).collect() }
+    Cgroup { dir: Some(dir), controllers: controllers.split_whitespace().map(str::to_owned).collect() }
 }
 
-fn is_writable(path: &Path) -> bool {
-    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+/// The controllers with which a session gets a group: one is made for each, as a session makes its own, and goes away at once.
+pub fn limits() -> Vec<&'static str> {
+    let wanted = [
+        ("memory", Wanted { memory: Some(1 << 40), pids: None }),
+        ("pids", Wanted { memory: None, pids: Some(1 << 15) }),
+    ];
+    let Ok(name) = new_token() else { return Vec::new() };
+    let makes = |wanted: Wanted| Group::create(wanted, &name).is_some();
+    wanted.into_iter().filter_map(|(controller, wanted)| makes(wanted).then_some(controller)).collect()
 }
 
 /// Where our own group shows: the mount of version 2, and the path below it. `/proc/self/cgroup` names the group from the root of
@@ -88,14 +98,15 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_needs_both() {
-        let group = |delegated, names: &[&str]| Cgroup {
-            dir: None,
-            delegated,
+    fn the_reason_is_the_first_that_is_missing() {
+        let group = |dir: Option<&str>, names: &[&str]| Cgroup {
+            dir: dir.map(PathBuf::from),
             controllers: names.iter().map(|name| (*name).to_owned()).collect(),
         };
-        assert!(group(true, &["memory", "pids"]).limits("memory"));
-        assert!(!group(false, &["memory"]).limits("memory"));
-        assert!(!group(true, &["pids"]).limits("memory"));
+        assert_eq!(group(None, &[]).why_unlimited("memory"), "cgroup version 2 is not mounted");
+        let other = group(Some("/x"), &["pids"]).why_unlimited("memory");
+        assert_eq!(other, "the memory controller is not given to this cgroup");
+        let foreign = group(Some("/x"), &["memory"]).why_unlimited("memory");
+        assert_eq!(foreign, "this cgroup is not ours to divide");
     }
 }

@@ -1,15 +1,17 @@
 //! Single features of the kernel, each tried.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ringfence_plan::features::Finding;
 use ringfence_plan::{Errno as PlanErrno, SyscallAction, SyscallRule};
 use ringfence_surface::{AbsPath, Shown};
 use ringfence_sys::landlock::{self, AccessFs, AccessNet, RestrictFlags, Ruleset, Scope, Supported};
 use ringfence_sys::process::{self, Namespaces};
-use ringfence_sys::{bpf, seccomp};
+use ringfence_sys::{bpf, ns, seccomp};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, open, openat2};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -20,15 +22,39 @@ use super::attempt::{Stop, attempt, errno};
 use super::program;
 use crate::idmap;
 use crate::sufficient::SufficientLandlock;
+use crate::ways;
 
 /// What the kernel said to an attempt that did not come to its end.
 fn said((_, stop): (u8, Stop)) -> Errno {
     match stop {
         Stop::Errno(errno) => errno,
-        Stop::Threads => Errno::INVAL,
+        // Neither says anything about the kernel: see `is_no_answer`.
+        Stop::Threads => Errno::AGAIN,
         Stop::Killed => Errno::INTR,
         Stop::TimedOut => Errno::TIMEDOUT,
     }
+}
+
+/// Was there no answer: none in time, or nothing could be asked?
+pub(crate) fn is_no_answer(errno: Errno) -> bool {
+    matches!(errno, Errno::TIMEDOUT | Errno::AGAIN)
+}
+
+/// The gateway through which a session reaches its hosts, made as a session makes it, in namespaces of its own.
+///
+/// # Errors
+/// What the kernel says: `EOPNOTSUPP` without veth devices, `EROFS` where `/proc/sys` is read-only.
+pub fn gateway() -> Result<(), Errno> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let namespaces = if uid == 0 { Namespaces::FENCE } else { Namespaces::FENCE.with_user() };
+    attempt(namespaces, |_| {
+        if uid != 0 {
+            crate::payload::map_oneself(uid, gid).map_err(|e| errno(&e))?;
+        }
+        ns::loopback_up().map_err(|e| errno(&e))?;
+        ways::try_gateway().map_err(|failed| failed.errno)
+    })
+    .map_err(said)
 }
 
 /// The Landlock of this kernel.
@@ -187,13 +213,13 @@ pub struct Engine {
     pub name: &'static str,
     /// Its file.
     pub path: PathBuf,
-    /// As it says, where it can be used; otherwise why it cannot.
-    pub version: Result<String, String>,
+    /// Its version, where it can be used.
+    pub version: Finding,
 }
 
 /// The container engines of this system.
 pub fn engines() -> Vec<Engine> {
-    let found = |name: &'static str, ask: fn(&Path) -> Result<String, String>| {
+    let found = |name: &'static str, ask: fn(&Path) -> Finding| {
         let path = program::system_program(name)?;
         let version = ask(&path);
         Some(Engine { name, path, version })
@@ -202,25 +228,33 @@ pub fn engines() -> Vec<Engine> {
 }
 
 /// Docker's program is of no use without its service, so that is asked for its version, as the caller reaches it.
-fn docker(path: &Path) -> Result<String, String> {
+fn docker(path: &Path) -> Finding {
     let passed = ["HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"];
     let words = ["version", "--format", "{{.Server.Version}}"].map(OsStr::new);
-    let ran = program::run_with(path, &words, PATIENCE, &passed).map_err(|cause| format!("docker: {cause}"))?;
-    answered("docker", &ran)
+    answered("docker", path, program::run_with(path, &words, PATIENCE, &passed))
 }
 
 /// Podman has no service. To ask it more than its version would make its store, and leave a process of its behind.
-fn podman(path: &Path) -> Result<String, String> {
+fn podman(path: &Path) -> Finding {
     // Without a home it does not even say that.
-    let ran = program::run_with(path, &[OsStr::new("--version")], PATIENCE, &["HOME"]);
-    let ran = ran.map_err(|cause| format!("podman: {cause}"))?;
-    answered("podman", &ran)
+    answered("podman", path, program::run_with(path, &[OsStr::new("--version")], PATIENCE, &["HOME"]))
 }
 
-fn answered(name: &str, ran: &program::Ran) -> Result<String, String> {
-    let version = version_in(&ran.said).filter(|_| ran.status.success());
-    let last = ran.said.trim_ascii().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    version.ok_or_else(|| format!("{name} does not answer: {}", Shown(last)))
+fn answered(name: &str, path: &Path, ran: io::Result<program::Ran>) -> Finding {
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(cause) if cause.kind() == io::ErrorKind::TimedOut => {
+            return Finding::unknown(format!("{name} did not answer within {} s", PATIENCE.as_secs()));
+        }
+        Err(cause) => return Finding::missing(format!("{name}: {cause}")),
+    };
+    match version_in(&ran.said).filter(|_| ran.status.success()) {
+        Some(version) => Finding::present(format!("{version} at {}", Shown(path.as_os_str().as_encoded_bytes()))),
+        None => {
+            let last = ran.said.trim_ascii().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+            Finding::missing(format!("{name} does not answer: {}", Shown(last)))
+        }
+    }
 }
 
 /// The first word that begins with a digit: `podman version 5.4.0`.

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::fmt;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use ringfence_plan::features::Feature;
 use ringfence_sys::mount::{MountAttr, Reach, mount_setattr};
 use ringfence_sys::process::Namespaces;
 use ringfence_sys::{bpf, ns, process, seccomp};
@@ -92,6 +93,22 @@ steps! {
 }
 
 impl Step {
+    /// The feature that it tries.
+    pub const fn feature(self) -> Feature {
+        match self {
+            Self::Clone | Self::Maps => Feature::Namespaces,
+            Self::Loopback => Feature::Loopback,
+            Self::Propagation | Self::Tmpfs => Feature::Mounts,
+            Self::OpenTree | Self::MoveMount => Feature::DetachedMounts,
+            Self::Attributes => Feature::MountAttributes,
+            Self::Proc => Feature::Proc,
+            Self::Devpts => Feature::Devpts,
+            Self::Pivot => Feature::PivotRoot,
+            Self::Identity | Self::Capabilities => Feature::Credentials,
+            Self::Seccomp => Feature::SeccompFilter,
+        }
+    }
+
     fn numbered(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Clone)
     }

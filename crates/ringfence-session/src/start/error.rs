@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ringfence_plan::Rung;
+use ringfence_plan::{BrokerUnavailable, Rung};
 use ringfence_surface::AbsPath;
 
 use crate::bwrap::NoBubble;
@@ -36,7 +36,7 @@ pub enum PrepareError {
     #[error("nothing can be learned here: {why}")]
     NothingLearned {
         /// Why.
-        why: &'static str,
+        why: BrokerUnavailable,
     },
     /// Only our own mounts can hold changes back.
     #[error(

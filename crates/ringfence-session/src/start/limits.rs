@@ -1,5 +1,6 @@
 //! Who counts what a session uses.
 
+use ringfence_plan::features::{Feature, FeatureFindings, Finding};
 use ringfence_plan::{LayerName, Limited, Limits, Rung};
 
 use super::Order;
@@ -7,6 +8,7 @@ use crate::cgroup::{Group, Wanted};
 use crate::container;
 use crate::launch::Identity;
 use crate::payload::Pids;
+use crate::probe::cgroup;
 
 /// A control group, where limits are wanted and one is ours to make.
 pub(super) fn group(order: &Order<'_>) -> Option<Group> {
@@ -35,26 +37,36 @@ pub(super) fn pids(order: &Order<'_>, identity: Identity, group: Option<&Group>)
     }
 }
 
-/// Who holds the limit on memory, or why nobody does.
-pub(super) fn holds_memory(order: &Order<'_>, group: Option<&Group>) -> Result<LayerName, &'static str> {
-    let is_held = match engine(order) {
-        Some(limits) => limits.memory == Limited::Can,
-        None => group.is_some(),
-    };
-    is_held.then_some(LayerName::Cgroup).ok_or("no control group with that controller is delegated to you")
-}
-
-/// Who holds the limit on processes, or why nobody does.
-pub(super) fn holds_pids(
+/// Notes what the limits that are wanted need and this host lacks.
+pub(super) fn note_missing(
     order: &Order<'_>,
     group: Option<&Group>,
     pids: Option<Pids>,
-) -> Result<LayerName, &'static str> {
-    if group.is_some() || engine(order).is_some_and(|limits| limits.pids == Limited::Can) {
-        return Ok(LayerName::Cgroup);
+    features: &mut FeatureFindings,
+) {
+    let caps = order.surface.caps();
+    let missing = |controller| match engine(order) {
+        Some(_) => {
+            Finding::missing(format!("the container engine has no control group with the {controller} controller"))
+        }
+        None => Finding::missing(cgroup::look().why_unlimited(controller)),
+    };
+    let counts = |limited: fn(Limits) -> Limited| match engine(order) {
+        Some(limits) => limited(limits) == Limited::Can,
+        None => group.is_some(),
+    };
+    if caps.memory.is_some() && !counts(|limits| limits.memory) {
+        features.note(Feature::MemoryCgroup, missing("memory"));
     }
-    let no_count = "without a user namespace the kernel counts every process of the user";
-    pids.map(|_| LayerName::Processes).ok_or(no_count)
+    if caps.pids.is_some() && !counts(|limits| limits.pids) && pids.is_none() {
+        features.note(Feature::PidsCgroup, missing("pids"));
+    }
+}
+
+/// What counts the processes, if they are limited and anything does.
+pub(super) fn counts_processes(order: &Order<'_>, group: Option<&Group>) -> LayerName {
+    let is_cgroup = group.is_some() || engine(order).is_some_and(|limits| limits.pids == Limited::Can);
+    if is_cgroup { LayerName::Cgroup } else { LayerName::Processes }
 }
 
 /// What the engine of a container can limit.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 
-use ringfence_plan::{Findings, LandlockPlan, MountAccess, MountOp, Plan, Rung, Withheld};
+use ringfence_plan::{BrokerUnavailable, Findings, LandlockPlan, MountAccess, MountOp, Plan, Rung, Withheld};
 use ringfence_surface::policy::View;
 use ringfence_surface::{AbsPath, Look, Role, Surface};
 
@@ -39,7 +39,7 @@ impl Unguarded {
         root: Option<&Root>,
         worker: Option<Worker>,
         doors: &Doors,
-        listens: Result<(), &'static str>,
+        listens: Result<(), BrokerUnavailable>,
         look: &mut dyn Look,
     ) -> Result<Self, PrepareError> {
         let Order { surface, facts, plan, rung, .. } = *order;

@@ -68,7 +68,7 @@ fn nothing_to_do(diagnosis: &Diagnosis) -> Vec<String> {
 /// Tries everything, with the current directory as a project.
 fn look() -> Host {
     let here = std::env::current_dir().ok().and_then(|dir| AbsPath::lexical(dir.as_os_str().as_bytes()).ok());
-    Host::probe(&here.unwrap_or_else(AbsPath::root), |rung| try_start(&on(rung.name())))
+    Host::probe(&here.unwrap_or_else(AbsPath::root), |rung| try_start(&on(rung.word())))
 }
 
 /// The arguments that start a session on a backend, to see whether one starts. The name of a policy file follows.
@@ -131,16 +131,18 @@ fn put_right(wanted: &[&Remedy], args: &DoctorArgs) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_session::doctor::{Answer, Costs, Feature, Group, Rung, State, Verdict};
+    use ringfence_plan::Rung;
+    use ringfence_plan::features::Finding;
+    use ringfence_session::doctor::{Answer, Costs, Group, Row, Verdict};
 
     use super::*;
 
     #[test]
     fn what_is_done_by_hand_is_not_called_nothing() {
-        let feature = |remedy: Option<&str>| Feature {
+        let feature = |remedy: Option<&str>| Row {
             name: "a memory limit",
             carries: "",
-            state: State::Missing { why: String::new() },
+            finding: Finding::missing(""),
             costs: Costs::Nothing,
             remedy: remedy.map(str::to_owned),
         };

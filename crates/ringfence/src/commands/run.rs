@@ -12,13 +12,12 @@ use std::sync::Arc;
 use ringfence_plan::{Lines, Plan, Receipt, Rung, Shortfall, compile};
 use ringfence_session::container::{EngineHere, InContainer, note_use};
 use ringfence_session::desk::{CALLS_VARIABLE, Control, Desk, UNWRITTEN, Ways};
-use ringfence_session::doctor::{self, Started};
+use ringfence_session::doctor;
 use ringfence_session::git_gains::Gain;
 use ringfence_session::given;
 use ringfence_session::governed;
 use ringfence_session::launch::{Ended, Identity, StartError};
 use ringfence_session::learned::Learned;
-use ringfence_session::probe;
 use ringfence_session::review::Review;
 use ringfence_session::roots::{Depth, Root};
 use ringfence_session::start::{self, BrokerChoice, Changes, Commits, Occasion, Order, PrepareError, Ready, prepare};
@@ -135,7 +134,7 @@ pub(super) fn enter_work(name: &str) -> Result<Root, Failure> {
 impl Ladder<'_> {
     /// Starts on the first rung that this host can carry. Only where the host itself is in the way the next one is tried.
     fn climb(&self) -> Result<u8, Failure> {
-        let mut rung = self.args.backend.map_or(Rung::Native, rung_of);
+        let mut rung = self.args.backend.map_or(Rung::LADDER[0], rung_of);
         let mut tried = Vec::new();
         loop {
             let failure = match self.attempt(rung, &tried) {
@@ -545,18 +544,10 @@ fn hosts_refusal(rung: Rung, failure: &Failure) -> Option<String> {
         return None;
     }
     match rung {
-        Rung::Native => match (probe::native(), try_start_of(rung)) {
-            (Err(blocked), _) => Some(blocked.to_string()),
-            (Ok(()), Started::Fails(why)) => Some(why),
-            (Ok(()), Started::Works | Started::Unknown(_) | Started::Untried(_)) => None,
-        },
+        // The same start on nothing, by the same code.
+        Rung::Native => doctor::why_not_native(|| doctor::try_start(&super::doctor::on(rung.word()))),
         Rung::Bwrap | Rung::LandlockOnly | Rung::Chroot | Rung::Docker | Rung::Podman => Some(failure.in_one_line()),
     }
-}
-
-/// The same start on nothing, by the same code.
-fn try_start_of(rung: Rung) -> Started {
-    doctor::try_start(&super::doctor::on(rung.word()))
 }
 
 fn rung_of(backend: Backend) -> Rung {

@@ -1,6 +1,7 @@
 //! A diagnosis as JSON.
 
-use ringfence_session::doctor::{Action, Answer, Costs, Diagnosis, Feature, Host, Need, Remedy, State, Way};
+use ringfence_plan::features::Finding;
+use ringfence_session::doctor::{Action, Answer, Costs, Diagnosis, Host, Need, Remedy, Row, Way};
 use ringfence_session::probe::{Caller, Surroundings};
 use serde::Serialize;
 
@@ -105,7 +106,7 @@ impl WireDoctor {
     pub(crate) fn new(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy]) -> Self {
         let verdict = &diagnosis.verdict;
         let rungs = diagnosis.groups.iter().map(|group| WireRung {
-            name: group.rung.name(),
+            name: group.rung.word(),
             works: group.answer == Answer::Works,
             answer: match group.answer {
                 Answer::Works => "works",
@@ -117,7 +118,7 @@ impl WireDoctor {
         Self {
             schema: SCHEMA,
             verdict: WireVerdict {
-                rung: verdict.rung.map(|rung| rung.name()),
+                rung: verdict.rung.map(|rung| rung.word()),
                 full: verdict.is_full,
                 words: verdict.to_string(),
                 because: verdict.because.clone(),
@@ -158,19 +159,19 @@ fn on(host: &Host) -> WireOn {
     }
 }
 
-fn feature(feature: &Feature) -> WireFeature {
-    let (state, detail) = match &feature.state {
-        State::Works { detail } => ("works", Some(detail.clone()).filter(|detail| !detail.is_empty())),
-        State::Missing { why } => ("missing", Some(why.clone())),
-        State::Unknown { why } => ("unknown", Some(why.clone())),
-        State::Untried => ("untried", None),
+fn feature(row: &Row) -> WireFeature {
+    let (state, detail) = match &row.finding {
+        Finding::Present { detail } => ("works", Some(detail.clone()).filter(|detail| !detail.is_empty())),
+        Finding::Missing { reason, .. } => ("missing", Some(reason.clone())),
+        Finding::Unknown { reason, .. } => ("unknown", Some(reason.clone())),
+        Finding::Untried => ("untried", None),
     };
-    let costs = match feature.costs {
+    let costs = match row.costs {
         Costs::Rung => "rung",
         Costs::Claim => "claim",
         Costs::Nothing => "nothing",
     };
-    let Feature { name, carries, remedy, .. } = feature;
+    let Row { name, carries, remedy, .. } = row;
     WireFeature { name, carries, state, detail, costs, remedy: remedy.clone() }
 }
 

@@ -2,7 +2,9 @@
 
 use std::io::IsTerminal as _;
 
-use ringfence_session::doctor::{Action, Answer, Diagnosis, Feature, Group, Host, Need, Remedy, Rung, State, Way};
+use ringfence_plan::Rung;
+use ringfence_plan::features::Finding;
+use ringfence_session::doctor::{Action, Answer, Diagnosis, Group, Host, Need, Remedy, Row, Way};
 use ringfence_session::probe::{Caller, Surroundings};
 use ringfence_surface::Shown;
 
@@ -22,12 +24,12 @@ impl Colour {
     }
 
     /// A word of eight columns.
-    fn word(self, state: &State) -> String {
-        let (word, colour) = match state {
-            State::Works { .. } => ("works", 32),
-            State::Missing { .. } => ("missing", 31),
-            State::Unknown { .. } => ("unknown", 33),
-            State::Untried => ("untried", 33),
+    fn word(self, finding: &Finding) -> String {
+        let (word, colour) = match finding {
+            Finding::Present { .. } => ("works", 32),
+            Finding::Missing { .. } => ("missing", 31),
+            Finding::Unknown { .. } => ("unknown", 33),
+            Finding::Untried => ("untried", 33),
         };
         match self {
             Self::Off => format!("{word:<8}"),
@@ -44,7 +46,7 @@ pub(super) fn head(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy]) -> [
         .iter()
         .filter(|group| group.rung == Rung::Native)
         .flat_map(|group| &group.features)
-        .filter(|feature| !feature.state.works())
+        .filter(|row| !row.finding.is_present())
         .map(|feature| feature.name)
         .collect();
     let full = match (diagnosis.verdict.is_full, missing.as_slice()) {
@@ -80,7 +82,7 @@ pub(super) fn report(host: &Host, diagnosis: &Diagnosis, remedies: &[Remedy], co
             Answer::Fails => "does not work here",
             Answer::Unknown => "unknown: there was no answer in time",
         };
-        lines.extend([String::new(), format!("{}: {state}; {}", rung.name(), rung.words())]);
+        lines.extend([String::new(), format!("{}: {state}; {}", rung.word(), rung.summary())]);
         lines.extend(features.iter().flat_map(|feature| row(feature, colour)));
     }
     lines.extend([String::new(), "beside the fence".to_owned()]);
@@ -100,16 +102,14 @@ fn on(host: &Host) -> String {
     format!("Linux {}, {}, {caller}{around}", shown(&host.kernel), shown(&host.system.name))
 }
 
-fn row(feature: &Feature, colour: Colour) -> Vec<String> {
-    let Feature { name, carries, state, remedy, .. } = feature;
-    let detail = match state {
-        State::Works { detail } if !detail.is_empty() => format!(" ({detail})"),
+fn row(row: &Row, colour: Colour) -> Vec<String> {
+    let Row { name, carries, finding, remedy, .. } = row;
+    let detail = match finding {
+        Finding::Present { detail } if !detail.is_empty() => format!(" ({detail})"),
         _ => String::new(),
     };
-    let mut lines = vec![format!("  {} {name:<26} {carries}{detail}", colour.word(state))];
-    if let State::Missing { why } | State::Unknown { why } = state {
-        lines.push(format!("           why:    {why}"));
-    }
+    let mut lines = vec![format!("  {} {name:<26} {carries}{detail}", colour.word(finding))];
+    lines.extend(finding.reason().map(|why| format!("           why:    {why}")));
     lines.extend(remedy.as_ref().map(|remedy| format!("           remedy: {remedy}")));
     lines
 }

@@ -36,6 +36,11 @@ const WAIT_KILLABLE: &[ArgTest] =
 /// The same with `SECCOMP_FILTER_FLAG_NEW_LISTENER`.
 const LISTENER: &[ArgTest] = &[ArgTest { arg: 0, mask: 0xffff_ffff, value: 1 }, ArgTest { arg: 1, mask: 8, value: 8 }];
 
+/// `AF_NETLINK`.
+const NETLINK: &[ArgTest] = &[ArgTest { arg: 0, mask: 0xffff_ffff, value: 16 }];
+
+/// `EOPNOTSUPP`, as for a pair of veth devices on a kernel without them.
+const NO_NETLINK: Missing = (libc::SYS_socket, NETLINK, Errno(95));
 const NO_CLOEXEC_RANGE: Missing = (libc::SYS_close_range, CLOEXEC, Errno(22));
 const NO_WAIT_KILLABLE: Missing = (libc::SYS_seccomp, WAIT_KILLABLE, Errno(22));
 
@@ -67,6 +72,7 @@ const KERNELS: &[Old] = &[
         lacks: &[(libc::SYS_seccomp, LISTENER, Errno(22))],
         backend: Some("native"),
     },
+    Old { name: "rtnetlink, and veth with it", lacks: &[NO_NETLINK], backend: Some("landlock") },
     Old {
         name: "Landlock (before 5.13)",
         lacks: &[absent(libc::SYS_landlock_create_ruleset)],
@@ -280,6 +286,58 @@ fn i1_a_missing_feature_is_reported_and_held() {
                 assert_eq!(rung["works"] == true, output.status.success(), "{what}");
                 if output.status.success() {
                     agrees(&fence, old, &output);
+                }
+            }
+        }
+    }
+}
+
+/// The feature of a backend, as `doctor` reports it.
+fn feature<'f>(found: &'f Value, backend: &str, name: &str) -> &'f Value {
+    let named = |list: &'f Value, name: &str| list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
+    named(&named(&found["rungs"], backend)["features"], name)
+}
+
+/// I1: what only sessions that reach hosts need is reported as such, and a session that lists none starts.
+#[test]
+fn i1_listed_hosts_are_a_feature_of_their_own() {
+    let old = KERNELS.iter().find(|old| old.lacks == [NO_NETLINK]).unwrap();
+    let fence = Fence::new(Who::Caller);
+    let found = doctor(&fence, old);
+    assert_eq!(feature(&found, "native", "listed hosts")["state"], "missing", "{found}");
+    let words = found["verdict"]["words"].as_str().unwrap();
+    assert!(words.contains("because no gateway to listed hosts can be made: Operation not supported"), "{words}");
+    let policy = fence.world.write("none.toml", "version = 1\n[network]\nallow = []\n");
+    let mut none = fence.with(&["--receipt", "--policy", policy.to_str().unwrap()]);
+    none.arg("/bin/true");
+    let output = old.run(none);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(receipt(&said).unwrap()["backend"], "native", "{said}");
+}
+
+/// I1: `doctor` finds a limit where a session gets one, and the reasons are the same.
+#[test]
+fn i1_doctor_and_the_receipt_agree_on_limits() {
+    let none = Old { name: "nothing is missing", lacks: &[], backend: Some("native") };
+    let whos = if rustix::process::geteuid().is_root() { &[Who::Caller, Who::Nobody][..] } else { &[Who::Caller] };
+    for who in whos {
+        let fence = Fence::new(*who);
+        let found = doctor(&fence, &none);
+        let policy = fence.world.write("limits.toml", "version = 1\n[limits]\nmemory = \"1GiB\"\npids = 64\n");
+        for backend in ["native", "bwrap", "landlock"] {
+            let mut limited = fence.with(&["--receipt", "--backend", backend, "--policy", policy.to_str().unwrap()]);
+            limited.arg("/bin/true");
+            let said = text(&limited.output().unwrap().stderr);
+            let receipt = receipt(&said).unwrap_or_else(|| panic!("{said}"));
+            for (kind, name) in [("memory", "a memory limit"), ("pids", "a process limit")] {
+                let row = feature(&found, backend, name);
+                let claim = receipt["claims"].as_array().unwrap().iter().find(|claim| claim["name"] == kind).unwrap();
+                let is_counted = kind == "pids" && backend != "landlock";
+                assert_eq!(claim["holds"] == true, row["state"] == "works" || is_counted, "{row}: {claim}");
+                if claim["holds"] != true {
+                    let (reason, why) = (claim["reason"].as_str().unwrap(), row["detail"].as_str().unwrap());
+                    assert!(reason.ends_with(why), "{row}: {claim}");
                 }
             }
         }
