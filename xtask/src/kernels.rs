@@ -420,11 +420,12 @@ struct Row<'r> {
 const SPELLED: &str = "make-protected-spelled";
 
 /// Attacks, and the claim that does not hold where they succeed. Some hold on every backend that starts.
-const ATTACKS: [(&str, Option<&str>); 8] = [
+const ATTACKS: [(&str, Option<&str>); 9] = [
     ("read-denied", None),
     ("truncate-denied", None),
     ("write-outside", None),
     ("truncate-outside", None),
+    ("reach-outside", None),
     ("write-protected", Some("protect")),
     ("make-protected", Some("protected-later")),
     (SPELLED, Some("protected-later")),
@@ -500,6 +501,7 @@ mod tests {
         assert!(agrees("ROW|ext4|root|auto|0|bwrap |protected-later|make-protected=done write-inside=done|same"));
         assert!(!agrees("ROW|ext4|root|auto|0|bwrap |denied-later|make-protected=done write-inside=done|same"));
         assert!(!agrees("ROW|ext4|root|auto|0|native |protected-later|write-inside=done|same"));
+        assert!(!agrees("ROW|ext4|root|auto|0|bwrap ||reach-outside=done write-inside=done|same"));
         assert!(!agrees("ROW|ext4|root|auto|0|bwrap ||read-denied=done write-inside=done|same"));
         assert!(!agrees("ROW|ext4|root|auto|0|bwrap ||write-inside=done|CHANGED"));
         assert!(!agrees("ROW|ext4|root|native|0|native ||write-inside=done|same"));

@@ -11,4 +11,7 @@ attempt("write-protected", appended("infra/main.tf"));
 attempt("make-protected", made(".vscode", "settings.json"));
 attempt("make-protected-spelled", made(".IDEA", "workspace.xml"));
 attempt("make-denied", made("made", ".env"));
+sub heard { my ($address) = @_; socket(my $to, 2, 1, 6) or return 0; connect($to, pack("SnC4x8", 2, 8081, @$address)) or return 0;
+    my $said = ""; sysread($to, $said, 5); return $said eq "hello"; }
+attempt("reach-outside", heard([127, 0, 0, 1]) || heard([10, 9, 9, 9]));
 attempt("write-inside", appended("src/lib.rs"));

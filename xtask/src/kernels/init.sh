@@ -21,6 +21,10 @@ echo "KERNEL|$(uname -r)"
 
 printf '#!/bin/sh\nexec perl -e '"'"'$( = $) = "1000 1000"; $< = $> = 1000; exec @ARGV'"'"' -- "$@"\n' >/bin/as_user; chmod 755 /bin/as_user
 
+# A server outside, at the loopback and at another address of this machine.
+ip link set lo up; ip addr add 10.9.9.9/32 dev lo
+perl -e 'socket(S,2,1,6); bind(S,pack("Snx12",2,8081)) or die; listen(S,9); while(accept(C,S)) { syswrite(C,"hello"); close(C) }' &
+
 try() { # FS WHO BACKEND
     fs=$1 who=$2 backend=$3 project=/p/$1/$2 out=/outside/$1-$2
     [ "$who" = root ] && home=/root || home=/home/u
