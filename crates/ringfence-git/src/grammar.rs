@@ -62,13 +62,11 @@ pub fn judge(grammar: Grammar, text: &[u8], before: &[u8]) -> Result<Reference, 
         return Ok(Reference::None);
     }
     match grammar {
-        Grammar::Head | Grammar::LooseRef => one_line(text, is_ref_value),
+        Grammar::Head | Grammar::LooseRef => exactly_one_line(text, is_ref_value),
         Grammar::PseudoRef => each_line(text, |line| is_ref_value(line) || is_sign_of_merge(line)),
         Grammar::PackedRefs => packed_refs(text, before),
         Grammar::ObjectIds => each_line(text, |line| line.split(|byte| *byte == b' ').all(is_object_id)),
-        Grammar::Number => {
-            one_line(text, |line| !line.is_empty() && line.len() < 10 && line.iter().all(u8::is_ascii_digit))
-        }
+        Grammar::Number => exactly_one_line(text, |line| line.len() < 10 && line.iter().all(u8::is_ascii_digit)),
         Grammar::HeadName => one_line(text, |line| line == b"detached HEAD" || is_object_id(line) || is_name(line)),
         Grammar::Todo => todo(text, before),
         Grammar::AuthorScript => each_line(text, is_author_line),
@@ -113,6 +111,14 @@ fn each_line(text: &[u8], fits: impl Fn(&[u8]) -> bool) -> Result<Reference, Fau
     }
 }
 
+/// Exactly one line. Git takes a directory with an empty `HEAD` for none, and acts on the repository above it.
+fn exactly_one_line(text: &[u8], fits: impl Fn(&[u8]) -> bool) -> Result<Reference, Fault> {
+    match lines(text).next() {
+        Some((_, line)) if !line.is_empty() => one_line(text, fits),
+        _ => Err(Fault::Line { line: 1 }),
+    }
+}
+
 /// One line, or none.
 fn one_line(text: &[u8], fits: impl Fn(&[u8]) -> bool) -> Result<Reference, Fault> {
     if lines(text).nth(1).is_some() {
@@ -149,7 +155,8 @@ fn is_ref_value(line: &[u8]) -> bool {
     let line = line.trim_ascii_end();
     match line.strip_prefix(b"ref:") {
         Some(target) => {
-            let target = target.trim_ascii_start();
+            // Git reads no more than the beginning of `HEAD` to find out whether a directory is a repository.
+            let target = target.strip_prefix(b" ").unwrap_or(target);
             // A clone that is being made has no branch yet.
             target == b"refs/heads/.invalid" || target.starts_with(b"refs/") && is_valid(target) && is_inert(target)
         }

@@ -48,7 +48,7 @@ use rustix::process::{Pid, WaitOptions};
 
 use crate::beside::{Beside, Within};
 use crate::clones::Clones;
-use crate::git_files::{ContentJudge, Regions};
+use crate::git_files::{ContentJudge, References, Regions};
 use crate::launch::Brokered;
 use crate::start::Order;
 use crate::temporary::Journal;
@@ -183,14 +183,16 @@ pub(crate) struct Broker<'s> {
     clones: &'s Clones,
     /// Where temporary names are written down.
     journal: Option<&'s Journal>,
+    /// Where files of git lead.
+    references: &'s References,
     threads: AtomicUsize,
     crowd: Crowd,
     kept: Kept,
     telling: Telling,
 }
 
-/// Its place among those who work at the same time, what is known of clones, and where temporary names are written down.
-pub(crate) type Others<'s> = (Option<&'s Beside>, &'s Clones, Option<&'s Journal>);
+/// Its place among those who work at the same time, what is known of clones, where temporary names are written down, and where files of git lead.
+pub(crate) type Others<'s> = (Option<&'s Beside>, &'s Clones, Option<&'s Journal>, &'s References);
 
 impl<'s> Broker<'s> {
     /// Runs in the first process, once the first call waits. Allocates, so that process must have been copied from one without
@@ -198,7 +200,7 @@ impl<'s> Broker<'s> {
     pub(crate) fn new(
         listener: OwnedFd,
         (surface, telling, spelling): (&'s Surface, Telling, Spelling),
-        (beside, clones, journal): Others<'s>,
+        (beside, clones, journal, references): Others<'s>,
         (supervisor, own_proc): (Option<OwnedFd>, Option<OwnedFd>),
     ) -> std::io::Result<Self> {
         let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -223,6 +225,7 @@ impl<'s> Broker<'s> {
             beside,
             clones,
             journal,
+            references,
             threads: AtomicUsize::new(0),
             crowd: Crowd::new(),
             kept: Kept::new(),
@@ -328,7 +331,8 @@ impl<'s> Broker<'s> {
     }
 
     fn content_judge(&self) -> ContentJudge<'_> {
-        ContentJudge { surface: self.judge.surface(), regions: &self.regions, root: &self.root }
+        let (surface, regions) = (self.judge.surface(), &self.regions);
+        ContentJudge { surface, regions, references: self.references, root: &self.root }
     }
 
     /// What other sessions have done to directories counts from here on.

@@ -23,6 +23,7 @@ use crate::beside::Beside;
 use crate::broker::{Broker, Others, Spelling, Telling};
 use crate::clones::Clones;
 use crate::descendants;
+use crate::git_files::References;
 use crate::hold::{Hold, Word};
 use crate::launch::{Identity, Shape};
 use crate::live::LiveView;
@@ -93,6 +94,8 @@ pub(crate) struct First<'p> {
     pub(crate) clones: &'p Clones,
     /// Where the broker writes temporary names down.
     pub(crate) journal: Option<&'p Journal>,
+    /// Where files of git lead.
+    pub(crate) references: &'p References,
 }
 
 impl First<'_> {
@@ -193,7 +196,7 @@ impl First<'_> {
             let broker = OnceLock::new();
             std::thread::scope(|scope| {
                 let stage = Stage::Handover(handover);
-                let others = (self.beside.as_ref(), self.clones, self.journal);
+                let others = (self.beside.as_ref(), self.clones, self.journal, self.references);
                 let desk =
                     Brokerage { stage, broker: &broker, scope, judged, others, supervisor: broker_end, own_proc };
                 let (code, number) = watch.wait(Some(desk));

@@ -5,6 +5,7 @@
 mod content;
 mod frozen;
 mod local_address;
+mod references;
 mod regions;
 
 use std::ffi::CString;
@@ -15,6 +16,9 @@ use rustix::io::Errno;
 
 pub(crate) use self::content::{Content, ContentJudge, Refusal};
 pub(crate) use self::frozen::{Frozen, NotFrozen, put, read_all, read_part};
+pub(crate) use self::references::{
+    DirectoryMove, GitReference, NoneAccepted, References, is_on_way, is_without_links, standing,
+};
 pub(crate) use self::regions::{GitRegion, Region, Regions, is_git_directory, is_telling, is_there};
 pub(crate) use crate::repository::is_own;
 

@@ -35,6 +35,7 @@ use crate::clones::Clones;
 use crate::container::{Contained, finding};
 use crate::desk::Desk;
 use crate::first::{Ends, First, Seat};
+use crate::git_files::References;
 use crate::payload::Payload;
 use crate::script::Base;
 use crate::stand_ins;
@@ -104,6 +105,8 @@ pub struct Prepared {
     pub(crate) clones: Clones,
     /// Where the broker writes temporary names down.
     pub(crate) journal: Option<Journal>,
+    /// Where files of git lead.
+    pub(crate) references: References,
 }
 
 /// Whether calls that change files are carried out by the first process.
@@ -294,6 +297,7 @@ impl Prepared {
                 beside: self.beside,
                 clones: &self.clones,
                 journal: self.journal.as_ref(),
+                references: &self.references,
             };
             let ends = Ends { errors, alive, ways: ways_inside, signal, broker: saying };
             let raw = |end: &Option<OwnedFd>| end.as_ref().map(OwnedFd::as_raw_fd);

@@ -41,6 +41,7 @@ use crate::container::{self, Contained, InContainer, NoContainer};
 use crate::doors::Doors;
 use crate::environment::{self, Own};
 use crate::folded;
+use crate::git_files::{References, standing};
 use crate::git_gains::GitSnapshot;
 use crate::given::{self, Reached};
 use crate::home::{self, Ground, Signing};
@@ -262,6 +263,8 @@ pub fn prepare_with(
         // The session may have moved directories since it started.
         Occasion::Call | Occasion::CapturedCall | Occasion::EmbeddedCall => (None, None),
     };
+    let references = open_root().map(|root| References::of_start(&root, standing(&root, &walked.work_trees)));
+    let references = references.map_err(|errno| PrepareError::Git { source: errno.into() })?;
     freeze(&mut walked, client.as_ref(), rung);
     if let Some(root) = root {
         let more = rooted::shortfalls(surface, root, &walked.findings, identity);
@@ -412,6 +415,7 @@ pub fn prepare_with(
         beside,
         clones,
         journal,
+        references,
     };
     let commits = commits(surface, signing);
     let forgetful = client.as_mut().and_then(|client| client.forgetful.take());

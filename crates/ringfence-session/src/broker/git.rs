@@ -7,6 +7,7 @@
 
 mod clones;
 mod judged;
+mod references;
 mod versions;
 
 use std::os::fd::{AsFd as _, OwnedFd};

@@ -96,6 +96,7 @@ impl Work<'_, '_> {
         if place.look().is_err() {
             self.may_link_to(&place, &text)?;
         }
+        let _held = self.may_link_on_way(&place)?;
         let (name, text) = (place.spelled()?, super::caller::c_string(&text)?);
         self.perform(|| rustix::fs::symlinkat(text.as_c_str(), &place.dir, name.as_c_str()))?;
         self.region_changed(&place);
@@ -202,6 +203,7 @@ impl Work<'_, '_> {
             self.may_lead(&place.at, &place.name)?;
             self.may_link_like((source.fd.as_fd(), b""), &place)?;
         }
+        let _held = if source.kind() == FileType::Symlink { self.may_link_on_way(&place)? } else { None };
         let (name, held) = (place.spelled()?, source.by_descriptor());
         let flags = AtFlags::SYMLINK_FOLLOW;
         self.perform(|| rustix::fs::linkat(rustix::fs::CWD, held.as_c_str(), &place.dir, name.as_c_str(), flags))?;
@@ -224,6 +226,8 @@ impl Work<'_, '_> {
                 return Ok(reply);
             }
         }
+        let is_move = old.is_entry() && new.is_entry();
+        let held = if is_move { self.may_rename(&old, &new, flags)? } else { None };
         let (old_name, new_name) = (old.spelled()?, new.spelled()?);
         self.perform(|| rustix::fs::renameat_with(&old.dir, old_name.as_c_str(), &new.dir, new_name.as_c_str(), flags))
             .map_err(|errno| {
@@ -232,6 +236,10 @@ impl Work<'_, '_> {
             })?;
         self.moved_in_git(&old, &new);
         self.moved_clones(&old_path, &new_path);
+        drop(held);
+        if is_move {
+            self.renamed(&old, &new, flags);
+        }
         Ok(Reply::Done)
     }
 

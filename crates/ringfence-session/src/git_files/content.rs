@@ -1,7 +1,8 @@
 //! Judges what a file of a git directory is about to hold, and what it leads to.
 //!
 //! The grammar is `ringfence_git`'s. What a file names (a git directory, a work tree, a directory of objects) is looked up here, without
-//! following a link, and must lie where the session may write: then it is judged like everything else.
+//! following a link, and must lie where the session may write: then it is judged like everything else. What is accepted is remembered:
+//! see [`super::references`].
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -24,6 +25,7 @@ use crate::place::open_by_names;
 
 use super::frozen::{LeasedFile, read_all};
 use super::local_address::leads_to_own;
+use super::references::{GitReference, ReferenceKind, References, is_without_links};
 use super::regions::{GitRegion, Region, Regions, is_there};
 use super::{GitPlace, LONGEST, LONGEST_SETTINGS, is_own};
 use crate::git_gains::Unknown;
@@ -77,6 +79,8 @@ pub(crate) enum Refusal {
     Incomplete,
     #[error("git would put a symbolic link in the place of a protected file")]
     VersionIsLink,
+    #[error("a link or a directory at this path would lead git elsewhere, by what {0} says")]
+    Redirects(AbsPath),
     #[error("it would become a git directory with a file that git does not write during ordinary work: {0}")]
     Becomes(AbsPath),
 }
@@ -131,6 +135,7 @@ const MOST_OBJECT_BYTES: u64 = 1 << 30;
 pub(crate) struct ContentJudge<'b> {
     pub(crate) surface: &'b Surface,
     pub(crate) regions: &'b Regions,
+    pub(crate) references: &'b References,
     /// `/`.
     pub(crate) root: &'b Arc<OwnedFd>,
 }
@@ -154,8 +159,11 @@ impl ContentJudge<'_> {
             Content::Modules => self.judge_modules(text, before),
             Content::GitFile => {
                 let named = grammar::git_file(text).ok_or(Refusal::Unreadable)?;
-                let is_known = text == before && !text.is_empty() || self.is_git_directory_of_the_session(at, named);
-                if is_known { Ok(None) } else { Err(Refusal::Elsewhere(named.to_vec())) }
+                if text == before && !text.is_empty() {
+                    return Ok(None);
+                }
+                let is_known = |target: &AbsPath| self.is_git_directory_of_the_session(target);
+                self.accept(ReferenceKind::GitFile, at, named, is_known).map(|()| None)
             }
             Content::Index => self.judge_index(at, git, text),
             // Only the supervisor decides about it.
@@ -179,7 +187,11 @@ impl ContentJudge<'_> {
             age: git.map_or(Age::Existing, |git| git.age),
             may_contact: &|host, port| self.may_contact(host, port),
             may_use: &|path| !leads_to_own(self.surface, *path),
-            is_work_tree: &|path| self.is_work_tree_of(at, path),
+            is_work_tree: &|path| {
+                let is_it = |target: &AbsPath| self.is_work_tree_of(at, target);
+                self.is_known(ReferenceKind::WorkTree, at, path)
+                    || self.accept(ReferenceKind::WorkTree, at, path, is_it).is_ok()
+            },
         };
         match judge.refused(&after) {
             Some(refused) => Err(Refusal::Setting(refused)),
@@ -302,50 +314,83 @@ impl ContentJudge<'_> {
 
     /// Does what a file refers to lie where the session may write?
     fn judge_reference(&self, reference: &Reference, at: &AbsPath, git: Option<&GitPlace>) -> Result<(), Refusal> {
-        let elsewhere = |path: &[u8]| Refusal::Elsewhere(path.to_vec());
         match reference {
             Reference::None => Ok(()),
-            // The directory of a linked work tree lies in `worktrees` of its repository.
             Reference::CommonDir(path) => {
-                let repository = at.parent().filter(|above| above.file_name() == Some(b"worktrees"));
-                let repository = repository.and_then(|above| above.parent());
-                let named = resolved(at, path);
-                let is_it = repository.is_some() && named == repository;
-                let is_whole =
-                    || named.is_some_and(|dir| self.region_of(&dir).is_some_and(|region| region.below.is_empty()));
-                if is_it && is_whole() { Ok(()) } else { Err(elsewhere(path)) }
+                self.accept(ReferenceKind::CommonDir, at, path, |target| self.is_repository_of(at, target))
             }
             Reference::WorkTreeFile(path) => {
-                let file = resolved(at, path).filter(|file| file.file_name() == Some(b".git"));
-                let tree = file.and_then(|file| file.parent());
-                // What the session has of its own there (`/tmp`) is another directory than the one that the user's git would repair.
-                let may_write = |tree: AbsPath| {
-                    !is_own(self.surface, &tree) && self.surface.decide(&tree.child(b"x"), Access::Write).is_allowed()
-                };
-                if tree.is_some_and(may_write) { Ok(()) } else { Err(elsewhere(path)) }
+                self.accept(ReferenceKind::WorkTreeFile, at, path, |target| self.is_work_tree_file(target))
             }
             Reference::ObjectDirectories(all) => {
                 let is_new = git.is_some_and(|git| git.age == Age::New);
-                // Relative to the directory of objects, in whose `info` the file is.
-                let objects = at.parent().unwrap_or_else(AbsPath::root);
-                let may_read = |path: &Vec<u8>| {
-                    let verdict = resolved(&objects, path).map(|dir| self.surface.decide(&dir, Access::Read).because);
-                    let shown =
-                        [Role::WorkingDir, Role::Write, Role::Sibling, Role::Read, Role::Reference, Role::GitDir];
-                    matches!(verdict, Some(Because::Rule(rule) | Because::OnlyReadable(rule))
-                        if shown.iter().any(|role| rule.effect == Effect::Write(*role) || rule.effect == Effect::Read(*role)))
+                let accept = |path: &Vec<u8>| {
+                    self.accept(ReferenceKind::ObjectDirectory, at, path, |target| is_new && self.is_readable(target))
                 };
-                match all.iter().find(|path| !is_new || !may_read(path)) {
-                    Some(path) => Err(elsewhere(path)),
-                    None => Ok(()),
-                }
+                all.iter().try_for_each(accept)
             }
         }
     }
 
+    /// Accepts a path that a file in the directory `at` names, if it leads to something that fits, now and later.
+    fn accept(
+        &self,
+        kind: ReferenceKind,
+        at: &AbsPath,
+        named: &[u8],
+        fits: impl FnOnce(&AbsPath) -> bool,
+    ) -> Result<(), Refusal> {
+        let reference = reference(kind, at, named);
+        let target = reference.target().filter(fits);
+        let is_accepted = target.is_some_and(|target| self.references.accept(self.root, &reference, target));
+        if is_accepted { Ok(()) } else { Err(Refusal::Elsewhere(named.to_vec())) }
+    }
+
+    fn is_known(&self, kind: ReferenceKind, at: &AbsPath, named: &[u8]) -> bool {
+        self.references.knows(self.root, &reference(kind, at, named))
+    }
+
+    /// May a reference lead to a path after a directory was moved? `now` is where that is before the move, if it is anywhere.
+    ///
+    /// What is not there yet is judged when it is made, in the places that the session may write: git takes no directory for a
+    /// repository that is not judged as one.
+    pub(crate) fn may_lead(&self, reference: &GitReference, target: &AbsPath, now: Option<&AbsPath>) -> bool {
+        let may_write = || self.is_writable(target) && !is_own(self.surface, target);
+        let fits = match reference.kind {
+            ReferenceKind::CommonDir => now.is_some_and(|now| self.is_repository_of(&reference.dir, now)),
+            ReferenceKind::ObjectDirectory => self.is_readable(target),
+            ReferenceKind::WorkTreeFile => self.is_work_tree_file(target),
+            ReferenceKind::GitFile | ReferenceKind::WorkTree => may_write(),
+        };
+        fits && now.is_none_or(|now| is_without_links(self.root, now))
+    }
+
+    fn is_writable(&self, dir: &AbsPath) -> bool {
+        self.surface.decide(&dir.child(b"x"), Access::Write).is_allowed()
+    }
+
+    /// The directory of a linked work tree lies in `worktrees` of its repository.
+    fn is_repository_of(&self, at: &AbsPath, target: &AbsPath) -> bool {
+        let worktrees = at.parent().filter(|above| above.file_name() == Some(b"worktrees"));
+        let is_it = worktrees.and_then(|above| above.parent()).as_ref() == Some(target);
+        is_it && self.region_of(target).is_some_and(|region| region.below.is_empty())
+    }
+
+    /// What the session has of its own there (`/tmp`) is another directory than the one that the user's git would repair.
+    fn is_work_tree_file(&self, target: &AbsPath) -> bool {
+        let tree = target.parent().filter(|_| target.file_name() == Some(b".git"));
+        tree.is_some_and(|tree| !is_own(self.surface, &tree) && self.is_writable(&tree))
+    }
+
+    fn is_readable(&self, dir: &AbsPath) -> bool {
+        let shown = [Role::WorkingDir, Role::Write, Role::Sibling, Role::Read, Role::Reference, Role::GitDir];
+        matches!(self.surface.decide(dir, Access::Read).because, Because::Rule(rule) | Because::OnlyReadable(rule)
+            if shown.iter().any(|role| rule.effect == Effect::Write(*role) || rule.effect == Effect::Read(*role)))
+    }
+
     /// The git directory that the `.git` file of a work tree names.
     pub(crate) fn git_directory_of(&self, tree: &AbsPath, text: &[u8]) -> Option<AbsPath> {
-        resolved(tree, grammar::git_file(text)?)
+        reference(ReferenceKind::GitFile, tree, grammar::git_file(text)?).target()
     }
 
     /// The git directory that a directory is in, if it can be entered without following a link.
@@ -379,27 +424,29 @@ impl ContentJudge<'_> {
         None
     }
 
-    /// Does a `.git` file in this directory name a git directory that is judged like all others, and may be written? Git names it before
-    /// it makes it.
-    fn is_git_directory_of_the_session(&self, at: &AbsPath, named: &[u8]) -> bool {
-        let Some(dir) = resolved(at, named) else { return false };
+    /// Is this a git directory that is judged like all others, and may be written? Git names it in a `.git` file before it makes it.
+    fn is_git_directory_of_the_session(&self, dir: &AbsPath) -> bool {
         let existing = dir.ancestors().find_map(|above| Some((self.region_at(&above)?, above)));
         let Some((Region::Git(region), above)) = existing else { return false };
         let missing = dir.as_bytes()[above.as_bytes().len()..].strip_prefix(b"/").unwrap_or_default();
         let below = if missing.is_empty() { region.below.clone() } else { region.entry(missing) };
         let is_part = below.is_empty() || below.starts_with(b"worktrees/") || below.starts_with(b"modules/");
-        is_part && self.surface.decide(&dir.child(b"x"), Access::Write).is_allowed()
+        is_part && self.is_writable(dir)
     }
 
-    /// Does a work tree belong to the git directory in `at`: does its `.git` file name it?
-    fn is_work_tree_of(&self, at: &AbsPath, named: &[u8]) -> bool {
-        let Some(tree) = resolved(at, named) else { return false };
+    /// Does a work tree belong to the git directory of a submodule, which is in `at`: does its `.git` file name it? Another repository has
+    /// its work tree around it, or names none.
+    fn is_work_tree_of(&self, at: &AbsPath, tree: &AbsPath) -> bool {
+        let is_whole = |dir: &AbsPath| self.region_of(dir).is_some_and(|region| region.below.is_empty());
+        let is_submodule = at.file_name() != Some(b".git")
+            && at.ancestors().skip(1).any(|above| {
+                above.file_name() == Some(b"modules") && above.parent().is_some_and(|repository| is_whole(&repository))
+            });
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let text =
             self.open_without_links(&tree.child(b".git"), flags).and_then(|file| read_all(file.as_fd(), 8192).ok()?);
-        let back = text.as_deref().and_then(grammar::git_file).and_then(|path| resolved(&tree, path));
-        let may_write = || self.surface.decide(&tree.child(b"x"), Access::Write).is_allowed();
-        back.as_ref() == Some(at) && !is_own(self.surface, &tree) && may_write()
+        let back = text.and_then(|text| self.git_directory_of(tree, &text));
+        is_submodule && back.as_ref() == Some(at) && !is_own(self.surface, tree) && self.is_writable(tree)
     }
 }
 
@@ -418,8 +465,9 @@ fn is_in_multi_pack_index(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
     }
 }
 
-/// A path that a file in a directory names.
-fn resolved(at: &AbsPath, named: &[u8]) -> Option<AbsPath> {
-    let whole = if named.first() == Some(&b'/') { named.to_vec() } else { [at.as_bytes(), b"/", named].concat() };
-    AbsPath::lexical(&whole).ok()
+/// What a file in the directory `at` names.
+fn reference(kind: ReferenceKind, at: &AbsPath, named: &[u8]) -> GitReference {
+    // Alternates are relative to the directory of objects, in whose `info` the file is.
+    let above = at.parent().filter(|_| kind == ReferenceKind::ObjectDirectory);
+    GitReference { kind, dir: at.clone(), base: above.unwrap_or_else(|| at.clone()), text: named.to_vec() }
 }

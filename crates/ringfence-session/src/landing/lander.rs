@@ -16,7 +16,7 @@ use rustix::net::SendFlags;
 use super::versions::{Host, Versions};
 use super::wire::{LONGEST, Landing, NotLanded, Outcome, SettingsFile};
 use crate::broker::wire::Told;
-use crate::git_files::{ContentJudge, GitPlace, Region, Regions, put, read_all};
+use crate::git_files::{ContentJudge, GitPlace, References, Region, Regions, put, read_all};
 use crate::git_gains::{GitSnapshot, KnownVersions};
 use crate::place::open_root;
 use crate::temporary::Journal;
@@ -130,8 +130,8 @@ impl Work<'_> {
         }
         let (parent, name) = path.parent().zip(path.file_name()).ok_or(NotLanded::Path)?;
         // Regions of a host that others change are looked up anew each time.
-        let regions = Regions::new();
-        let judge = ContentJudge { surface: self.surface, regions: &regions, root: self.root };
+        let (regions, references) = (Regions::new(), References::new());
+        let judge = ContentJudge { surface: self.surface, regions: &regions, references: &references, root: self.root };
         let dir = judge.open_without_links(&parent, OFlags::PATH | OFlags::DIRECTORY).ok_or(NotLanded::Path)?;
         let git = match regions.of(self.surface, dir.as_fd(), &parent)? {
             Region::Git(region) => {

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::lander::Failure;
 use super::wire::{EntryChange, NotLanded, Repositories};
-use crate::git_files::{ContentJudge, Region, Regions, is_own, put, read_all};
+use crate::git_files::{ContentJudge, References, Region, Regions, is_own, put, read_all};
 use crate::git_gains::{KnownVersions, Unknown};
 use crate::temporary::Journal;
 
@@ -173,8 +173,8 @@ impl Versions {
             return Err(NotLanded::Path.into());
         }
         // The agent may have moved directories since the last request.
-        let regions = Regions::new();
-        let judge = ContentJudge { surface, regions: &regions, root };
+        let (regions, references) = (Regions::new(), References::new());
+        let judge = ContentJudge { surface, regions: &regions, references: &references, root };
         let dir = judge.open_without_links(&above, OFlags::RDONLY | OFlags::DIRECTORY).ok_or(NotLanded::Path)?;
         match regions.of(surface, dir.as_fd(), &above)? {
             Region::Ordinary => Ok(Parent { dir, name }),

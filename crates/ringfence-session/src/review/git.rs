@@ -13,7 +13,9 @@ use ringfence_surface::AbsPath;
 use super::changes::{Change, Node, What};
 use super::files::{content, found};
 use super::{Review, ReviewError};
-use crate::git_files::{Content, ContentJudge, GitPlace, LONGEST, Refusal, Regions, is_git_directory, is_own};
+use crate::git_files::{
+    Content, ContentJudge, GitPlace, LONGEST, References, Refusal, Regions, is_git_directory, is_own,
+};
 use crate::git_gains::{Gain, GitSnapshot};
 use crate::place::open_root;
 
@@ -22,12 +24,12 @@ impl Review {
     /// grammar.
     pub(super) fn refuse_in_git(&self, changes: &mut [Change]) {
         let roots = self.git_roots(changes);
-        let regions = Regions::new();
+        let (regions, references) = (Regions::new(), References::new());
         let Ok(root) = open_root().map(Arc::new) else {
             changes.iter_mut().for_each(|change| change.refused = Some("`/` cannot be opened".to_owned()));
             return;
         };
-        let judge = ContentJudge { surface: &self.surface, regions: &regions, root: &root };
+        let judge = ContentJudge { surface: &self.surface, regions: &regions, references: &references, root: &root };
         let is_open = |change: &&mut Change| change.refused.is_none() && change.what != What::Deleted;
         for change in changes.iter_mut().filter(is_open) {
             let git = change.path.parent().and_then(|dir| roots.get(&dir).cloned().flatten());

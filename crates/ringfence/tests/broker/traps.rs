@@ -410,6 +410,121 @@ open(\"new.idx\", \"wb\").write(index + hashlib.sha1(index).digest())' $at $pack
         user: USES_HUSKY,
     },
     Trap {
+        sentence: "a2: the repository of a linked work tree by way of a link",
+        before: "",
+        attack: "git init -q --bare G; mkdir -p ev/d ev/G/objects ev/G/refs G/worktrees/W suba; ln -s ev/d L
+            printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = touch CANARY; false\\n' > ev/G/config
+            echo ref: refs/heads/main > G/worktrees/W/HEAD; echo ../../../L/../G > G/worktrees/W/commondir
+            echo gitdir: ../G/worktrees/W > suba/.git",
+        user: "cd suba && git status",
+    },
+    Trap {
+        sentence: "a2: the repository of a linked work tree is exchanged for a directory that nothing judges",
+        before: "",
+        attack: "git init -q --bare G; mkdir -p G/worktrees/W sub; echo ref: refs/heads/main > G/worktrees/W/HEAD
+            echo $PWD/G > G/worktrees/W/commondir; mv G H; mkdir -p G/objects G/refs
+            printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = touch CANARY; false\\n' > G/config
+            echo gitdir: ../H/worktrees/W > sub/.git",
+        user: "cd sub && git status",
+    },
+    Trap {
+        sentence: "a2: the directories of linked work trees are moved into another directory",
+        before: "",
+        attack: "git init -q --bare G; mkdir -p G/worktrees/W sub; echo ref: refs/heads/main > G/worktrees/W/HEAD
+            echo ../.. > G/worktrees/W/commondir; mkdir -p H/objects H/refs
+            printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = touch CANARY; false\\n' > H/config
+            mv G/worktrees H/worktrees; echo gitdir: ../H/worktrees/W > sub/.git",
+        user: "cd sub && git status",
+    },
+    Trap {
+        sentence: "a2: a git directory in the home of the session, by way of a link and back",
+        before: "",
+        attack: "cd ~; rm -rf g4 d4; git init -q --bare g4; git -C g4 config core.bare false; mkdir d4
+            git -C g4 config core.fsmonitor 'touch CANARY; false'; cd - > /dev/null
+            home=$(awk -v home=$HOME '$5 == home { print $4 }' /proc/self/mountinfo | tail -1)
+            git init -q --bare g4; mkdir sub; ln -s ${home:-$HOME}/d4 L; echo gitdir: ../L/../g4 > sub/.git",
+        user: "cd sub && git status",
+    },
+    Trap {
+        sentence: "a2: a directory on the way of a .git file becomes a link to the home of the session",
+        before: "",
+        attack: "cd ~; rm -rf d5; mkdir d5; git init -q --bare d5/g; git -C d5/g config core.bare false
+            git -C d5/g config core.fsmonitor 'touch CANARY; false'; cd - > /dev/null
+            home=$(awk -v home=$HOME '$5 == home { print $4 }' /proc/self/mountinfo | tail -1)
+            mkdir d; git init -q --bare d/g; mkdir sub; echo gitdir: ../d/g > sub/.git; mv d e; ln -s ${home:-$HOME}/d5 d
+            ln -s ${home:-$HOME}/d5 link; mv -T link d; mkdir z; ln -s ${home:-$HOME}/d5/g z/g; mv -T z d",
+        user: "cd sub && git status",
+    },
+    Trap {
+        sentence: "a2: a .git file is moved to where its path begins elsewhere",
+        before: "",
+        attack: "cd ~; rm -rf g6; git init -q --bare g6; git -C g6 config core.bare false
+            git -C g6 config core.fsmonitor 'touch CANARY; false'; cd - > /dev/null
+            home=$(awk -v home=$HOME '$5 == home { print $4 }' /proc/self/mountinfo | tail -1)
+            rel=$(realpath -m --relative-to=$PWD ${home:-$HOME}); tail=$(echo $rel | sed 's,\\.\\./,,g'); deep=
+            for up in $(echo $rel | grep -o '\\.\\./'); do deep=${deep}d/; done
+            mkdir -p $tail ${deep}sub; git init -q --bare $tail/g6; echo gitdir: ../$rel/g6 > ${deep}sub/.git; mv ${deep}sub sub
+            mkdir -p e; mv d/sub e; mv ${deep} e",
+        user: "cd sub && git status",
+    },
+    Trap {
+        sentence: "a9: the work tree by way of a link and back",
+        before: "mkdir -p CANARY.d/side CANARY.d/sub",
+        attack: "git init -q rep; (cd rep; echo x > planted; git add .; git commit -qm x; mv .git ../R); mkdir sub; echo gitdir: ../R > sub/.git
+            ln -s CANARY.d/side K; (cd sub; git config core.worktree ../K/../sub)",
+        user: "(cd sub; git checkout .); test ! -e CANARY.d/sub/planted || touch CANARY",
+    },
+    Trap {
+        sentence: "a9: the work tree becomes a link",
+        before: "mkdir -p CANARY.d",
+        attack: "git init -q rep; (cd rep; echo x > planted; git add .; git commit -qm x; mv .git ../R); mkdir sub tree
+            echo gitdir: ../R > sub/.git; cp sub/.git tree; (cd tree; git config core.worktree ../tree); rm -r tree; ln -s CANARY.d tree",
+        user: "(cd sub; git checkout .); test ! -e CANARY.d/planted || touch CANARY",
+    },
+    Trap {
+        sentence: "a9: the work tree of a submodule becomes a link",
+        before: "mkdir -p CANARY.d; git init -q other; (cd other; echo x > planted; git add .; git commit -qm x)",
+        attack: "mkdir d; git -c protocol.file.allow=always submodule --quiet add ./other d/m; mv d/m n; ln -s CANARY.d d/m
+            rm -rf d; mkdir -p d/m; cp n/.git d/m; rm -r d; mkdir l; ln -s CANARY.d l/m; mv l d",
+        user: "(cd .git/modules/d/m && git checkout .); test ! -e CANARY.d/planted || touch CANARY",
+    },
+    Trap {
+        sentence: "a9: the work tree of a submodule that the user has becomes a link",
+        before: "mkdir -p CANARY.d; git init -q other; (cd other; echo x > planted; git add .; git commit -qm x)
+            mkdir d; git -c protocol.file.allow=always submodule --quiet add ./other d/m; git commit -qm m
+            rm -r d/m d",
+        attack: "ln -s CANARY.d m; mkdir d; mv m d; ln -s CANARY.d d/m",
+        user: "(cd .git/modules/d/m && git checkout .); test ! -e CANARY.d/planted || touch CANARY",
+    },
+    Trap {
+        sentence: "a9: the work tree of the user's own repository becomes a link",
+        before: "mkdir -p CANARY.d",
+        attack: "mkdir t; echo gitdir: ../.git > t/.git; git config core.worktree ../t; rm -r t; ln -s CANARY.d t; cp file planted
+            git --work-tree=. add planted",
+        user: "git checkout .; test ! -e CANARY.d/planted || touch CANARY",
+    },
+    Trap {
+        sentence: "j7: a directory on the way to a linked work tree becomes a link",
+        before: "mkdir -p CANARY.d; git init -q CANARY.d/r; git -C CANARY.d/r commit -q --allow-empty -m x
+            git -C CANARY.d/r worktree add -q ../w",
+        attack: "mkdir d; git worktree add -q d/w -b linked; mv d e; ln -s CANARY.d d",
+        user: "git worktree repair; grep -q CANARY.d CANARY.d/w/.git || touch CANARY",
+    },
+    Trap {
+        sentence: "j7: a directory on the way to the user's linked work tree becomes a link",
+        before: "mkdir -p CANARY.d; git init -q CANARY.d/r; git -C CANARY.d/r commit -q --allow-empty -m x
+            git -C CANARY.d/r worktree add -q ../w; mkdir d; git worktree add -q d/w -b linked; rm -r d",
+        attack: "ln -s CANARY.d d",
+        user: "git worktree repair; grep -q CANARY.d CANARY.d/w/.git || touch CANARY",
+    },
+    Trap {
+        sentence: "git acts on the repository above one with an empty HEAD",
+        before: "git init -q inner; git -C inner commit -q --allow-empty -m x",
+        attack: ": > inner/.git/HEAD; : > empty; mv empty inner/.git/HEAD; (printf 'ref:'; printf '%0300d' 0 | tr 0 ' '; echo refs/heads/main) > long
+            mv long inner/.git/HEAD",
+        user: "cd inner; git rev-parse --show-toplevel | grep -q inner || touch CANARY",
+    },
+    Trap {
         sentence: "another directory of objects, and its address",
         before: "",
         attack: "mkdir -p o/info o/pack; echo CANARY.d > .git/objects/info/alternates; git config core.alternateRefsCommand 'touch CANARY; false'",
