@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_sys::pty::{self, Seat};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::termios::{LocalModes, OutputModes, QueueSelector, SpecialCodeIndex, tcgetattr, tcgetpgrp, tcgetsid};
@@ -90,7 +91,7 @@ impl<'s> Relay<'s> {
     /// # Errors
     ///
     /// When `poll`, the master or a forwarded signal fails. That the user's terminal is gone is no error: the payload gets
-    /// HUP, and its output goes nowhere.
+    /// HUP, and its own terminal is hung up as well.
     pub fn run(mut self, done: BorrowedFd<'_>, to: Recipient<'_>, clock: &mut Clock<'_>) -> io::Result<()> {
         loop {
             let ready = self.wait(done, clock)?;
@@ -367,7 +368,12 @@ impl<'s> Relay<'s> {
 
     fn hang_up(&mut self, to: Recipient<'_>) -> io::Result<()> {
         self.input = Stream::Closed;
-        to.send(Signal::HUP)
+        to.send(Signal::HUP)?;
+        // A payload that ignores SIGHUP (nohup) would wait for input for ever. When the last descriptor of the master is closed, the
+        // kernel hangs up the payload's terminal, as it did with the user's: reads find the end, and writes fail with EIO.
+        self.terminal.master = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        self.inner = Stream::Closed;
+        Ok(())
     }
 
     /// Under EXTPROC the reader sees an end of file when this character is all that waits: lines that were typed before must

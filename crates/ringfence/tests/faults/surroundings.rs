@@ -92,3 +92,49 @@ fn odd_surroundings_refuse_the_start_or_the_session_holds() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Opens a terminal, starts a session with a work tree on it that ignores SIGHUP, and closes the terminal after so many bytes of output:
+/// while it prepares, or while its command waits for input.
+const CLOSES_ITS_TERMINAL: &str = "
+import fcntl, os, signal, sys, termios
+master, slave = os.openpty()
+child = os.fork()
+if child == 0:
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    for number in (0, 1, 2):
+        os.dup2(slave, number)
+    os.closerange(3, 64)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.alarm(0)
+    os.execv(sys.argv[2], sys.argv[2:])
+os.close(slave)
+text = b''
+while sys.argv[1].encode() not in text:
+    text += os.read(master, 1)
+os.close(master)
+signal.alarm(60)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status) & 127)
+";
+
+/// [H4] A session whose terminal is closed ends, and nothing is left of it, also where SIGHUP is ignored.
+#[test]
+fn h4_a_closed_terminal_ends_a_session_that_ignores_sighup() {
+    let is_root = rustix::process::geteuid().is_root();
+    for who in if is_root { &[Who::Caller, Who::Nobody][..] } else { &[Who::Caller] } {
+        let ground = Ground::new(*who);
+        let git = "git init -q . && git add mine.txt && git -c user.name=n -c user.email=e@x commit -qm one";
+        assert!(ground.command("/bin/sh").args(["-c", git]).status().unwrap().success());
+        // The first words of ringfence, and those of the command.
+        for words in ["ringfence: ", "waits"] {
+            let mut command = ground.command("python3");
+            command.args(["-c", CLOSES_ITS_TERMINAL, words]).arg(ground.binary());
+            command.args(["run", "--worktree", "--", "/bin/sh", "-c", "echo waits; read line; cat"]);
+            let output = command.output().unwrap();
+            let errors = output.stderr.utf8_chunks().map(|chunk| chunk.valid()).collect::<String>();
+            assert!(output.status.code().is_some(), "as {who:?}, after {words:?}: it did not end: {errors}");
+            assert_eq!(ground.left(), [""; 0], "as {who:?}, after {words:?}: {errors}");
+        }
+    }
+}
