@@ -23,7 +23,7 @@ use super::super::open::Opening;
 use super::super::resolve::{Place, directory_of};
 use super::super::work::{Reply, Stop, Work};
 use super::super::{Broker, STACK};
-use super::versions::REMEDY;
+use super::versions::remedy_for;
 use super::{Content, GitPlace, NotPut, Refusal};
 use crate::git_files::{LONGEST, put, read_all};
 use crate::landing::{LONGEST_VERSION, Landing, SettingsFile};
@@ -228,7 +228,7 @@ impl Broker<'_> {
             NotPut::Refused(refusal) => {
                 file.withdraw();
                 let remedy = match refusal {
-                    Refusal::Version(_) => REMEDY,
+                    Refusal::Version(cause) => remedy_for(cause),
                     _ => "make this change yourself, outside the fence",
                 };
                 let remedy = remedy.to_owned();

@@ -24,12 +24,24 @@ use super::super::resolve::Place;
 use super::super::work::{Reply, Stop, Work};
 use super::{Content, NotPut, Refusal};
 use crate::git_files::{Region, is_own, read_all};
+use crate::git_gains::Unknown;
 use crate::landing::{EntryChange, Landing, NotLanded, Outcome, Repositories, is_open_but_for_protection};
 
 /// The longest `.git` file.
 const LONGEST_LINE: usize = 8192;
 /// The remedy of each refusal.
 pub(in super::super) const REMEDY: &str = "run this git command yourself, outside the fence";
+/// The remedy for a clone at a path that was in use.
+const OTHER_PATH: &str =
+    "clone into a directory that did not exist before, or run this git command yourself, outside the fence";
+
+/// What the user, or the agent, can do where a version is refused.
+pub(in super::super) fn remedy_for(cause: Unknown) -> &'static str {
+    match cause {
+        Unknown::UsedPath => OTHER_PATH,
+        Unknown::Repository | Unknown::Absent | Unknown::Budget | Unknown::Damaged | Unknown::NotStored => REMEDY,
+    }
+}
 
 impl Work<'_, '_> {
     /// Is git replacing files in the work tree that a place is in, and is the place protected there only because of what it is?
@@ -118,8 +130,9 @@ impl Work<'_, '_> {
                 self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write).map(|()| None)
             }
             Err(NotPut::Refused(refusal)) => {
+                let remedy = if let Refusal::Version(cause) = &refusal { remedy_for(*cause) } else { REMEDY };
                 let (judge, call) = self.teller();
-                judge.stopped(self.caller.known(), call, path.clone(), (format!("git: {refusal}"), REMEDY.to_owned()));
+                judge.stopped(self.caller.known(), call, path.clone(), (format!("git: {refusal}"), remedy.to_owned()));
                 self.refuse_index_of(&path);
                 Err(Errno::ACCESS.into())
             }
