@@ -5,6 +5,12 @@
 //! which the kernel has not looked at for twenty years. The rulesets are kept, and a thread of ours enters the same before
 //! it does anything for a marked caller. The filter refuses to set the number inside; otherwise a process in a
 //! domain could take the mark of a less restricted one, which it can read. An unknown number is refused as well.
+//!
+//! What runs in the domain: every call that changes a file or opens it, every read of content that the caller gets back or that is
+//! put in another place for it (a file before it is moved, the copy that it writes to), and the attempt before the supervisor makes a
+//! change ([`LandingRight`]). What runs with our rights: the walk to a place by O_PATH descriptors and the status of what is there,
+//! which Landlock does not restrict, and what is read to judge a change: other files of a git directory (settings, the shared index, a
+//! pack) and the names in a directory that is moved. Of that the caller learns whether the change is allowed.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -185,6 +191,39 @@ impl Domain {
             let thread = std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, inside);
             thread.map_err(|_| Errno::NOMEM)?.join().unwrap_or(Err(Errno::IO))
         })
+    }
+}
+
+/// Does something for a caller with the rights that its domain leaves it.
+pub(super) fn within<T: Send>(
+    domain: Option<&Domain>,
+    action: impl FnOnce() -> rustix::io::Result<T> + Send,
+) -> rustix::io::Result<T> {
+    match domain {
+        None => action(),
+        Some(domain) => domain.within(action),
+    }
+}
+
+/// Shows that a caller has the right to a change that the supervisor is to make for it: but for a mount of ours, it could make the
+/// change itself.
+#[derive(Debug)]
+pub(super) struct LandingRight(());
+
+impl LandingRight {
+    /// The right of a caller that is in no domain.
+    pub(super) fn unrestricted(domain: Option<&Domain>) -> Option<Self> {
+        domain.is_none().then_some(Self(()))
+    }
+
+    /// The right of a caller for which the same change was tried in its domain, with this error. rename(2) asks Landlock before it
+    /// answers EBUSY for a mount point, but after it answers EROFS for a read-only directory.
+    pub(super) fn after(domain: Option<&Domain>, tried: Errno) -> Option<Self> {
+        let is_held_by_mount = match domain {
+            None => matches!(tried, Errno::BUSY | Errno::ROFS),
+            Some(_) => tried == Errno::BUSY,
+        };
+        is_held_by_mount.then_some(Self(()))
     }
 }
 

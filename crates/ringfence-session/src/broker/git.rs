@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 use super::Broker;
 use super::caller::c_string;
+use super::domain::{Domain, LandingRight, within};
 use super::judge::Ruling;
 use super::names::is_directory;
 use super::open::is_mounted_on;
@@ -336,7 +337,7 @@ impl Work<'_, '_> {
             FileKind::Settings => Content::Settings,
             FileKind::Index | FileKind::SharedIndex => Content::Index,
         };
-        let frozen = match Frozen::read(dir.as_fd(), name, LONGEST) {
+        let frozen = match Frozen::of(self.perform(|| Frozen::open(dir.as_fd(), name)), LONGEST) {
             Ok(frozen) if frozen.is_leased() => frozen,
             // A process may still hold a descriptor for writing.
             Ok(_) | Err(NotFrozen::NotPlain | NotFrozen::Long) => return Ok(true),
@@ -360,8 +361,8 @@ impl Work<'_, '_> {
             judge.stopped(self.caller.known(), call, path, (why, UNDO.to_owned()));
             return Err(Errno::ACCESS.into());
         }
-        let moved = Frozen::read(old.dir.as_fd(), &old.name, LONGEST).map_err(NotPut::from).and_then(|frozen| {
-            let before = content_now(new);
+        let moved = self.frozen(old).and_then(|frozen| {
+            let before = content_now(new, self.domain().as_ref()).unwrap_or_default();
             match self.content_judge().judge(content, (&new.at, git), &frozen.content, &before)? {
                 Some(anew) => Ok(frozen.with(anew)),
                 None => Ok(frozen),
@@ -369,11 +370,9 @@ impl Work<'_, '_> {
         });
         let moved = moved.and_then(|frozen| {
             if let Some(kind) = SettingsFile::of(content).filter(|_| is_mounted_on(new)) {
-                return self.move_by_supervisor((kind, old, new), &frozen.content);
+                return self.move_by_supervisor((kind, old, new), frozen);
             }
-            let (from, to) = ((old.dir.as_fd(), old.name.as_slice()), (new.dir.as_fd(), new.name.as_slice()));
-            let journal = self.broker().journal;
-            Ok(self.perform(|| frozen.rename(from, to, journal))?)
+            Ok(self.move_frozen(frozen, old, new)?)
         });
         match moved {
             Ok(()) => Ok(Some(Reply::Done)),
@@ -386,9 +385,34 @@ impl Work<'_, '_> {
         }
     }
 
+    /// Reads a file that the caller may read, before it is moved: what is put in place is a copy.
+    fn frozen(&self, place: &Place) -> Result<Frozen, NotPut> {
+        Ok(Frozen::of(self.perform(|| Frozen::open(place.dir.as_fd(), &place.name)), LONGEST)?)
+    }
+
+    fn move_frozen(&self, frozen: Frozen, old: &Place, new: &Place) -> rustix::io::Result<()> {
+        let (from, to) = ((old.dir.as_fd(), old.name.as_slice()), (new.dir.as_fd(), new.name.as_slice()));
+        let journal = self.broker().journal;
+        self.perform(|| frozen.rename(from, to, journal))
+    }
+
     /// A file of settings that is mounted read-only: the supervisor puts the content in place, and the caller's file is removed.
-    fn move_by_supervisor(&self, (kind, old, new): (SettingsFile, &Place, &Place), text: &[u8]) -> Result<(), NotPut> {
-        self.broker().land_settings(new.path(), kind, text, &|| self.is_waiting())?;
+    fn move_by_supervisor(
+        &self,
+        (kind, old, new): (SettingsFile, &Place, &Place),
+        frozen: Frozen,
+    ) -> Result<(), NotPut> {
+        let text = frozen.content.clone();
+        let domain = self.domain();
+        let right = match LandingRight::unrestricted(domain.as_ref()) {
+            Some(right) => right,
+            None => match self.move_frozen(frozen, old, new) {
+                // The mount has gone.
+                Ok(()) => return Ok(()),
+                Err(tried) => LandingRight::after(domain.as_ref(), tried).ok_or(tried)?,
+            },
+        };
+        self.broker().land_settings((new.path(), kind), &text, right, &|| self.is_waiting())?;
         let name = c_string(&old.name)?;
         Ok(self.perform(|| rustix::fs::unlinkat(&old.dir, name.as_c_str(), AtFlags::empty()))?)
     }
@@ -461,10 +485,9 @@ impl Work<'_, '_> {
                 Ok(()) => return Ok(None),
                 Err(refusal) => Err(refusal.into()),
             },
-            _ => Frozen::read(old.dir.as_fd(), &old.name, LONGEST).map_err(NotPut::from).and_then(|frozen| {
+            _ => self.frozen(old).and_then(|frozen| {
                 judge(&frozen.content)?;
-                let journal = self.broker().journal;
-                Ok(self.perform(|| frozen.rename((old.dir.as_fd(), old.name.as_slice()), to, journal))?)
+                Ok(self.move_frozen(frozen, old, new)?)
             }),
         };
         match moved {
@@ -480,11 +503,13 @@ impl Work<'_, '_> {
         let refusal = match file_kind(&git.relative) {
             FileKind::Closed => Some(Refusal::Closed),
             _ if !is_plain => Some(Refusal::Link),
-            FileKind::Object(_) => match Frozen::is_unwritten(old.dir.as_fd(), &old.name)? {
-                true if git.age == Age::Existing && new.look().is_ok() => Some(Refusal::Object),
-                true => None,
-                false => Some(Refusal::Open),
-            },
+            FileKind::Object(_) => {
+                match Frozen::is_unwritten(&self.perform(|| Frozen::open(old.dir.as_fd(), &old.name))?) {
+                    true if git.age == Age::Existing && new.look().is_ok() => Some(Refusal::Object),
+                    true => None,
+                    false => Some(Refusal::Open),
+                }
+            }
             _ => None,
         };
         match refusal {
@@ -652,12 +677,12 @@ fn is_what_makes_it_one(git: &GitPlace) -> bool {
     !is_of_work_tree && matches!(git.relative.as_slice(), b"HEAD" | b"objects" | b"refs")
 }
 
-/// What a file says now; nothing where it is none.
-fn content_now(place: &Place) -> Vec<u8> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(name) = c_string(&place.name) else { return Vec::new() };
-    let file = rustix::fs::openat(&place.dir, name.as_c_str(), flags, Mode::empty());
-    file.ok().and_then(|file| read_all(file.as_fd(), LONGEST).ok()?).unwrap_or_default()
+/// What a file says now, as far as a caller in this domain may read it; nothing where there is none.
+fn content_now(place: &Place, domain: Option<&Domain>) -> rustix::io::Result<Vec<u8>> {
+    match within(domain, || Frozen::open(place.dir.as_fd(), &place.name)) {
+        Err(Errno::NOENT) => Ok(Vec::new()),
+        opened => read_all(opened?.as_fd(), LONGEST)?.ok_or(Errno::FBIG),
+    }
 }
 
 /// `tXXXXXX`, as mkstemp(3) makes it, wherever it is below a git directory.
@@ -670,12 +695,12 @@ impl Broker<'_> {
     /// Has the supervisor put a file of settings in place.
     fn land_settings(
         &self,
-        path: AbsPath,
-        kind: SettingsFile,
+        (path, kind): (AbsPath, SettingsFile),
         text: &[u8],
+        right: LandingRight,
         is_waiting: &dyn Fn() -> bool,
     ) -> Result<(), NotPut> {
-        match self.judge.land(&Landing::Settings { path, kind, text: text.to_vec() }, is_waiting) {
+        match self.judge.land(&Landing::Settings { path, kind, text: text.to_vec() }, right, is_waiting) {
             Some(Outcome::Done) => Ok(()),
             Some(Outcome::Failed(errno)) => Err(errno.into()),
             Some(Outcome::Not(_)) | None => Err(Refusal::Closed.into()),

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::caller::{Caller, CallerNames};
+use super::domain::LandingRight;
 use super::wire::{Report, Said, Told};
 use super::{Spelling, Telling};
 use crate::landing::{Landing, NotLanded, Outcome};
@@ -289,13 +290,35 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Has the supervisor make a change, and waits until it has. Nothing where there is none that does.
-    pub(super) fn land(&self, landing: &Landing, is_waiting: &dyn Fn() -> bool) -> Option<Outcome> {
-        self.land_about(landing, is_waiting).map(|(outcome, _)| outcome)
+    /// Has the supervisor make a change, and waits until it has. Nothing where there is none that does. The supervisor makes it with its
+    /// own rights, so `right` shows that the caller has not given up its right to the change.
+    pub(super) fn land(
+        &self,
+        landing: &Landing,
+        right: LandingRight,
+        is_waiting: &dyn Fn() -> bool,
+    ) -> Option<Outcome> {
+        self.land_about(landing, right, is_waiting).map(|(outcome, _)| outcome)
     }
 
     /// The same, with the file that it is about.
-    pub(super) fn land_about(&self, landing: &Landing, is_waiting: &dyn Fn() -> bool) -> Option<Landed> {
+    pub(super) fn land_about(
+        &self,
+        landing: &Landing,
+        LandingRight { .. }: LandingRight,
+        is_waiting: &dyn Fn() -> bool,
+    ) -> Option<Landed> {
+        self.send_landing(landing, is_waiting)
+    }
+
+    /// Tells the supervisor that a clone was moved, which changes no file.
+    pub(super) fn tell_moved(&self, from: &AbsPath, to: &AbsPath) {
+        let landing = Landing::Moved { from: from.clone(), to: to.clone() };
+        // It is for the report at the end of the session only.
+        let _ = self.send_landing(&landing, &|| true);
+    }
+
+    fn send_landing(&self, landing: &Landing, is_waiting: &dyn Fn() -> bool) -> Option<Landed> {
         let supervisor = self.supervisor.as_ref()?;
         let request = in_memory(&landing.encode()).ok()?;
         let mut state = self.state();

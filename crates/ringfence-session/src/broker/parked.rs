@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
 use super::caller::Caller;
-use super::domain::Domain;
+use super::domain::{Domain, within};
 use super::work::Reply;
 use super::{Broker, STACK, answer_surely};
 
@@ -76,10 +76,7 @@ impl Rights<'_, '_> {
         if !notify::is_valid(self.broker.listener(), self.id) {
             return Err(Errno::INTR);
         }
-        match self.domain {
-            None => action(),
-            Some(domain) => domain.within(action),
-        }
+        within(self.domain, action)
     }
 }
 

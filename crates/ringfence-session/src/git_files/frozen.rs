@@ -42,18 +42,21 @@ impl From<Errno> for NotFrozen {
 }
 
 impl Frozen {
-    /// Reads a file of at most `most` bytes.
-    pub(crate) fn read(dir: BorrowedFd<'_>, name: &[u8], most: usize) -> Result<Self, NotFrozen> {
+    /// Opens a file that is to be read. With whose rights, the caller decides.
+    ///
+    /// # Errors
+    /// ELOOP and ENXIO where it is no regular file.
+    pub(crate) fn open(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(dir, c_string(name)?.as_c_str(), flags, Mode::empty()) {
+        rustix::fs::openat(dir, c_string(name)?.as_c_str(), flags, Mode::empty())
+    }
+
+    /// Reads a file of at most `most` bytes that [`Frozen::open`] has opened.
+    pub(crate) fn of(opened: rustix::io::Result<OwnedFd>, most: usize) -> Result<Self, NotFrozen> {
+        let file = match opened {
             Err(Errno::LOOP | Errno::NXIO) => return Err(NotFrozen::NotPlain),
             other => other?,
         };
-        Self::of(file, most)
-    }
-
-    /// The same for a file that is open for reading.
-    pub(crate) fn of(file: OwnedFd, most: usize) -> Result<Self, NotFrozen> {
         let status = rustix::fs::fstat(&file)?;
         let is_plain = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink <= 1;
         if !is_plain {
@@ -80,10 +83,8 @@ impl Frozen {
     }
 
     /// Whether no process has a file open for writing. Without leases this is unknown, and counts as yes.
-    pub(crate) fn is_unwritten(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<bool> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(dir, c_string(name)?.as_c_str(), flags, Mode::empty())?;
-        Ok(lease::take_read_lease(file.as_fd()) != Err(Errno::AGAIN))
+    pub(crate) fn is_unwritten(file: &OwnedFd) -> bool {
+        lease::take_read_lease(file.as_fd()) != Err(Errno::AGAIN)
     }
 
     /// Puts a copy of what was judged in place, and removes the file.

@@ -235,3 +235,67 @@ fn k10_a_call_within_a_call_is_measured_by_the_call() {
         }
     });
 }
+
+/// In the domain of a call that reads `docs` and writes nothing of the project: each way to a file of the git directory.
+const GIT_FILES: &str = r#"
+import os, sys
+top = sys.argv[1] + "/"
+for name in ("top", ".git/HEAD", ".git/packed-refs", ".git/index", ".git/config", ".git/logs/HEAD"):
+    for flags in (os.O_RDONLY, os.O_RDWR, os.O_WRONLY, os.O_WRONLY | os.O_APPEND):
+        try:
+            fd = os.open(top + name, flags)
+        except OSError as refused:
+            continue
+        # What a descriptor for writing stands for can be opened again for reading.
+        again = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY)
+        print("OPENED", name, flags, os.read(again, 40))
+own = os.environ["TMPDIR"] + "/config"
+text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n[user]\n\tname = BY-THE-CALL\n"
+for target in (".git/config", ".git/HEAD", ".git/packed-refs", ".git/index", "top"):
+    open(own, "w").write("ref: refs/heads/by-the-call\n" if target == ".git/HEAD" else text)
+    try:
+        os.rename(own, top + target)
+        print("RENAMED over", target)
+    except OSError as refused:
+        pass
+# What it may not read does not get a name where it may read.
+for source in (".git/index", ".git/packed-refs", ".git/HEAD", "top"):
+    try:
+        os.rename(top + source, os.environ["TMPDIR"] + "/taken")
+        print("TOOK", source)
+    except OSError as refused:
+        pass
+print("tried")
+"#;
+
+/// [H2] The broker and the supervisor do for a call inside only what its own Landlock domain lets it do, also where files of a git
+/// directory are judged. What the call may write it writes, settings included.
+#[test]
+fn h2_git_files_are_touched_with_the_rights_of_the_call() {
+    each(|ground| {
+        let git = |args: &[&str]| {
+            let mut command = ground.by(std::process::Command::new("/usr/bin/git"));
+            let trusted = ["-c", "safe.directory=*", "-c", "user.name=x", "-c", "user.email=x@example.com"];
+            let output = command.args(trusted).args(args).output().unwrap();
+            assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        };
+        for args in [&["init", "-q", "."][..], &["add", "top"], &["commit", "-q", "-m", "x"], &["pack-refs", "--all"]] {
+            git(args);
+        }
+        ground.write(&[("project/docs/t.py", GIT_FILES)]);
+        let of_git = || {
+            ["HEAD", "packed-refs", "index", "config"]
+                .map(|name| std::fs::read(ground.path("project/.git").join(name)).unwrap())
+        };
+        let before = of_git();
+        let args = ["--read-only", "--no-network", "--read", "docs", "--workdir", "docs"];
+        let said = ground.call(From::Inside, &args, "python3 -I t.py $W/project");
+        let shown = format!("as {:?}: {}{}", ground.who, text(&said.stdout), text(&said.stderr));
+        assert_eq!(text(&said.stdout), "tried\n", "{shown}");
+        assert_eq!(of_git(), before, "{shown}");
+        // A call that may write the project has its settings put in place by the supervisor.
+        let script = "git -c safe.directory=* config user.name by-a-call && git -c safe.directory=* -c user.email=x@example.com commit -q --allow-empty -m y";
+        ground.check(From::Inside, &[], script, true);
+        assert!(text(&of_git()[3]).contains("by-a-call"), "{}", text(&of_git()[3]));
+    });
+}

@@ -13,7 +13,7 @@ use super::super::resolve::{Place, directory_of};
 use super::super::work::{Stop, Work};
 use super::JudgedBy;
 use crate::git_files::is_own;
-use crate::landing::{Landing, is_replaceable};
+use crate::landing::is_replaceable;
 
 /// Why a clone, or a directory with protected files, stays where it is.
 const TRUSTED: &str = "git: there are protected files in it, and tools outside may trust what is at the new path";
@@ -128,9 +128,7 @@ impl Work<'_, '_> {
     /// Directories were moved: clones in them are known by their new paths.
     pub(in super::super) fn moved_clones(&self, from: &AbsPath, to: &AbsPath) {
         if self.broker().clones.moved(from, to) {
-            let landing = Landing::Moved { from: from.clone(), to: to.clone() };
-            // It is for the report at the end of the session only.
-            let _ = self.broker().judge.land(&landing, &|| true);
+            self.broker().judge.tell_moved(from, to);
         }
     }
 

@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::super::caller::{Caller, CallerNames, c_string};
-use super::super::domain::Domain;
+use super::super::domain::{Domain, LandingRight, within};
 use super::super::open::Opening;
 use super::super::resolve::{Place, directory_of};
 use super::super::work::{Reply, Stop, Work};
@@ -70,7 +70,8 @@ impl JudgedFile {
         let status = rustix::fs::statat(self.dir.as_fd(), name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
         if self.is_made && status.is_ok_and(|status| status.st_size == 0) {
             // Another process may have removed it.
-            let _ = rustix::fs::unlinkat(self.dir.as_fd(), name.as_c_str(), AtFlags::empty());
+            let unlink = || rustix::fs::unlinkat(self.dir.as_fd(), name.as_c_str(), AtFlags::empty());
+            let _ = within(self.domain.as_ref(), unlink);
         }
     }
 }
@@ -130,7 +131,8 @@ impl Work<'_, '_> {
         }
         let memory = rustix::fs::memfd_create(c"git", MemfdFlags::CLOEXEC)?;
         if before.is_some() && !opening.has(OFlags::TRUNC) {
-            let text = super::content_now(place);
+            // The caller can read the memory by way of `/proc/self/fd`, whatever it was opened for.
+            let text = super::content_now(place, self.domain().as_ref())?;
             let mut left = text.as_slice();
             while !left.is_empty() {
                 let written = rustix::io::write(&memory, left)?;
@@ -250,21 +252,19 @@ impl Broker<'_> {
             let path = file.at.child(&file.name);
             let repositories = self.repositories_of(&path);
             let landing = Landing::Version { path, mode: file.mode, text: text.to_vec(), repositories };
-            return self.land_version(&landing, &|| true);
+            let right = LandingRight::unrestricted(file.domain.as_ref()).ok_or(Errno::ACCESS)?;
+            return self.land_version(&landing, right, &|| true);
         }
         let place = Place::entry(file.dir.clone(), file.at.clone(), &file.name, b"");
-        let before = super::content_now(&place);
+        let before = super::content_now(&place, file.domain.as_ref()).unwrap_or_default();
         let anew = self.content_judge().judge(file.content, (&file.at, file.git.as_ref()), text, &before)?;
         let text = anew.as_deref().unwrap_or(text);
         let put = || put(file.dir.as_fd(), &file.name, text, (file.mode, None), self.journal);
-        let done = match &file.domain {
-            None => put(),
-            Some(domain) => domain.within(put),
-        };
-        match (done, SettingsFile::of(file.content)) {
+        match (within(file.domain.as_ref(), put), SettingsFile::of(file.content)) {
             // It is mounted read-only.
-            (Err(Errno::BUSY | Errno::ROFS), Some(kind)) => {
-                self.land_settings(file.at.child(&file.name), kind, text, &|| true)
+            (Err(tried @ (Errno::BUSY | Errno::ROFS)), Some(kind)) => {
+                let right = LandingRight::after(file.domain.as_ref(), tried).ok_or(tried)?;
+                self.land_settings((file.at.child(&file.name), kind), text, right, &|| true)
             }
             (done, _) => Ok(done?),
         }

@@ -18,6 +18,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::super::Broker;
+use super::super::domain::LandingRight;
 use super::super::judge::Ruling;
 use super::super::open::Opening;
 use super::super::resolve::Place;
@@ -119,7 +120,8 @@ impl Work<'_, '_> {
         }
         let repositories = self.broker().repositories_of(&path);
         let landing = Landing::Entry { path: path.clone(), change, repositories };
-        match self.broker().land_version(&landing, &|| self.is_waiting()) {
+        let right = LandingRight::unrestricted(self.domain().as_ref()).ok_or(Errno::ACCESS)?;
+        match self.broker().land_version(&landing, right, &|| self.is_waiting()) {
             Ok(()) => {
                 self.region_changed(place);
                 Ok(Some(Reply::Done))
@@ -166,14 +168,15 @@ impl Work<'_, '_> {
         let (program, command) = self.caller.names();
         let is_whole = command.last() == Some(&0);
         let words = || command.strip_suffix(b"\0").unwrap_or_default().split(|byte| *byte == 0);
-        if program != b"git" || !is_whole || self.domain().is_some() || of_command(words()).is_none() {
+        let Some(right) = LandingRight::unrestricted(self.domain().as_ref()) else { return Ok(()) };
+        if program != b"git" || !is_whole || of_command(words()).is_none() {
             return Ok(());
         }
         if !matches!(self.region(place)?, Region::Git(_)) || !is_missing(place) {
             return Ok(());
         }
         let landing = Landing::Foresee { git_dir: git_dir.clone(), command };
-        let landed = self.broker().judge.land_about(&landing, &|| self.is_waiting());
+        let landed = self.broker().judge.land_about(&landing, right, &|| self.is_waiting());
         if let Some((Outcome::Not(NotLanded::Version(cause)), Some(path))) = landed {
             let (judge, call) = self.teller();
             let why = format!("git: {}; nothing was changed", Refusal::Version(cause));
@@ -259,9 +262,10 @@ impl Broker<'_> {
     pub(in super::super) fn land_version(
         &self,
         landing: &Landing,
+        right: LandingRight,
         is_waiting: &dyn Fn() -> bool,
     ) -> Result<(), NotPut> {
-        match self.judge.land(landing, is_waiting) {
+        match self.judge.land(landing, right, is_waiting) {
             Some(Outcome::Done) => Ok(()),
             Some(Outcome::Failed(errno)) => Err(errno.into()),
             Some(Outcome::Not(NotLanded::Version(cause))) => Err(Refusal::Version(cause).into()),
