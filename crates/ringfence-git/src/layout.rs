@@ -90,9 +90,29 @@ pub enum ObjectFile {
     PackExtra,
 }
 
+/// May a git directory of its own stand at this path, relative to another one? Git keeps those of submodules and of linked work trees there.
+pub fn is_place_of_git_directory(path: &[u8]) -> bool {
+    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    matches!(names.as_slice(), [b"worktrees", _name]) || file_kind(path) == FileKind::Forming
+}
+
+/// Is this the path of a directory that git itself never makes in a git directory? The work tree of a bare repository may be there.
+pub fn is_foreign_directory(path: &[u8]) -> bool {
+    let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+    !is_directory(first) && !matches!(first, b"hooks" | b"branches" | b"remotes" | b"rr-cache")
+}
+
+/// `.git` names a git directory wherever it is, and git never makes one below another under this name. A file system may fold case.
+fn has_dot_git(names: &[&[u8]]) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(b".git"))
+}
+
 /// May a directory of this path, relative to a git directory, be made?
 pub fn is_directory(path: &[u8]) -> bool {
     let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    if has_dot_git(&names) {
+        return false;
+    }
     match names.as_slice() {
         [b"info" | b"lfs" | b"logs" | b"modules" | b"objects" | b"refs" | b"reftable" | b"worktrees"] => true,
         [b"rebase-apply" | b"rebase-merge" | b"sequencer" | b"NOTES_MERGE_WORKTREE"] => true,
@@ -134,7 +154,7 @@ pub fn file_kind(path: &[u8]) -> FileKind {
         };
     }
     let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
-    kind_of(&names)
+    if has_dot_git(&names) { FileKind::Closed } else { kind_of(&names) }
 }
 
 fn kind_of(names: &[&[u8]]) -> FileKind {
@@ -501,6 +521,21 @@ mod tests {
             "refs/replace",
             "",
             "lfs/hooks",
+            // [A1, J1] A file of this name would make its directory look like a work tree.
+            ".git",
+            "logs/.git",
+            "logs/.GIT",
+            "logs/refs/.git/x",
+            "refs/.git",
+            "modules/.git",
+            "modules/a/.git",
+            "modules/a/.git/config",
+            "lfs/tmp/.git",
+            "worktrees/.git/HEAD",
+            "worktrees/x/logs/.git",
+            "NOTES_MERGE_WORKTREE/.git",
+            "rebase-apply/.git",
+            "logs/.git.lock",
         ] {
             check(path, FileKind::Closed);
         }
@@ -514,8 +549,46 @@ mod tests {
             "rebase-merge/evil",
             "svn",
             "rr-cache",
+            ".git",
+            "logs/.git",
+            "modules/.git",
+            "modules/a/.GIT",
+            "worktrees/.git",
+            "NOTES_MERGE_WORKTREE/.git",
         ] {
             assert!(!is_directory(path.as_bytes()), "{path}");
+        }
+    }
+
+    /// [A1]
+    #[test]
+    fn where_git_directories_stand_in_git_directories() {
+        for path in ["worktrees/x", "modules/a", "modules/a/b", "worktrees/x/modules/s"] {
+            assert!(is_place_of_git_directory(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "",
+            "modules",
+            "worktrees",
+            "worktrees/x/logs",
+            "logs",
+            "logs/z",
+            "lfs/tmp/z",
+            "NOTES_MERGE_WORKTREE",
+            "refs",
+            "refs/x",
+            "objects",
+            "hooks",
+            "evil",
+            "modules/.git",
+            "worktrees/x/evil",
+        ] {
+            assert!(!is_place_of_git_directory(path.as_bytes()), "{path}");
+        }
+        for (path, expected) in
+            [("main", true), ("a/b", true), ("hooks", false), ("hooks/x", false), ("logs", false), ("refs/x", false)]
+        {
+            assert_eq!(is_foreign_directory(path.as_bytes()), expected, "{path}");
         }
     }
 }

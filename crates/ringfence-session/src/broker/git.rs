@@ -8,22 +8,22 @@
 mod clones;
 mod judged;
 mod references;
+mod roots;
 mod versions;
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use ringfence_git::layout::{self, FileKind, ObjectFile, file_kind};
 use ringfence_git::settings::Age;
 use ringfence_surface::{AbsPath, Access, Because, Effect};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::Broker;
 use super::caller::c_string;
 use super::domain::{Domain, LandingRight, within};
 use super::judge::Ruling;
-use super::names::is_directory;
 use super::open::is_mounted_on;
 use super::resolve::{Found, Place, Target, place_of};
 use super::work::{Reply, Stop, Work};
@@ -31,11 +31,8 @@ use super::work::{Reply, Stop, Work};
 pub(super) use self::judged::JudgedFiles;
 pub(super) use self::versions::{FailedReplacements, INDEX_LOCK};
 pub(super) use crate::git_files::{Content, GitPlace, Refusal, is_telling};
-use crate::git_files::{Frozen, GitRegion, LONGEST, NotFrozen, Region, is_git_directory, is_own, is_there, read_all};
+use crate::git_files::{Frozen, LONGEST, NotFrozen, Region, is_git_directory, is_own, is_there, read_all};
 use crate::landing::{Landing, Outcome, SettingsFile};
-
-/// More names than these are not looked at when a directory becomes a git directory.
-const MOST_NAMES: usize = 200_000;
 
 /// The remedy for an operation of git that failed. It names no command that discards changes: the work tree may be a submodule's, and the
 /// user's shell elsewhere.
@@ -180,7 +177,15 @@ impl Work<'_, '_> {
         if self.is_answered(&path) {
             return Ok(());
         }
-        let is_about_content = !matches!(refusal, Refusal::Closed | Refusal::Link | Refusal::Object | Refusal::Open);
+        let is_about_content = !matches!(
+            refusal,
+            Refusal::Closed
+                | Refusal::Link
+                | Refusal::Object
+                | Refusal::Open
+                | Refusal::Misplaced(_)
+                | Refusal::Exchange(_)
+        );
         let is_refused_by_rule = matches!(self.judge(&path, Access::Write), Ruling::Refused(_));
         if is_refused_by_rule && (self.asks() || !is_about_content) {
             return self.refuse_or_ask(place.dir.as_fd(), &path, Access::Write);
@@ -230,32 +235,6 @@ impl Work<'_, '_> {
         self.refuse_in_git(place, if making == Making::Directory { &Refusal::Closed } else { &Refusal::Link })
     }
 
-    /// A name is about to appear that may make its directory a git directory: then everything in there is judged. Nothing else is
-    /// carried out meanwhile. Does it become one?
-    pub(super) fn may_become(&mut self, place: &Place) -> Result<bool, Stop> {
-        self.alone()?;
-        let region = self.region(place)?;
-        let is_open = match &region {
-            Region::Ordinary => !is_own(self.surface(), &place.at),
-            // Below `modules` anything was written so far.
-            Region::Git(region) => !region.below.is_empty() && file_kind(&region.below) == FileKind::Forming,
-        };
-        if !is_open || place.name == b".git" {
-            return Ok(false);
-        }
-        let has = |name: &[u8]| name == place.name || is_there(place.dir.as_fd(), name);
-        if !is_git_directory(has) {
-            return Ok(false);
-        }
-        if let Some(odd) = self.odd_in(rustix::io::fcntl_dupfd_cloexec(&place.dir, 3)?, &place.at)? {
-            return self.refuse_in_git(place, &Refusal::Becomes(odd)).map(|()| false);
-        }
-        // From here on it is one, also while the last of its files is still being written.
-        self.regions().made(place.at.clone());
-        self.regions().forget();
-        Ok(true)
-    }
-
     /// The names that regions depend on have changed.
     pub(super) fn region_changed(&self, place: &Place) {
         if !is_telling(&place.name) {
@@ -278,72 +257,10 @@ impl Work<'_, '_> {
 
     /// A directory called `.git` was made: what is in it is judged as in a repository that is not used outside yet.
     pub(super) fn made_directory(&self, place: &Place) {
-        if place.name == b".git" {
+        if place.name == b".git" && !is_own(self.surface(), &place.at) {
             self.regions().made(place.path());
         }
         self.region_changed(place);
-    }
-
-    /// The first thing in a directory that git does not write in a git directory during ordinary work, if it were one.
-    fn odd_in(&mut self, dir: OwnedFd, at: &AbsPath) -> Result<Option<AbsPath>, Stop> {
-        let listed = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(&dir, c".", listed, Mode::empty())?;
-        let mut left: Vec<(OwnedFd, AbsPath, Vec<u8>)> = vec![(dir, at.clone(), Vec::new())];
-        let mut seen = 0;
-        while let Some((dir, path, below)) = left.pop() {
-            for entry in Dir::read_from(&dir)? {
-                let entry = entry?;
-                let name = entry.file_name();
-                if matches!(name.to_bytes(), b"." | b"..") {
-                    continue;
-                }
-                seen += 1;
-                let child = path.child(name.to_bytes());
-                let region = GitRegion { root: at.clone(), below: below.clone() };
-                let relative = region.entry(name.to_bytes());
-                if seen > MOST_NAMES {
-                    return Ok(Some(child));
-                }
-                if is_directory(&dir, name, entry.file_type()) {
-                    let inner = rustix::fs::openat(&dir, name, listed, Mode::empty())?;
-                    // One that is a git directory itself was judged when it became one.
-                    if is_git_directory(|name| is_there(inner.as_fd(), name)) {
-                        continue;
-                    }
-                    if !layout::is_directory(&relative) && file_kind(&relative) != FileKind::Forming {
-                        return Ok(Some(child));
-                    }
-                    left.push((inner, child, relative));
-                    continue;
-                }
-                let git = GitPlace { root: at.clone(), relative, age: Age::New };
-                if self.is_odd(&dir, name.to_bytes(), &path, &git)? {
-                    return Ok(Some(child));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Is this no file that git writes there?
-    fn is_odd(&self, dir: &OwnedFd, name: &[u8], at: &AbsPath, git: &GitPlace) -> Result<bool, Stop> {
-        let content = match file_kind(&git.relative) {
-            FileKind::Closed => return Ok(true),
-            FileKind::Free | FileKind::Object(_) | FileKind::Forming => {
-                let status = rustix::fs::statat(dir, c_string(name)?.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)?;
-                return Ok(FileType::from_raw_mode(status.st_mode) != FileType::RegularFile);
-            }
-            FileKind::Vetted(grammar) => Content::Vetted(grammar),
-            FileKind::Settings => Content::Settings,
-            FileKind::Index | FileKind::SharedIndex => Content::Index,
-        };
-        let frozen = match Frozen::of(self.perform(|| Frozen::open(dir.as_fd(), name)), LONGEST) {
-            Ok(frozen) if frozen.is_leased() => frozen,
-            // A process may still hold a descriptor for writing.
-            Ok(_) | Err(NotFrozen::NotPlain | NotFrozen::Long) => return Ok(true),
-            Err(NotFrozen::Failed(errno)) => return Err(errno.into()),
-        };
-        Ok(self.content_judge().judge(content, (at, Some(git)), &frozen.content, b"").is_err())
     }
 
     /// A file that is moved to where its content is judged: judges and moves it.
@@ -420,6 +337,9 @@ impl Work<'_, '_> {
     /// Moves something that comes from a git directory or goes to one, or decides whether one is there. Nothing where it is an ordinary
     /// move.
     pub(super) fn move_in_git(&mut self, old: &Place, new: &Place, flags: RenameFlags) -> Result<Option<Reply>, Stop> {
+        if flags.contains(RenameFlags::EXCHANGE) {
+            return self.may_exchange(old, new).map(|()| None);
+        }
         let status = old.look()?;
         let kind = FileType::from_raw_mode(status.st_mode);
         if kind == FileType::Directory || is_telling(&old.name) || is_telling(&new.name) {
@@ -440,10 +360,6 @@ impl Work<'_, '_> {
         if let Some(content) = self.content_of(new, to.as_ref()) {
             if flags.contains(RenameFlags::NOREPLACE) && new.look().is_ok() {
                 return Err(Errno::EXIST.into());
-            }
-            if flags.contains(RenameFlags::EXCHANGE) {
-                self.refuse_in_git(new, &Refusal::Link)?;
-                return Ok(None);
             }
             let reply = self.move_judged(content, old, new, to.as_ref())?;
             self.region_changed(new);
@@ -516,49 +432,6 @@ impl Work<'_, '_> {
             Some(refusal) => self.refuse_in_git(new, &refusal),
             None => Ok(()),
         }
-    }
-
-    /// May a directory be moved, with git directories below it, out of one or into one?
-    fn may_move_directory(
-        &mut self,
-        old: &Place,
-        new: &Place,
-        (from, to): (Option<&GitPlace>, Option<&GitPlace>),
-    ) -> Result<(), Stop> {
-        let old_path = old.path();
-        let listed = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(&old.dir, c_string(&old.name)?.as_c_str(), listed, Mode::empty())?;
-        let is_whole = old.name == b".git" || is_git_directory(|name| is_there(dir.as_fd(), name));
-        if is_whole && is_there(dir.as_fd(), b"commondir") {
-            // `commondir` was judged by where it lies: elsewhere the same text names another repository. Git never moves such a directory.
-            let parts = |git: &GitPlace| git.relative.split(|byte| *byte == b'/').count();
-            let is_entry = |git: &&GitPlace| git.relative.starts_with(b"worktrees/") && parts(git) == 2;
-            let root = |git: Option<&GitPlace>| git.filter(is_entry).map(|git| git.root.clone());
-            if root(from).is_none() || root(from) != root(to) {
-                return self.refuse_in_git(old, &Refusal::Closed);
-            }
-        }
-        if let Some(git) = from.filter(|_| !is_whole) {
-            // What git moves is below `logs` and `refs`, or still being made.
-            let first = |path: &[u8]| path.split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
-            let stays = to.is_some_and(|to| to.root == git.root && first(&to.relative) == first(&git.relative));
-            let is_moved =
-                stays && [b"logs".as_slice(), b"refs", b"modules"].iter().any(|name| git.relative.starts_with(name));
-            if !is_moved && (git.age == Age::Existing || to.is_some()) {
-                return self.refuse_in_git(old, &Refusal::Closed);
-            }
-        } else if let Some(git) = to {
-            if !(is_whole && file_kind(&git.relative) == FileKind::Forming) {
-                return self.refuse_in_git(new, &Refusal::Closed);
-            }
-        } else if new.name == b".git" && !is_whole && !is_own(self.surface(), &new.at) {
-            if let Some(odd) = self.odd_in(dir, &old_path)? {
-                return self.refuse_in_git(new, &Refusal::Becomes(odd));
-            }
-        } else if is_telling(&new.name) {
-            let _ = self.may_become(new)?;
-        }
-        Ok(())
     }
 
     /// A directory was moved, or a name that regions depend on.

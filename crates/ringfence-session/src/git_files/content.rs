@@ -11,8 +11,7 @@ use std::sync::Arc;
 use ringfence_git::config;
 use ringfence_git::grammar::{self, Fault, Reference};
 use ringfence_git::index::{self, CacheTreeFault, Index};
-use ringfence_git::layout::Grammar;
-use ringfence_git::layout::ObjectFile;
+use ringfence_git::layout::{self, Grammar, ObjectFile};
 use ringfence_git::object::{Object, ReadBudget, ReadFault};
 use ringfence_git::object_id::{ObjectFormat, ObjectId};
 use ringfence_git::pack::{PackReader, ReadAt};
@@ -83,6 +82,10 @@ pub(crate) enum Refusal {
     Redirects(AbsPath),
     #[error("it would become a git directory with a file that git does not write during ordinary work: {0}")]
     Becomes(AbsPath),
+    #[error("git keeps no repository here: {0}")]
+    Misplaced(AbsPath),
+    #[error("what is exchanged decides which repository git finds, or has one in it: {0}")]
+    Exchange(AbsPath),
 }
 
 /// Why a version of a protected file is refused.
@@ -430,8 +433,19 @@ impl ContentJudge<'_> {
         let Some((Region::Git(region), above)) = existing else { return false };
         let missing = dir.as_bytes()[above.as_bytes().len()..].strip_prefix(b"/").unwrap_or_default();
         let below = if missing.is_empty() { region.below.clone() } else { region.entry(missing) };
-        let is_part = below.is_empty() || below.starts_with(b"worktrees/") || below.starts_with(b"modules/");
+        let is_part =
+            if below.is_empty() { self.is_placed(&region.root) } else { layout::is_place_of_git_directory(&below) };
         is_part && self.is_writable(dir)
+    }
+
+    /// Does a git directory lie in no other one, or where git keeps one in another?
+    fn is_placed(&self, root: &AbsPath) -> bool {
+        let Some((parent, name)) = root.parent().zip(root.file_name()) else { return false };
+        match self.region_at(&parent) {
+            Some(Region::Git(region)) => layout::is_place_of_git_directory(&region.entry(name)),
+            Some(Region::Ordinary) => true,
+            None => false,
+        }
     }
 
     /// Does a work tree belong to the git directory of a submodule, which is in `at`: does its `.git` file name it? Another repository has

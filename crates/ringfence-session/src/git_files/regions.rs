@@ -1,15 +1,20 @@
 //! Which directories are below a git directory, by what is in them.
 //!
 //! A directory is a git directory if it is called `.git`, or if git would take it for one: it has `HEAD`, and either `objects` and
-//! `refs` or `commondir`. Where it lies and how it is called does not matter: `modules/NAME`, `worktrees/NAME`, a bare repository of any
-//! name. What is known of a directory is remembered until a name that this depends on is made, moved or removed, which is done
+//! `refs` or `commondir`. One with `objects`, `refs` and `worktrees` is one too: linked work trees take their settings and hooks from it,
+//! whether it has `HEAD` or not. Where it lies and how it is called does not matter: `modules/NAME`, `worktrees/NAME`, a bare repository
+//! of any name. What is known of a directory is remembered until a name that this depends on is made, moved or removed, which is done
 //! alone: no other call is carried out meanwhile.
+//!
+//! Every call after which a directory would be one, and was not, has all of it judged first. So each directory that git would take for one
+//! was judged as a whole, or existed when the session began.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use ringfence_git::layout;
 use ringfence_git::settings::Age;
 use ringfence_surface::{AbsPath, Surface};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -83,8 +88,11 @@ impl Regions {
         }
         let above = rustix::fs::openat(dir, c"..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(match self.of(surface, above.as_fd(), &parent)? {
-            // A work tree inside the directory of a bare repository. `.git` cannot be made there inside.
-            Region::Git(_) if is_there(dir, b".git") => Region::Ordinary,
+            // The work tree of a bare repository that lies in it. `.git` cannot be made there by the session. In a directory of git's own
+            // `.git` means nothing, whoever made it.
+            Region::Git(region) if layout::is_foreign_directory(&region.entry(name)) && is_there(dir, b".git") => {
+                Region::Ordinary
+            }
             Region::Git(region) => Region::Git(GitRegion { below: region.entry(name), root: region.root }),
             Region::Ordinary => Region::Ordinary,
         })
@@ -107,7 +115,8 @@ impl Regions {
         self.new.write().unwrap_or_else(PoisonError::into_inner).insert(root);
     }
 
-    fn is_new(&self, root: &AbsPath) -> bool {
+    /// Was a git directory made in this session? Then it was judged as a whole.
+    pub(crate) fn is_new(&self, root: &AbsPath) -> bool {
         self.new.read().unwrap_or_else(PoisonError::into_inner).contains(root)
     }
 
@@ -146,14 +155,14 @@ impl Regions {
     }
 }
 
-/// Would git take a directory with these names for a git directory?
+/// Would git take a directory with these names for a git directory, or for the one that linked work trees belong to?
 pub(crate) fn is_git_directory(has: impl Fn(&[u8]) -> bool) -> bool {
-    has(b"HEAD") && (has(b"commondir") || has(b"objects") && has(b"refs"))
+    has(b"HEAD") && has(b"commondir") || has(b"objects") && has(b"refs") && (has(b"HEAD") || has(b"worktrees"))
 }
 
 /// Does it depend on this name whether a directory is a git directory, or has a work tree's?
 pub(crate) fn is_telling(name: &[u8]) -> bool {
-    matches!(name, b".git" | b"HEAD" | b"commondir" | b"objects" | b"refs")
+    matches!(name, b".git" | b"HEAD" | b"commondir" | b"objects" | b"refs" | b"worktrees")
 }
 
 /// Is there something of this name, be it a link that leads nowhere?

@@ -33,7 +33,9 @@ impl Review {
         let is_open = |change: &&mut Change| change.refused.is_none() && change.what != What::Deleted;
         for change in changes.iter_mut().filter(is_open) {
             let git = change.path.parent().and_then(|dir| roots.get(&dir).cloned().flatten());
-            change.refused = refusal(&judge, change, git.as_ref()).map(|refusal| format!("git: {refusal}"));
+            let misplaced = git.as_ref().filter(|root| is_misplaced(root, &roots)).cloned().map(Refusal::Misplaced);
+            let refusal = misplaced.or_else(|| refusal(&judge, change, git.as_ref()));
+            change.refused = refusal.map(|refusal| format!("git: {refusal}"));
         }
     }
 
@@ -44,34 +46,33 @@ impl Review {
         let whats: HashMap<&AbsPath, What> = comes.map(|change| (&change.path, change.what)).collect();
         let is_there = |path: &AbsPath| match whats.get(path) {
             Some(what) => *what != What::Deleted,
-            None => found(path).is_ok_and(|found| found.is_some()),
+            None => is_on_host(path),
         };
         let mut known: HashMap<AbsPath, Option<AbsPath>> = HashMap::new();
         for dir in changes.iter().filter_map(|change| change.path.parent()) {
-            let mut passed = Vec::new();
-            let mut root = None;
-            for above in dir.ancestors() {
-                if let Some(found) = known.get(&above) {
-                    root.clone_from(found);
-                    break;
-                }
-                passed.push(above.clone());
-                if is_own(&self.surface, &above) {
-                    break;
-                }
-                let has = |name: &[u8]| is_there(&above.child(name));
-                if above.file_name() == Some(b".git") || is_git_directory(has) {
-                    root = Some(above);
-                    break;
-                }
-                // A work tree in the directory of a bare repository.
-                if has(b".git") {
-                    break;
-                }
+            let above: Vec<AbsPath> = dir.ancestors().take_while(|above| !known.contains_key(above)).collect();
+            // From the top: what a directory is depends on the one above.
+            for dir in above.into_iter().rev() {
+                let root =
+                    self.git_root(&dir, &is_there, dir.parent().and_then(|above| known.get(&above).cloned().flatten()));
+                known.insert(dir, root);
             }
-            known.extend(passed.into_iter().map(|above| (above, root.clone())));
         }
         known
+    }
+
+    /// The git directory that a directory is in, if the one above is in `outer`.
+    fn git_root(&self, dir: &AbsPath, has: &dyn Fn(&AbsPath) -> bool, outer: Option<AbsPath>) -> Option<AbsPath> {
+        if is_own(&self.surface, dir) {
+            return None;
+        }
+        if dir.file_name() == Some(b".git") || is_git_directory(|name| has(&dir.child(name))) {
+            return Some(dir.clone());
+        }
+        // The user's work tree in a bare repository. A session makes none there.
+        let is_tree =
+            |root: &AbsPath| layout::is_foreign_directory(&below(root, dir)) && is_on_host(&dir.child(b".git"));
+        outer.filter(|root| !is_tree(root))
     }
 
     /// The repositories of which something is applied, as they are before.
@@ -90,6 +91,15 @@ impl Review {
     }
 }
 
+/// Would a change make a git directory where git keeps none: below `logs` of another one, say?
+fn is_misplaced(root: &AbsPath, roots: &HashMap<AbsPath, Option<AbsPath>>) -> bool {
+    let outer = root.parent().and_then(|above| roots.get(&above).cloned().flatten());
+    let was_one = || {
+        root.file_name() == Some(b".git") && is_on_host(root) || is_git_directory(|name| is_on_host(&root.child(name)))
+    };
+    outer.is_some_and(|outer| !layout::is_place_of_git_directory(&below(&outer, root))) && !was_one()
+}
+
 fn refusal(judge: &ContentJudge<'_>, change: &Change, git_dir: Option<&AbsPath>) -> Option<Refusal> {
     let Some(git_dir) = git_dir else {
         return match (change.path.file_name(), change.node) {
@@ -98,7 +108,7 @@ fn refusal(judge: &ContentJudge<'_>, change: &Change, git_dir: Option<&AbsPath>)
             _ => None,
         };
     };
-    let relative = change.path.as_bytes().get(git_dir.as_bytes().len() + 1..).unwrap_or_default().to_vec();
+    let relative = below(git_dir, &change.path);
     let kind = file_kind(&relative);
     let content = match (change.node, kind) {
         (Node::Link | Node::Other, _) => return Some(Refusal::Link),
@@ -111,6 +121,16 @@ fn refusal(judge: &ContentJudge<'_>, change: &Change, git_dir: Option<&AbsPath>)
     };
     let age = if found(&git_dir.child(b"HEAD")).is_ok_and(|head| head.is_some()) { Age::Existing } else { Age::New };
     judged(judge, content, change, Some(&GitPlace { root: git_dir.clone(), relative, age })).err()
+}
+
+/// A path, relative to a directory that it is in.
+fn below(dir: &AbsPath, path: &AbsPath) -> Vec<u8> {
+    let rest = path.as_bytes().get(dir.as_bytes().len()..).unwrap_or_default();
+    rest.strip_prefix(b"/").unwrap_or(rest).to_vec()
+}
+
+fn is_on_host(path: &AbsPath) -> bool {
+    found(path).is_ok_and(|found| found.is_some())
 }
 
 fn judged(judge: &ContentJudge<'_>, kind: Content, change: &Change, git: Option<&GitPlace>) -> Result<(), Refusal> {

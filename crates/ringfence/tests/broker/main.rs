@@ -17,6 +17,7 @@ mod kept;
 #[path = "../work/lacks.rs"]
 mod lacks;
 mod names;
+mod repositories;
 mod same;
 mod sent;
 mod sockets;

@@ -18,7 +18,7 @@
 //! | --- | --- | --- | --- |
 //! | A2 | `git_files/content.rs`, `judge`: every name in a `.git` file is accepted (`is_known` is true) | `oracle plants a2` | a git directory in a cache that stays |
 //! | A2 | `git_files/local_address.rs`: `leads_to_own` returns false | `oracle plants a2` | the remotes in a cache that stays |
-//! | A5 | `ringfence_git::address`: `@[` and `%` are accepted; `relative_to_remote` returns `None` | `oracle plants remote.origin.url`, `oracle plants 'a5: the'` | addresses with `%40` and with `@[`; the submodule's |
+//! | A5 | `ringfence_git::address`, `parse`: `@[` and `%` are accepted; `relative_to_remote` returns `None` | `oracle plants remote.origin.url` | addresses with `%40`, with `@[`, and the submodule's with `../../` |
 //!
 //! A session's home is gone when the user's git runs; what is in a cache of its packs stays, and the plants of A2 are in both. Root's git does not
 //! push to a repository that another user owns, and a session of root runs as another user: the remotes of A2 are reported as `Ordinary` only.

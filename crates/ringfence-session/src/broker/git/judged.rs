@@ -25,7 +25,7 @@ use super::super::work::{Reply, Stop, Work};
 use super::super::{Broker, STACK};
 use super::versions::remedy_for;
 use super::{Content, GitPlace, NotPut, Refusal};
-use crate::git_files::{LONGEST, put, read_all};
+use crate::git_files::{LONGEST, Region, put, read_all};
 use crate::landing::{LONGEST_VERSION, Landing, SettingsFile};
 
 /// More are not open at once.
@@ -52,6 +52,8 @@ struct JudgedFile {
     at: AbsPath,
     name: Vec<u8>,
     git: Option<GitPlace>,
+    /// Its directory was in no git directory.
+    was_ordinary: bool,
     content: Content,
     mode: Mode,
     /// There was no such file before.
@@ -146,7 +148,9 @@ impl Work<'_, '_> {
         let kept = OFlags::APPEND | OFlags::NONBLOCK | OFlags::SYNC | OFlags::DSYNC;
         let theirs = reopened((opening.flags & OFlags::ACCMODE) | (opening.flags & kept))?;
         let status = rustix::fs::fstat(&memory)?;
+        let was_ordinary = self.region(place)? == Region::Ordinary;
         let file = JudgedFile {
+            was_ordinary,
             file: reopened(OFlags::RDONLY)?,
             dir: place.dir.clone(),
             at: place.at.clone(),
@@ -254,6 +258,18 @@ impl Broker<'_> {
             let landing = Landing::Version { path, mode: file.mode, text: text.to_vec(), repositories };
             let right = LandingRight::unrestricted(file.domain.as_ref()).ok_or(Errno::ACCESS)?;
             return self.land_version(&landing, right, &|| true);
+        }
+        // The directory may be part of another git directory now, or of none: an attacker removes `HEAD` while it is open, writes hooks and
+        // settings to what is an ordinary directory meanwhile, and closes it. That would make it a repository which nothing has judged.
+        let is_as_before = match self.regions.of(self.judge.surface(), file.dir.as_fd(), &file.at)? {
+            Region::Ordinary => file.was_ordinary,
+            Region::Git(region) => {
+                let is_same = |git: &GitPlace| git.root == region.root && git.relative == region.entry(&file.name);
+                file.git.as_ref().is_some_and(is_same)
+            }
+        };
+        if !is_as_before {
+            return Err(Errno::STALE.into());
         }
         let place = Place::entry(file.dir.clone(), file.at.clone(), &file.name, b"");
         let before = super::content_now(&place, file.domain.as_ref()).unwrap_or_default();
