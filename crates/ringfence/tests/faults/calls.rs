@@ -46,7 +46,9 @@ fn errors(call: &str) -> &'static [&'static str] {
         "prctl" | "capset" | "capget" | "setgroups" | "setuid" | "setgid" | "setresuid" | "setresgid" | "setsid"
         | "setpgid" => &["EPERM", "EINVAL"],
         "socket" | "socketpair" | "pipe2" | "eventfd2" | "memfd_create" | "epoll_create1" | "signalfd4" | "dup"
-        | "dup3" | "inotify_init1" | "pidfd_open" | "accept4" | "timerfd_create" => &["EMFILE", "ENOMEM", "EPERM"],
+        | "dup2" | "dup3" | "inotify_init1" | "pidfd_open" | "accept4" | "timerfd_create" => {
+            &["EMFILE", "ENOMEM", "EPERM"]
+        }
         "bind" | "connect" | "listen" | "setsockopt" | "getsockopt" => &["EACCES", "EADDRINUSE", "ENOMEM"],
         "fstat" | "newfstatat" | "statx" | "fstatfs" | "statfs" | "lseek" | "fsync" | "fdatasync" | "ftruncate"
         | "fallocate" | "fchmod" | "fchown" | "fchmodat" | "fchownat" | "flock" | "fsetxattr" | "fgetxattr"
@@ -60,6 +62,8 @@ fn errors(call: &str) -> &'static [&'static str] {
         // RLIMIT_AS, RLIMIT_MEMLOCK with `mlockall`, and no memory.
         "mmap" => &["ENOMEM", "EAGAIN"],
         "mprotect" | "munmap" | "mremap" | "madvise" => &["ENOMEM"],
+        "getcwd" => &["ENOENT", "ENOMEM"],
+        "sched_getaffinity" => &["EPERM"],
         // A kernel or a filter that does not know it, a kernel that does not know GRND_INSECURE (before Linux 5.6), and a signal. EAGAIN
         // is for others: with that flag nobody waits.
         "getrandom" => &["ENOSYS", "EINVAL", "EINTR"],
@@ -71,6 +75,7 @@ fn errors(call: &str) -> &'static [&'static str] {
         }
         // A file of a network file system whose writes failed.
         "close" => &["EIO"],
+        // Also brk: the kernel returns the old break where it fails, and no error.
         _ => &[],
     }
 }

@@ -1,7 +1,7 @@
 //! Faults: system calls of a start that fail, and processes of a session that are killed. The outcome is a refusal with a message, or a
 //! session that holds; and nothing is left.
 //!
-//! A sample is tried in every build: `RINGFENCE_FAULTS_SEED` chooses another. `cargo xtask faults` tries all of them, and as many
+//! A sample is tried in every build, another one each day: `RINGFENCE_FAULTS_SEED` chooses it. `cargo xtask faults` tries all of them, and as many
 //! kills as it is asked for.
 
 #![cfg(target_os = "linux")]
