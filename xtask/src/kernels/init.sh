@@ -24,6 +24,9 @@ printf '#!/bin/sh\nexec perl -e '"'"'$( = $) = "1000 1000"; $< = $> = 1000; exec
 # A server outside, at the loopback and at another address of this machine.
 ip link set lo up; ip addr add 10.9.9.9/32 dev lo
 perl -e 'socket(S,2,1,6); bind(S,pack("Snx12",2,8081)) or die; listen(S,9); while(accept(C,S)) { syswrite(C,"hello"); close(C) }' &
+# Without a fence it is reached: otherwise no attack could succeed.
+for second in 1 2 3 4 5 6 7 8 9 10; do [ "$(nc -w 5 10.9.9.9 8081 </dev/null 2>/dev/null)" = hello ] && break; sleep 1; done
+echo "CONTROL|$(nc -w 5 127.0.0.1 8081 </dev/null)|$(nc -w 5 10.9.9.9 8081 </dev/null)"
 
 try() { # FS WHO BACKEND
     fs=$1 who=$2 backend=$3 project=/p/$1/$2 out=/outside/$1-$2
