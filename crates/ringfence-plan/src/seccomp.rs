@@ -16,6 +16,8 @@ pub enum Fence {
     NestedNamespaces,
     /// It shares every namespace with the host; only Landlock and this filter stand between.
     LandlockOnly,
+    /// It shares the namespaces of the session that it is a call in: it has the session's network and nothing else of the session's.
+    SessionNamespaces,
 }
 
 /// An error number. Those named here are the same on every architecture that ringfence builds for.
@@ -359,10 +361,10 @@ static OTHER_SOCKETS: &[SyscallRule] = &[
 ];
 
 const SHARED_PROCESSES: &str =
-    "without a namespace this reaches every process of the user, and Landlock does not see it";
-const SHARED_IPC: &str = "without a namespace these are shared with every process of the user";
+    "without a namespace of its own this reaches other processes of the user, and Landlock does not see it";
+const SHARED_IPC: &str = "without a namespace of its own these are shared with other processes of the user";
 
-/// What a namespace would bound, where there is none.
+/// What a namespace would bound, where there is none, or only that of the session.
 static SHARED_WITH_THE_HOST: &[SyscallRule] = &[
     allow_if("ioprio_set", &[ArgTest::is(0, 1), ArgTest::is(1, 0)], "one's own"),
     deny("ioprio_set", SHARED_PROCESSES),
@@ -451,6 +453,8 @@ const MARKS: &str = "changes what a file is, by its name";
 const SOCKETS_BY_NAME: &str = "a socket may be named by a path, which is behind a pointer";
 const IDS: &str = "an id that the user namespace does not know is refused as any other that is not one's own";
 const POINTER: &str = "its flags are behind a pointer";
+const OWN: &str = "one's own";
+const SCHEDULES: &str = "the broker is a process of the same user, and without a processor it would stall every call";
 /// A limit that the kernel no longer looks at.
 const RLIMIT_LOCKS: u64 = 10;
 const MARK: &str = "by this number the broker knows who has given up rights; whoever took another's would have theirs";
@@ -490,6 +494,8 @@ pub static BROKERED: &[SyscallRule] = &[
         Errno::EOPNOTSUPP,
         "FS_IOC_SETFLAGS makes a directory take `.ENVRC` for `.envrc`, and rules compare bytes",
     ),
+    allow_if("ioprio_set", &[ArgTest::is(0, 1), ArgTest::is(1, 0)], OWN),
+    notify("ioprio_set", SCHEDULES),
     notify("landlock_add_rule", "a ruleset that was applied stays as it was applied"),
     notify("landlock_restrict_self", "whoever gives up rights does not get them back by way of the broker"),
     notify("lchown", MARKS),
@@ -522,7 +528,17 @@ pub static BROKERED: &[SyscallRule] = &[
     notify("renameat", NAMES),
     notify("renameat2", NAMES),
     notify("rmdir", NAMES),
+    allow_if("sched_setaffinity", &[ArgTest::is(0, 0)], OWN),
+    notify("sched_setaffinity", SCHEDULES),
+    allow_if("sched_setattr", &[ArgTest::is(0, 0)], OWN),
+    notify("sched_setattr", SCHEDULES),
+    allow_if("sched_setparam", &[ArgTest::is(0, 0)], OWN),
+    notify("sched_setparam", SCHEDULES),
+    allow_if("sched_setscheduler", &[ArgTest::is(0, 0)], OWN),
+    notify("sched_setscheduler", SCHEDULES),
     notify("setgid", IDS),
+    allow_if("setpriority", &[ArgTest::is(0, 0), ArgTest::is(1, 0)], OWN),
+    notify("setpriority", SCHEDULES),
     notify("setregid", IDS),
     notify("setresgid", IDS),
     notify("setresuid", IDS),
@@ -582,6 +598,16 @@ pub fn syscalls(fence: Fence) -> Vec<SyscallRule> {
         }
         Fence::NestedNamespaces => &[ALWAYS, IMPOSSIBLE_TYPES, SOCKETS, DATAGRAMS, TYPES_OF_INTERNET, OTHER_SOCKETS],
         Fence::LandlockOnly => &[NAMESPACES, ALWAYS, NO_SOCKETS, SHARED_WITH_THE_HOST],
+        Fence::SessionNamespaces => &[
+            NAMESPACES,
+            ALWAYS,
+            IMPOSSIBLE_TYPES,
+            SOCKETS,
+            DATAGRAMS,
+            TYPES_OF_INTERNET,
+            OTHER_SOCKETS,
+            SHARED_WITH_THE_HOST,
+        ],
     };
     parts.concat()
 }
@@ -716,6 +742,32 @@ mod tests {
         check("ioprio_set", &[3, 0, 0], [None, None, EPERM]);
         check("socketpair", &[AF_UNIX, SOCK_SEQPACKET | 0x80000, 0], [None; 3]);
         check("socketpair", &[AF_UNIX, SOCK_DGRAM, 0], [None, None, PROTO]);
+    }
+
+    /// [H5] A call inside has the session's sockets, and neither its shared memory nor the scheduling of its processes.
+    #[test]
+    fn h5_a_call_shares_the_network_of_its_session_only() {
+        let call = |name: &str, args: &[u64]| verdict(Fence::SessionNamespaces, name, args);
+        let refused = |errno: Errno| SyscallAction::Errno(errno);
+        for (name, args) in [
+            ("socket", [AF_UNIX, SOCK_DGRAM, 0]),
+            ("socket", [AF_INET, SOCK_STREAM, 0]),
+            ("socket", [AF_INET, SOCK_DGRAM, 0]),
+        ] {
+            assert_eq!(call(name, &args), SyscallAction::Allow, "{name} {args:?}");
+        }
+        for name in ["shmget", "shmat", "semget", "semop", "msgget", "msgsnd", "mq_open", "mq_unlink"] {
+            assert_eq!(call(name, &[]), refused(Errno::ENOSYS), "{name}");
+        }
+        for name in
+            ["sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler", "prlimit64", "migrate_pages"]
+        {
+            assert_eq!((call(name, &[0]), call(name, &[1])), (SyscallAction::Allow, refused(Errno::EPERM)), "{name}");
+        }
+        assert_eq!(call("mount", &[]), refused(Errno::EPERM));
+        for rule in SHARED_WITH_THE_HOST {
+            assert!(syscalls(Fence::SessionNamespaces).contains(rule), "{rule:?}");
+        }
     }
 
     /// A mode counts only where it is one: opening what exists leaves anything in its register.

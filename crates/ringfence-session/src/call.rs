@@ -202,9 +202,10 @@ impl Within {
         if self.side == Side::Inside && self.rung == Rung::LandlockOnly {
             let is_narrowed = policy.hosts.is_some() || policy.host_ports.is_some() || policy.sockets.is_some();
             plan.syscalls = match reached(surface) {
-                // The namespaces that bound the session bound this too, so its sockets are no worse than the session's.
+                // The namespaces that bound the session bound this too, so its sockets are no worse than the session's. What else is
+                // shared in them (System V IPC, the scheduling of processes) is the session's and not the call's.
                 wants if !is_narrowed || !wants.is_empty() && wants == reached(&self.surface) => {
-                    syscalls(Fence::Namespaces)
+                    syscalls(Fence::SessionNamespaces)
                 }
                 wants if wants.is_empty() => syscalls(Fence::LandlockOnly),
                 _ => return Err(CallError::PartOfTheNetwork),

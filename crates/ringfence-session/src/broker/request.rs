@@ -137,6 +137,10 @@ pub(super) enum Request {
         ruleset: i32,
         flags: u32,
     },
+    /// Nor this: when processes run.
+    Schedule {
+        whose: Scheduled,
+    },
     /// Something is read, run, entered or looked for.
     Look {
         file: Named,
@@ -168,9 +172,32 @@ impl Request {
             | Self::SetIds { .. }
             | Self::AddRule { .. }
             | Self::Restrict { .. }
+            | Self::Schedule { .. }
             | Self::Look { .. }
             | Self::Bind { .. }
             | Self::Connect { .. } => [None, None],
+        }
+    }
+}
+
+/// Which processes a call about scheduling is about. 0 stands for the caller and what is the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheduled {
+    Thread(i32),
+    Group(i32),
+    User(u32),
+    /// The kernel has no such kind.
+    Unknown,
+}
+
+impl Scheduled {
+    /// `kinds` are the numbers for a process, a group and a user.
+    fn of(kinds: [u32; 3], kind: u64, number: u64) -> Self {
+        match kinds.iter().position(|known| *known == low(kind)) {
+            Some(0) => Self::Thread(fd(number)),
+            Some(1) => Self::Group(fd(number)),
+            Some(_) => Self::User(low(number)),
+            None => Self::Unknown,
         }
     }
 }
@@ -232,6 +259,11 @@ fn at(dir: u64, path: u64) -> Named {
     Named { dir: fd(dir), path }
 }
 
+/// When one thread runs.
+fn schedule(thread: u64) -> Request {
+    Request::Schedule { whose: Scheduled::Thread(fd(thread)) }
+}
+
 /// What a descriptor stands for. No number stands for the working directory here.
 fn itself(number: u64) -> Named {
     Named { dir: fd(number).max(-1), path: 0 }
@@ -260,6 +292,8 @@ static READINGS: &[(&str, Reading)] = &[
     ("fchown", |a| Request::Chown { file: itself(a[0]), uid: low(a[1]), gid: low(a[2]), flags: AT_EMPTY_PATH }),
     ("fchownat", |a| Request::Chown { file: at(a[0], a[1]), uid: low(a[2]), gid: low(a[3]), flags: low(a[4]) }),
     ("futimesat", |a| Request::Touch { file: at(a[0], a[1]), times: Times::Microseconds(a[2]), flags: 0 }),
+    // IOPRIO_WHO_PROCESS and its like.
+    ("ioprio_set", |a| Request::Schedule { whose: Scheduled::of([1, 2, 3], a[0], a[1]) }),
     ("landlock_add_rule", |a| Request::AddRule { ruleset: fd(a[0]), kind: low(a[1]), rule: a[2], flags: low(a[3]) }),
     ("landlock_restrict_self", |a| Request::Restrict { ruleset: fd(a[0]), flags: low(a[1]) }),
     ("lchown", |a| Request::Chown { file: here(a[0]), uid: low(a[1]), gid: low(a[2]), flags: AT_SYMLINK_NOFOLLOW }),
@@ -291,7 +325,13 @@ static READINGS: &[(&str, Reading)] = &[
     ("renameat", |a| Request::Rename { old: at(a[0], a[1]), new: at(a[2], a[3]), flags: 0 }),
     ("renameat2", |a| Request::Rename { old: at(a[0], a[1]), new: at(a[2], a[3]), flags: low(a[4]) }),
     ("rmdir", |a| Request::Unlink { file: here(a[0]), flags: AT_REMOVEDIR }),
+    ("sched_setaffinity", |a| schedule(a[0])),
+    ("sched_setattr", |a| schedule(a[0])),
+    ("sched_setparam", |a| schedule(a[0])),
+    ("sched_setscheduler", |a| schedule(a[0])),
     ("setgid", |a| Request::SetIds { kind: IdKind::Group, ids: [low(a[0]), NO_ID, NO_ID] }),
+    // PRIO_PROCESS and its like.
+    ("setpriority", |a| Request::Schedule { whose: Scheduled::of([0, 1, 2], a[0], a[1]) }),
     ("setregid", |a| Request::SetIds { kind: IdKind::Group, ids: [low(a[0]), low(a[1]), NO_ID] }),
     ("setresgid", |a| Request::SetIds { kind: IdKind::Group, ids: [low(a[0]), low(a[1]), low(a[2])] }),
     ("setresuid", |a| Request::SetIds { kind: IdKind::User, ids: [low(a[0]), low(a[1]), low(a[2])] }),

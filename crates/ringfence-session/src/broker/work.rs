@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use ringfence_surface::{AbsPath, Access, Surface, Verdict};
 use ringfence_sys::notify::{self, OnExec};
-use rustix::fs::{FileType, Mode, StatVfsMountFlags};
+use rustix::fs::{AtFlags, FileType, Mode, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::again::Again;
@@ -15,7 +15,7 @@ use super::git::JudgedFiles;
 use super::judge::Ruling;
 use super::parked::{Parking, Rights, Waiter};
 use super::reads::only_reads;
-use super::request::{IdKind, Named, Request};
+use super::request::{IdKind, Named, Request, Scheduled};
 use super::resolve::{Place, Resolver, Target};
 use super::sockets::Sockets;
 use super::{Broker, Telling};
@@ -193,6 +193,7 @@ impl<'w, 's> Work<'w, 's> {
                 Ok(Reply::Continue)
             }
             Request::SetIds { kind, ids } => self.set_ids(kind, ids),
+            Request::Schedule { whose } => self.schedule(whose),
             Request::AddRule { ruleset, kind, rule, flags } => {
                 self.broker.domains.add_rule(&self.caller, ruleset, (kind, rule), flags)?;
                 Ok(Reply::Done)
@@ -319,6 +320,25 @@ impl<'w, 's> Work<'w, 's> {
         let own = self.caller.ids(kind)?;
         let is_own = |id: &u32| *id == u32::MAX || own.contains(id);
         if ids.iter().all(is_own) { Ok(Reply::Continue) } else { Err(Errno::PERM.into()) }
+    }
+
+    /// When processes run: the kernel carries it out, unless the broker itself is among them. An attacker who gives the broker's threads
+    /// SCHED_IDLE, or all of them one busy processor, stalls every call of the session. What decides is a number in a register.
+    fn schedule(&self, whose: Scheduled) -> Result<Reply, Stop> {
+        let (own, group) = (rustix::process::getpid(), rustix::process::getpgrp());
+        let has_thread = |number: i32| {
+            let path = format!("{}/task/{number}", own.as_raw_nonzero());
+            rustix::fs::statat(self.caller.proc, path, AtFlags::empty()).is_ok()
+        };
+        let is_ours = match whose {
+            Scheduled::Thread(0) | Scheduled::Unknown => false,
+            Scheduled::Thread(number) => has_thread(number),
+            Scheduled::Group(0) => rustix::process::getpgid(Some(self.caller.thread))? == group,
+            Scheduled::Group(number) => number == group.as_raw_nonzero().get(),
+            Scheduled::User(0) => true,
+            Scheduled::User(number) => number == rustix::process::getuid().as_raw(),
+        };
+        if is_ours { Err(Errno::PERM.into()) } else { Ok(Reply::Continue) }
     }
 
     /// Does what was decided, with no more rights than the caller has. Only if the caller still waits: what was read of it was

@@ -14,7 +14,7 @@ use seccompiler::{
 const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
 const ENOSYS: u32 = ERRNO | 38;
-const FENCES: [Fence; 3] = [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly];
+const FENCES: [Fence; 4] = [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly, Fence::SessionNamespaces];
 
 fn native() -> Arch {
     Arch::NATIVE.expect("the tests run where filters are known")

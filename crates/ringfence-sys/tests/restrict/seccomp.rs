@@ -39,7 +39,7 @@ fn number(name: &str) -> u32 {
 /// What is refused whatever its arguments: each is tried.
 #[test]
 fn each_refused_call_fails_with_its_error() {
-    for which in [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly] {
+    for which in [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly, Fence::SessionNamespaces] {
         let program = filter(which);
         let rules = syscalls(which);
         let refused: Vec<(&str, u32, u16)> = rules
@@ -162,7 +162,7 @@ fn arguments_decide() {
 /// of getpid works where the kernel has x32.
 #[test]
 fn unknown_calls_do_not_exist() {
-    for which in [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly] {
+    for which in [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly, Fence::SessionNamespaces] {
         let program = filter(which);
         for who in everybody() {
             let complaints = in_child(who, || {
@@ -226,7 +226,7 @@ fn ordinary_programs_run() {
         ("getent", &["hosts", "localhost"]),
         ("setarch", &["-R", "true"]),
     ];
-    for which in [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly] {
+    for which in [Fence::Namespaces, Fence::NestedNamespaces, Fence::LandlockOnly, Fence::SessionNamespaces] {
         let program = filter(which);
         for who in everybody() {
             let complaints = in_child(who, || {

@@ -19,6 +19,7 @@ mod lacks;
 mod names;
 mod repositories;
 mod same;
+mod scheduling;
 mod sent;
 mod sockets;
 mod switching;

@@ -299,3 +299,41 @@ fn h2_git_files_are_touched_with_the_rights_of_the_call() {
         assert!(text(&of_git()[3]).contains("by-a-call"), "{}", text(&of_git()[3]));
     });
 }
+
+/// System V shared memory, semaphores and queues, and the scheduling of the process that is given and of the broker.
+const SHARED: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+KEY, CREATE = 0x52464835, 0o1600
+if len(sys.argv) < 2:
+    assert libc.shmget(KEY, 4096, CREATE) >= 0 and libc.semget(KEY, 1, CREATE) >= 0 and libc.msgget(KEY, CREATE) >= 0
+    sys.exit(0)
+for name, args in (("shmget", (KEY, 0, 0)), ("semget", (KEY, 0, 0)), ("msgget", (KEY, 0))):
+    if getattr(libc, name)(*args) >= 0:
+        print("REACHED", name)
+for pid in (int(sys.argv[1]), 1):
+    for name, act in (
+        ("sched_setscheduler", lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))),
+        ("sched_setaffinity", lambda: os.sched_setaffinity(pid, [0])),
+        ("setpriority", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19)),
+    ):
+        try:
+            act()
+            print("CHANGED", name, pid)
+        except PermissionError:
+            pass
+os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+os.nice(1)
+print("tried")
+"#;
+
+/// [H5] A call inside whose network is the session's shares nothing else of it: no memory, no queues, no scheduling.
+#[test]
+fn h5_a_call_shares_no_memory_and_no_scheduling_with_its_session() {
+    each(|ground| {
+        ground.write(&[("project/shared.py", SHARED)]);
+        let outer = "python3 -I shared.py && exec \"$RINGFENCE_EXE\" exec --within \"$RINGFENCE_SESSION\" -- python3 -I shared.py $$";
+        let said = ground.inside(outer, &[], "true");
+        assert_eq!(text(&said.stdout), "tried\n", "as {:?}: {}", ground.who, text(&said.stderr));
+    });
+}
