@@ -25,7 +25,7 @@ use ringfence_plan::{
     Standing, SyscallRule, guarded_with_broker, receipt, unseen_exceptions,
 };
 use ringfence_surface::policy::Mode;
-use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Shown, Surface};
+use ringfence_surface::{AbsPath, Effect, HostFacts, Look, Role, Rule, Shown, Source, Surface};
 use ringfence_sys::process::{Program, Words};
 use ringfence_sys::seccomp;
 use rustix::fs::AtFlags;
@@ -555,8 +555,13 @@ fn network(order: &Order<'_>, doors: Doors, secrets: Secrets) -> io::Result<Opti
 /// The session's own directories and the caches, owned by whoever will write them.
 pub(crate) fn make_directories(surface: &Surface, session: &Session, identity: Identity) -> Result<(), PrepareError> {
     let is_ours = |effect| matches!(effect, Effect::Write(Role::Cache | Role::Scratch));
+    // What a call names in a cache or in the session's own home exists already. The agent writes there: made by us, with every right of
+    // ours, a new directory could be behind a link that was planted after the order was read.
+    let is_named_by_call = |rule: &Rule, path: &AbsPath| rule.source == Source::Call && !path.is_within(session.dir());
     let rules = surface.rules().iter().filter(|rule| is_ours(rule.effect));
-    let paths = rules.filter_map(|rule| rule.pattern.as_path().cloned()).chain([session.dir().join("tmp")]);
+    let paths = rules.filter_map(|rule| Some((rule, rule.pattern.as_path()?)));
+    let paths = paths.filter(|(rule, path)| !is_named_by_call(rule, path)).map(|(_, path)| path.clone());
+    let paths = paths.chain([session.dir().join("tmp")]);
     let made = ["home", "tmp"].map(|name| session.dir().join(name));
     for path in paths {
         if made.contains(&path) && matches!(identity, Identity::Caller { .. }) {

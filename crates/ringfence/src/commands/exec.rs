@@ -2,6 +2,7 @@
 
 mod called;
 mod policy;
+mod session_look;
 
 use std::io::{self, Read as _};
 use std::process::ExitCode;

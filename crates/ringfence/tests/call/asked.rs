@@ -526,3 +526,64 @@ fn k11_a_strangers_call_is_refused() {
         assert!(child.wait().unwrap().success());
     });
 }
+
+/// [H9] An order from inside learns nothing of the host by its refusal: it follows only links that the session can see.
+#[test]
+fn h9_an_order_tells_no_link_target_of_the_host() {
+    each(|ground| {
+        ground.write(&[("elsewhere/f", "x\n"), ("project/docs/deep", "deep\n")]);
+        let elsewhere = ground.path("elsewhere");
+        let _ = std::os::unix::fs::symlink("/TARGET-OF-A-LINK", elsewhere.join("lnk"));
+        let _ = std::os::unix::fs::symlink(ground.path("project/docs"), elsewhere.join("in"));
+        let _ = std::os::unix::fs::symlink("docs", ground.path("project/seen"));
+        let names = ["nope", "lnk", "lnk/x", "in", "in/x", "f", "f/x", "../elsewhere/nope"];
+        let lists = ["read", "write", "sockets", "deny", "protect"];
+        let order = |list: &str, name: &str| {
+            serde_json::json!({list: [ground.text(&format!("$W/elsewhere/{name}"))], "command": ["true"]}).to_string()
+        };
+        let orders: Vec<String> = lists.iter().flat_map(|list| names.map(|name| order(list, name))).collect();
+        ground.write(&[("project/ask.py", ASK), ("project/orders", &(orders.join("\n") + "\n"))]);
+        let script = "while read -r order; do python3 -I ask.py \"$(dirname \"$RINGFENCE_EXE\")/calls\" \"$RINGFENCE_CALLS\" \"$order\"; done < orders";
+        let said = ground.ringfence().args(["run", "--calls", "--", "/bin/sh", "-c", script]).output().unwrap();
+        let said = text(&said.stdout) + &text(&said.stderr);
+        assert!(!said.contains("TARGET-OF"), "as {:?}: {said}", ground.who);
+        let answers: Vec<&str> = said.lines().filter(|line| line.starts_with("CHANNEL")).collect();
+        assert_eq!(answers.len(), orders.len(), "as {:?}: {said}", ground.who);
+        for (list, answers) in lists.iter().zip(answers.chunks(names.len())) {
+            let same = |(answer, name): (&&str, &&str)| {
+                let path = ground.text(&format!("$W/elsewhere/{}", name.trim_start_matches("../elsewhere/")));
+                answer.replace(&path, "PATH")
+            };
+            let answers: Vec<String> = answers.iter().zip(&names).map(same).collect();
+            assert!(answers.iter().all(|answer| *answer == answers[0]), "as {:?}: {list}: {answers:#?}", ground.who);
+        }
+        let order = ground.text(r#"{"workdir":"$W/elsewhere/lnk","command":["true"]}"#);
+        let said = inside(ground, &[], &order, "");
+        assert!(!text(&said.stderr).contains("TARGET-OF") && text(&said.stderr).contains("elsewhere/lnk"));
+        // What the session sees is followed as before.
+        let order = r#"{"command":["/bin/sh","-c","cat deep && ! cat ../top"],"read_only":true,"read":["$W/project/seen"],"workdir":"$W/project/seen"}"#;
+        let said = inside(ground, &[], &ground.text(order), "");
+        assert_eq!(text(&said.stdout), "deep\n", "as {:?}: {}", ground.who, text(&said.stderr));
+    });
+}
+
+/// [H1] What an order names in its session's own directories is not made on the host: the agent could have put a link on the way there.
+#[test]
+fn h1_nothing_is_made_where_the_agent_writes() {
+    each(|ground| {
+        let session = ground.session();
+        let token = secret_of(&session.dir());
+        ground.write(&[("project/ask.py", ASK)]);
+        for own in ["tmp", "home"] {
+            let path = session.dir().join(own).join("made/deep");
+            let order = serde_json::json!({"write": [&path], "command": ["true"]}).to_string();
+            let mut command = ground.by(Command::new("/usr/bin/python3"));
+            let said =
+                command.args(["-I", "ask.py"]).arg(session.dir().join("control")).args([&token, &order]).output();
+            let said = said.unwrap();
+            let shown = format!("as {:?}: {own}: {}{}", ground.who, text(&said.stdout), text(&said.stderr));
+            assert!(shown.contains("CHANNEL"), "{shown}");
+            assert!(!session.dir().join(own).join("made").exists(), "{shown}");
+        }
+    });
+}

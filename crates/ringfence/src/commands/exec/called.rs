@@ -18,6 +18,7 @@ use ringfence_session::terminal::Signals;
 use ringfence_session::text::Bytes;
 use ringfence_surface::SubPolicy;
 
+use super::session_look::SessionLook;
 use super::{failed, policy, refused_by_tier};
 use crate::cli::{CalledArgs, ExecArgs};
 use crate::commands::receipt;
@@ -65,7 +66,13 @@ fn make(
     }
     // Where the supervisor stands is nobody's business.
     within.facts.cwd = within.surface.workdir().clone();
-    let asked = policy::asked(&exec, &within, &mut Recorder::new(Vec::new()))?;
+    let mut host = Recorder::new(Vec::new());
+    // Who orders from inside learns nothing of the host by it that the session cannot see.
+    let asked = if args.inside {
+        policy::asked(&exec, &within, &mut SessionLook::new(&within.surface, &mut host))
+    } else {
+        policy::asked(&exec, &within, &mut host)
+    }?;
     let asked = SubPolicy { wall: wall.or(asked.wall), memory: memory.or(asked.memory), ..asked };
     if asked.memory.is_some() || asked.pids.is_some() {
         within.facts.mounts = mounts();
