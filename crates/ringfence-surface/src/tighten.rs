@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::curated;
 use crate::decide::{Access, Outcome};
 use crate::host::HostPattern;
 use crate::path::AbsPath;
@@ -147,8 +148,8 @@ impl Surface {
         let asks = [(Access::Write, &call.write, &writable), (Access::Read, &call.read, &readable)];
         for (access, asked, granted) in asks {
             for pattern in asked.iter().flatten() {
-                let everything = access == Access::Read && self.parts.view == View::Host && pattern.base().is_some();
-                let is_inside = everything || granted.covers(pattern);
+                let by_view = access == Access::Read && pattern.base().is_some_and(|base| self.shows(base, call.view));
+                let is_inside = by_view || granted.covers(pattern);
                 // A plain path that the session denies would be granted in vain; saying so is kinder.
                 let is_denied = pattern.as_path().is_some_and(|path| !self.decide(path, access).is_allowed());
                 // What a pattern finds below a private directory may be private or the host's: it cannot be told here.
@@ -160,6 +161,17 @@ impl Surface {
             }
         }
         Ok(())
+    }
+
+    /// Does the view alone show this place, and what lies below it? Where the whole host is shown some directories are hidden, and a grant
+    /// would show them to the call. A call with a narrower view of its own is not shown them by a directory above either.
+    fn shows(&self, base: &AbsPath, view: Option<View>) -> bool {
+        let is_narrower = view.is_some_and(|view| view < View::Host);
+        let hides = |dir: &&str| {
+            let dir = AbsPath::root().join(dir.trim_start_matches('/'));
+            base.is_within(&dir) || is_narrower && dir.is_within(base)
+        };
+        self.parts.view == View::Host && !curated::system::HIDDEN_IN_HOST_VIEW.iter().any(hides)
     }
 
     /// In `calls` nothing stands but directories of calls, each made for one alone.

@@ -34,3 +34,6 @@ pub static PRIVATE_WRITABLE: &[Row] = &[
 
 /// Made anew for each session, for reading.
 pub static PRIVATE_READABLE: &[Row] = &[Row { pattern: "/proc", reason: "the session's own processes" }];
+
+/// What is not the host's where the whole host is shown, but for what is granted there: its devices, and where its services listen.
+pub static HIDDEN_IN_HOST_VIEW: &[&str] = &["/dev", "/run", "/var/run"];

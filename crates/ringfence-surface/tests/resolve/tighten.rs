@@ -377,3 +377,21 @@ proptest! {
         }
     }
 }
+
+/// [E1] Where the whole host is shown, a call is not shown what the view hides: devices, and where services listen.
+#[test]
+fn e1_a_call_is_not_shown_what_the_host_view_hides() {
+    let policy = "[files]\nview = \"host\"\nread = [\"/run/granted\"]\n";
+    let session = Host::new().project(policy).resolve().0.surface;
+    let asks = |path: &str, view: Option<View>| {
+        let call = SubPolicy { read: Some(vec![pattern(path)]), view, ..SubPolicy::unchanged() };
+        session.tighten(&call).is_ok()
+    };
+    for path in ["/run", "/run/user/1000/bus", "/var/run/x", "/dev", "/dev/sda", "/run/*"] {
+        assert!(!asks(path, None) && !asks(path, Some(View::Surface)), "{path}");
+    }
+    for path in ["/run/granted", "/run/granted/x", "/srv", "/dev/null", "/runx"] {
+        assert!(asks(path, None) && asks(path, Some(View::Surface)), "{path}");
+    }
+    assert!(asks("/", None) && !asks("/", Some(View::Surface)) && !asks("/var", Some(View::Surface)));
+}

@@ -587,3 +587,19 @@ fn h1_nothing_is_made_where_the_agent_writes() {
         }
     });
 }
+
+/// [E1] Where the session is shown the whole host, an order names nothing of what is hidden from it there.
+#[test]
+fn e1_an_order_is_not_shown_what_the_host_view_hides() {
+    each(|ground| {
+        ground.policy("[files]\nview = \"host\"\n");
+        for path in ["/run", "/dev"] {
+            let order = serde_json::json!({"read": [path], "command": ["ls", path]}).to_string();
+            for from in [From::Outside, From::Inside] {
+                let said = ask(ground, from, &order, "");
+                let shown = format!("as {:?} from {from:?}: {order}: {}", ground.who, text(&said.stderr));
+                assert!(shown.contains("this would gain read") && said.stdout.is_empty(), "{shown}");
+            }
+        }
+    });
+}

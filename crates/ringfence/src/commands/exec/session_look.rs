@@ -1,9 +1,7 @@
 //! What an order that was given inside a session may find out of the host: what the session itself can see.
 
+use ringfence_surface::curated::system::HIDDEN_IN_HOST_VIEW;
 use ringfence_surface::{AbsPath, Access, Because, Effect, GitFact, GitRun, Look, PathFact, Role, Surface};
-
-/// Hidden where the whole host is shown.
-const HIDDEN: [&str; 3] = ["/dev", "/run", "/var/run"];
 
 /// Looks at the host as a session sees it. What the session has of its own (`/tmp`) counts as missing: the host's file of that name is
 /// another. Without this an order would follow the host's symbolic links, and its refusal would tell where they lead.
@@ -20,7 +18,7 @@ impl<'s> SessionLook<'s> {
     fn is_shown(&self, path: &AbsPath) -> bool {
         let verdict = self.surface.decide(path, Access::Read);
         let is_hidden = || {
-            HIDDEN.iter().any(|dir| {
+            HIDDEN_IN_HOST_VIEW.iter().any(|dir| {
                 path.as_bytes().strip_prefix(dir.as_bytes()).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
             })
         };
