@@ -119,6 +119,8 @@ pub fn is_directory(path: &[u8]) -> bool {
         [b"rebase-merge", b"rewritten"] | [b"objects", b"info" | b"pack"] => true,
         [b"objects", rest @ ..] => is_objects_directory(rest),
         [b"worktrees", _name] => true,
+        // Git reads these from the common directory. With `objects` of its own the entry would be another repository.
+        [b"worktrees", _name, b"objects" | b"worktrees", ..] => false,
         [b"worktrees", _name, rest @ ..] => is_directory(&rest.join(&b'/')),
         [b"lfs", b"objects" | b"tmp" | b"cache" | b"incomplete" | b"logs", ..] => true,
         [b"refs", b"replace", ..] => false,
@@ -553,6 +555,8 @@ mod tests {
             "logs/.git",
             "modules/.git",
             "modules/a/.GIT",
+            "worktrees/x/objects",
+            "worktrees/x/worktrees",
             "worktrees/.git",
             "NOTES_MERGE_WORKTREE/.git",
         ] {

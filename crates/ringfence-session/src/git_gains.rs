@@ -10,6 +10,7 @@ mod disk;
 mod foresee;
 mod gain;
 mod placed;
+mod planted;
 mod revision;
 mod versions;
 
@@ -36,6 +37,8 @@ const MOST_REPOSITORIES: usize = 256;
 #[derive(Debug)]
 pub struct GitSnapshot {
     disk: Disk,
+    /// When it was taken, as the kernel dates changes.
+    since: (i64, i64),
     repositories: Vec<Repository>,
     /// Repositories that are not among them.
     left_out: usize,
@@ -83,7 +86,7 @@ impl GitSnapshot {
     /// # Errors
     /// When `/` cannot be opened.
     pub(crate) fn take(surface: &Surface, work_trees: &[AbsPath]) -> rustix::io::Result<(Self, Vec<TrackedSecret>)> {
-        let disk = Disk::new(open_root()?);
+        let (disk, since) = (Disk::new(open_root()?), planted::now());
         let mut by_common: BTreeMap<AbsPath, Vec<(AbsPath, AbsPath)>> = BTreeMap::new();
         for tree in work_trees {
             if let Some((git_dir, common_dir)) = disk.git_directories(tree) {
@@ -125,7 +128,7 @@ impl GitSnapshot {
             }
         }
         let (used_paths, placed) = (Arc::new(UsedPaths::unknown()), Mutex::new(PlacedFiles::new()));
-        Ok((Self { disk, repositories, left_out, used_paths, placed }, secrets))
+        Ok((Self { disk, since, repositories, left_out, used_paths, placed }, secrets))
     }
 
     /// Repositories may be made inside, with protected files, at paths that are not in use.

@@ -300,7 +300,7 @@ fn ways(root: impl AsFd, reference: &GitReference) -> Option<Vec<AbsPath>> {
             b".." => here = here.parent().unwrap_or_else(AbsPath::root),
             name => {
                 let next = here.child(name);
-                let text = rustix::fs::readlinkat(root.as_fd(), &relative(&next), Vec::new());
+                let text = rustix::fs::readlinkat(root.as_fd(), relative(&next), Vec::new());
                 let Ok(text) = text else {
                     here = next;
                     continue;

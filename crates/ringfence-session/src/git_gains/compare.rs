@@ -29,7 +29,8 @@ impl GitSnapshot {
     /// What every repository gained since.
     #[must_use]
     pub fn gains(&self, surface: &Surface) -> Vec<Gain> {
-        let mut gains = Vec::new();
+        // First, as a report may be shortened: git would run it at once.
+        let mut gains = self.planted(surface);
         for repository in &self.repositories {
             gains.extend(repository.gains(&self.disk, surface));
         }

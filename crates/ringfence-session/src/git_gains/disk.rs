@@ -87,6 +87,31 @@ impl Disk {
         self.open(path, OFlags::PATH).is_some()
     }
 
+    /// `/`.
+    pub(super) fn root(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.root)
+    }
+
+    /// A directory that can be listed.
+    pub(super) fn directory(&self, path: &AbsPath) -> Option<OwnedFd> {
+        self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// The names in a directory, and what each is.
+    pub(super) fn kinds(&self, fd: &OwnedFd, dir: &AbsPath) -> Vec<(Vec<u8>, FileType)> {
+        let entries = Dir::read_from(fd).into_iter().flatten().flatten();
+        let known = entries.map(|entry| (entry.file_name().to_bytes().to_vec(), entry.file_type()));
+        let kind_of = |name: &[u8], kind| match kind {
+            FileType::Unknown => {
+                let found = self.open(&dir.child(name), OFlags::PATH).and_then(|fd| rustix::fs::fstat(fd).ok());
+                found.map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode))
+            }
+            kind => kind,
+        };
+        let known = known.filter(|(name, _)| !matches!(name.as_slice(), b"." | b".."));
+        known.map(|(name, kind)| (name.clone(), kind_of(&name, kind))).collect()
+    }
+
     /// The names in a directory, sorted, and whether each is a directory itself.
     pub(super) fn names(&self, dir: &AbsPath) -> Vec<(Vec<u8>, bool)> {
         let Some(fd) = self.open(dir, OFlags::RDONLY | OFlags::DIRECTORY) else { return Vec::new() };

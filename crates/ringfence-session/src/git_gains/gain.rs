@@ -36,6 +36,8 @@ pub enum GainKind {
         /// How many were not remembered, of all new repositories.
         left_out: usize,
     },
+    /// What git takes for a repository was made or changed, and has files that the broker refuses, each with why.
+    Planted(Vec<(Vec<u8>, String)>),
     /// Something that could not be compared, and why.
     Unknown(String),
 }
@@ -92,7 +94,11 @@ impl Operation {
 impl GainKind {
     pub(super) fn paths(&self) -> &[(Vec<u8>, String)] {
         match self {
-            Self::Protected(paths) | Self::Gitlinks(paths) | Self::Links(paths) | Self::OnlyCommitted(paths) => paths,
+            Self::Protected(paths)
+            | Self::Gitlinks(paths)
+            | Self::Links(paths)
+            | Self::OnlyCommitted(paths)
+            | Self::Planted(paths) => paths,
             Self::Unfinished(_) | Self::Cloned { .. } | Self::Unknown(_) => &[],
         }
     }
@@ -134,6 +140,12 @@ impl fmt::Display for Gain {
                 }
                 return f.write_str("; look at them before you open the directory in an editor, or run anything in it");
             }
+            GainKind::Planted(_) => {
+                write!(
+                    f,
+                    "git takes {repository} for a repository, and it got files in this session that nothing judged:"
+                )?;
+            }
             GainKind::Unknown(why) => return write!(f, "what {repository} gained is not fully known: {why}"),
         }
         let paths = self.kind.paths();
@@ -143,7 +155,10 @@ impl fmt::Display for Gain {
         if paths.len() > FEW {
             write!(f, " and {} more", paths.len() - FEW)?;
         }
-        f.write_str("; look at them before you check out or merge")
+        f.write_str(match self.kind {
+            GainKind::Planted(_) => "; look at them before you run git there, or in a directory above",
+            _ => "; look at them before you check out or merge",
+        })
     }
 }
 

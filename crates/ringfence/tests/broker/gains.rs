@@ -212,3 +212,30 @@ fn a8_what_was_there_before_is_not_named() {
         assert!(report(&said)[0].contains(".github/workflows/ci.yml (the index)"), "{}", shown(&said));
     });
 }
+
+/// Without a broker nothing keeps an agent from making a repository that runs commands outside. The end of the session names it.
+#[test]
+fn a1_a_repository_that_nothing_judged_is_named_at_the_end() {
+    each_user(|desk| {
+        desk.prepare(
+            "git init -q mine; mkdir -p mine/.git/hooks; printf '#!/bin/sh\\n' > mine/.git/hooks/pre-commit
+            git init -q --bare bare; mkdir -p bare/hooks; touch bare/hooks/x",
+        );
+        desk.hand_over();
+        let evil = "printf '[core]\\n\\tfsmonitor = evil\\n' > X/config; echo ref: refs/heads/main > X/HEAD; mkdir -p X/objects X/refs";
+        let script = format!(
+            "mkdir -p X/hooks deep/sub; {evil}; touch X/hooks/pre-commit; ln -s /elsewhere X/COMMIT_EDITMSG; mv X deep/planted
+            echo 'gitdir: /elsewhere' > deep/sub/.git; git init -q good; cd good; touch f; git add f; git commit -qm f"
+        );
+        let said = desk.run_with(&["--no-broker"]).args(["bash", "-euc", &script]).output().unwrap();
+        let lines = report(&said);
+        assert!(said.status.success() && lines.len() == 2, "{lines:?} {}", shown(&said));
+        for expected in ["deep/planted for a repository", " config (", " hooks/pre-commit (", " COMMIT_EDITMSG ("] {
+            assert!(lines[0].contains(expected), "{expected}: {lines:?}");
+        }
+        assert!(lines[1].contains("deep/sub for a repository") && lines[1].contains(" .git ("), "{lines:?}");
+        // They are there now: the next session did not make them.
+        let said = desk.run_with(&["--no-broker"]).args(["bash", "-euc", "touch x; mv deep deeper"]).output().unwrap();
+        assert_eq!(report(&said), [""; 0], "{}", shown(&said));
+    });
+}

@@ -275,8 +275,8 @@ ctypes.CDLL(None).linkat(-100, b\"/proc/self/fd/%d\" % f, -100, b\"X/objects\", 
         // Without a sandbox each of them does it.
         desk.prepare(&format!("mkdir free; cd free; {{ {script}{look}; }} > ../said 2>&1"));
         let free = fs::read_to_string(desk.project("said")).unwrap();
-        for number in 0..CALLS.len() {
-            assert!(free.contains(&format!("COMPLETE ./{number}/")), "{}: {free}", CALLS[number]);
+        for (number, call) in CALLS.iter().enumerate() {
+            assert!(free.contains(&format!("COMPLETE ./{number}/")), "{call}: {free}");
         }
     });
 }

@@ -241,7 +241,7 @@ impl Desk {
         self.run_with(&[])
     }
 
-    fn run_with(&self, more: &[&str]) -> Command {
+    pub(crate) fn run_with(&self, more: &[&str]) -> Command {
         let mut command = self.starter("/usr/bin/timeout");
         command.args(["--kill-after=5", PATIENCE]).arg(self.world.binary());
         command.arg("run").args(self.flags()).args(more).arg("--");
