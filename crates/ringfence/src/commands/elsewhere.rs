@@ -163,7 +163,7 @@ pub(crate) mod shell {
     }
 
     pub(crate) fn uninstall(args: &ShellUninstallArgs) -> Result<ExitCode, Failure> {
-        let ShellUninstallArgs { shell: _ } = args;
+        let ShellUninstallArgs { shell: _, names: _ } = args;
         Err(Failure::NotLinux)
     }
 }
