@@ -9,6 +9,7 @@ mod compare;
 mod disk;
 mod foresee;
 mod gain;
+mod logs;
 mod placed;
 mod planted;
 mod revision;
@@ -23,6 +24,7 @@ use ringfence_git::object_id::{ObjectFormat, ObjectId};
 use ringfence_surface::{AbsPath, Access, Cursor, Rule, Source, Standing, Surface};
 
 use self::disk::{Disk, FileState};
+use self::logs::Logs;
 use self::placed::PlacedFiles;
 use crate::place::open_root;
 use crate::used_paths::UsedPaths;
@@ -54,6 +56,7 @@ struct Repository {
     common_dir: AbsPath,
     format: ObjectFormat,
     refs: BTreeMap<Vec<u8>, ObjectId>,
+    logs: Logs,
     /// By git directory.
     trees: BTreeMap<AbsPath, TreeState>,
 }
@@ -124,7 +127,8 @@ impl GitSnapshot {
             }
             // What may not be written inside does not change. (Of the refs, a session in a work tree of its own may write a few.)
             if surface.decide(&common_dir.join("objects/pack"), Access::Write).is_allowed() {
-                repositories.push(Repository { refs: disk.refs(&common_dir), common_dir, format, trees });
+                let (refs, logs) = (disk.refs(&common_dir), Logs::read(&disk, &common_dir, format));
+                repositories.push(Repository { refs, logs, common_dir, format, trees });
             }
         }
         let (used_paths, placed) = (Arc::new(UsedPaths::unknown()), Mutex::new(PlacedFiles::new()));

@@ -10,6 +10,7 @@ use ringfence_surface::{AbsPath, Shown, Surface};
 
 use super::disk::{Disk, DiskObjects};
 use super::gain::{Gain, GainKind, Operation};
+use super::logs::LoggedIds;
 use super::{Changed, ClassifiedPaths, GitSnapshot, PathClass, Repository, TreeState, changed, joined};
 
 /// More new commits are not compared one by one.
@@ -100,7 +101,9 @@ impl Repository {
         let mut tops: Vec<&AbsPath> = self.trees.values().filter_map(|state| state.tree.as_ref()).collect();
         tops.sort_by_key(|tree| !surface.roots().any(|root| tree.is_within(root)));
         let top = tops.first().map_or_else(|| self.common_dir.clone(), |top| (*top).clone());
-        if refs != self.refs || !changed_indexes.is_empty() {
+        let logged = self.logs.gained(disk, &self.common_dir, self.format);
+        let is_logged = !logged.new.is_empty() || logged.unread.is_some();
+        if refs != self.refs || is_logged || !changed_indexes.is_empty() {
             let mut comparison = Comparison {
                 repository: self,
                 history: History::open(self.format, disk.objects(&self.common_dir)),
@@ -108,7 +111,7 @@ impl Repository {
                 old_commits: None,
                 found: Found::default(),
             };
-            comparison.refs(disk, surface, &refs, &top);
+            comparison.refs(disk, surface, &refs, logged, &top);
             for (git_dir, state) in changed_indexes {
                 let head = comparison.old_head(disk, &refs, git_dir);
                 comparison.index(disk, surface, git_dir, state, head);
@@ -162,42 +165,72 @@ struct Comparison<'r> {
 }
 
 impl Comparison<'_> {
-    /// Compares what refs lead to that they did not lead to at the start.
-    fn refs(&mut self, disk: &Disk, surface: &Surface, refs: &BTreeMap<Vec<u8>, ObjectId>, top: &AbsPath) {
+    /// Compares what refs and reflogs lead to that they did not lead to at the start.
+    fn refs(
+        &mut self,
+        disk: &Disk,
+        surface: &Surface,
+        refs: &BTreeMap<Vec<u8>, ObjectId>,
+        logged: LoggedIds,
+        top: &AbsPath,
+    ) {
         let old: HashSet<ObjectId> = self.repository.refs.values().copied().collect();
         let base = self.base_tree();
         let mut visited = HashSet::new();
         for (name, tip) in refs.iter().filter(|(_, tip)| !old.contains(tip)) {
-            let place = Shown(name).to_string();
             // A tree of notes has paths of its own, so nothing is missing in it.
             let base = base.filter(|_| !name.starts_with(b"refs/notes/"));
-            let mut queue = VecDeque::from([*tip]);
-            while let Some(id) = queue.pop_front() {
-                if old.contains(&id) || !visited.insert(id) {
-                    continue;
+            self.tip(disk, surface, (tip, base, &Shown(name).to_string()), (&old, &mut visited), top);
+        }
+        // Most entries are in the history of a ref, which is compared already.
+        for (tip, place) in logged.new.iter().filter(|(tip, _)| !old.contains(tip)) {
+            let compared = self.tip(disk, surface, (tip, base, place), (&old, &mut visited), top);
+            if compared == Compared::InPart {
+                break;
+            }
+        }
+        if let Some(name) = logged.unread {
+            self.found.unknown.insert(format!("the reflog of {name} is too long to be compared"));
+        }
+    }
+
+    /// Compares what a ref, or an entry of a reflog, leads to.
+    fn tip(
+        &mut self,
+        disk: &Disk,
+        surface: &Surface,
+        (tip, base, place): (&ObjectId, Option<ObjectId>, &str),
+        (old, visited): (&HashSet<ObjectId>, &mut HashSet<ObjectId>),
+        top: &AbsPath,
+    ) -> Compared {
+        let mut queue = VecDeque::from([*tip]);
+        while let Some(id) = queue.pop_front() {
+            if old.contains(&id) || !visited.insert(id) {
+                continue;
+            }
+            if visited.len() > MOST_COMMITS {
+                if !self.is_old(&id) {
+                    let why = format!("more than {MOST_COMMITS} new commits; {place} was not compared to its end");
+                    self.found.unknown.insert(why);
+                    return Compared::InPart;
                 }
-                if visited.len() > MOST_COMMITS {
-                    if !self.is_old(&id) {
-                        let why = format!("more than {MOST_COMMITS} new commits; {place} was not compared to its end");
-                        self.found.unknown.insert(why);
+                break;
+            }
+            match self.commit(&id) {
+                Ok(Some(commit)) => {
+                    if self.tree(disk, surface, top, (&id, &commit), base, place) == Age::New {
+                        queue.extend(commit.parents);
                     }
-                    break;
                 }
-                match self.commit(&id) {
-                    Ok(Some(commit)) => {
-                        if self.tree(disk, surface, top, (&id, &commit), base, &place) == Age::New {
-                            queue.extend(commit.parents);
-                        }
-                    }
-                    Ok(None) => {}
-                    // A shallow clone ends somewhere, and a ref may name anything.
-                    Err(Incomplete::Missing(missing)) if missing != *tip => {}
-                    Err(cause) => {
-                        self.found.unknown.insert(format!("{place} leads to {}", words(cause)));
-                    }
+                Ok(None) => {}
+                // A shallow clone ends somewhere, and a ref may name anything.
+                Err(Incomplete::Missing(missing)) if missing != *tip => {}
+                Err(cause) => {
+                    self.found.unknown.insert(format!("{place} leads to {}", words(cause)));
                 }
             }
         }
+        Compared::Whole
     }
 
     /// The tree of what was checked out at the start.
@@ -409,6 +442,13 @@ impl Comparison<'_> {
         let notable = self.notable(disk, surface, tree, changes, old_head);
         notable.into_iter().for_each(|(class, path)| self.found.add(class, &path, "the index"));
     }
+}
+
+/// How much of a history was compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Whole,
+    InPart,
 }
 
 /// Was a commit there at the start?

@@ -194,10 +194,14 @@ impl Disk {
             if is_directory || !name.ends_with(b"HEAD") && name != b"AUTO_MERGE" {
                 continue;
             }
-            let text = self.line(&git_dir.child(&name)).unwrap_or_default();
-            let first = text.split(|byte| !byte.is_ascii_hexdigit()).next().unwrap_or_default();
-            if let Some(id) = ObjectId::from_hex(first) {
-                found.insert([front, &name].concat(), id);
+            // `git merge FETCH_HEAD` takes the commits of all lines.
+            let text = self.read(&git_dir.child(&name)).unwrap_or_default();
+            for (number, line) in text.split(|byte| *byte == b'\n').take(MOST_NAMES).enumerate() {
+                let first = line.split(|byte| !byte.is_ascii_hexdigit()).next().unwrap_or_default();
+                if let Some(id) = ObjectId::from_hex(first) {
+                    let line = if number == 0 { String::new() } else { format!(", line {}", number + 1) };
+                    found.insert([front, &name, line.as_bytes()].concat(), id);
+                }
             }
         }
     }
@@ -235,6 +239,10 @@ impl FileState {
     fn of(status: &Stat) -> Self {
         let changed = (status.st_ctime, status.st_ctime_nsec);
         Self { inode: status.st_ino, size: status.st_size, changed }
+    }
+
+    pub(super) fn size(self) -> u64 {
+        u64::try_from(self.size).unwrap_or_default()
     }
 }
 

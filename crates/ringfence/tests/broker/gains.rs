@@ -77,6 +77,72 @@ fn a8_what_commits_and_the_index_gained_is_named() {
     });
 }
 
+/// [A8]: git takes commits from reflogs too, also where no ref leads to them.
+#[test]
+fn a8_what_reflogs_gained_is_named() {
+    each_user(|desk| {
+        desk.prepare(&format!("{REPOSITORY}; echo stashed > file; git stash -q"));
+        desk.hand_over();
+        let forged = |tail: &str| {
+            format!(
+                "{COMMIT}h=$(git rev-parse HEAD); index=$(git commit-tree -p $h -m index HEAD^{{tree}})
+                add 100644,$(echo evil | blob),.github/workflows/evil.yml; tree=$(git write-tree)
+                evil=$(git commit-tree -p $h -p $index -m evil $tree); good=$(git commit-tree -p $h -p $index -m good HEAD^{{tree}})
+                who='u <u> 1700000000 +0000'; zero=0000000000000000000000000000000000000000; {tail}"
+            )
+        };
+        let named = |place: &str| format!("change what the rules protect: .github/workflows/evil.yml ({place});");
+        // As a stash below another one: no ref leads to it.
+        gained(
+            &desk,
+            &forged(
+                "printf \"$zero $evil $who\\tevil\\n$evil $good $who\\tgood\\n\" > .git/logs/refs/stash; echo $good > .git/refs/stash",
+            ),
+            &[&named("stash@{1}")],
+        );
+        // It was there at the start of this session.
+        gained(&desk, "git commit -q --allow-empty -m words", &[]);
+        gained(
+            &desk,
+            &forged(
+                "tree=$(git mktree < /dev/null); other=$(git commit-tree -p $evil -m other $(git rev-parse $evil^{tree}))
+                printf \"$h $h $who\\tcheckout: moving from $other to main\\n\" >> .git/logs/HEAD",
+            ),
+            &[&named("`git checkout -`, HEAD@{0}")],
+        );
+        gained(
+            &desk,
+            &forged(
+                "other=$(git commit-tree -m other $tree); mkdir -p .git/logs/refs/heads/x
+                printf \"$other $h $who\\twords\\n\" > .git/logs/refs/heads/x/y",
+            ),
+            &[&named("x/y@{1}")],
+        );
+        // An object may come in a later session: its name alone is reported.
+        gained(
+            &desk,
+            "printf '1234123412341234123412341234123412341234 1234123412341234123412341234123412341234 u <u> 1 +0000\twords\n' >> .git/logs/HEAD",
+            &["HEAD@{1} leads to the object 1234123412341234123412341234123412341234, which is missing"],
+        );
+        // What is fetched is taken line by line.
+        gained(
+            &desk,
+            &forged(
+                "other=$(git commit-tree -m another $tree)
+                printf \"$h\\t\\tbranch 'a' of .\\n$other\\t\\tbranch 'b' of .\\n\" > .git/FETCH_HEAD",
+            ),
+            &[&named("FETCH_HEAD, line 2")],
+        );
+        // Ordinary work that leaves commits without a ref.
+        gained(
+            &desk,
+            "echo 1 > file; git commit -qam one; git commit -q --amend -m two; git reset -q --hard HEAD~1; echo 2 > file; git stash -q; git stash drop -q
+            git switch -q --detach HEAD~1; git switch -q -; git rebase -q HEAD~1",
+            &[],
+        );
+    });
+}
+
 #[test]
 fn j6_settings_that_only_a_commit_has_are_named() {
     each_user(|desk| {
