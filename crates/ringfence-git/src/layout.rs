@@ -86,8 +86,12 @@ pub enum ObjectFile {
     Pack,
     /// `objects/pack/pack-*.idx`.
     PackIndex,
-    /// What helps to read a pack and can be made again: `.rev`, `.bitmap`, `.mtimes`, `.keep`, `.promisor`.
-    PackExtra,
+    /// What helps to read a pack and can be made again: `.rev`, `.bitmap`, `.mtimes`. Git believes it.
+    PackCache,
+    /// `.keep`: the pack stays when others are packed anew. Git does not read its content.
+    PackKeep,
+    /// `.promisor`: objects that the pack lacks come from a server. Git does not read its content.
+    PackPromisor,
 }
 
 /// May a git directory of its own stand at this path, relative to another one? Git keeps those of submodules and of linked work trees there.
@@ -323,7 +327,9 @@ fn pack_kind(name: &[u8]) -> FileKind {
         b".pack" => FileKind::Object(ObjectFile::Pack),
         b".idx" => FileKind::Object(ObjectFile::PackIndex),
         b".pack.temp" | b".idx.temp" => FileKind::Free,
-        b".rev" | b".bitmap" | b".mtimes" | b".keep" | b".promisor" => FileKind::Object(ObjectFile::PackExtra),
+        b".rev" | b".bitmap" | b".mtimes" => FileKind::Object(ObjectFile::PackCache),
+        b".keep" => FileKind::Object(ObjectFile::PackKeep),
+        b".promisor" => FileKind::Object(ObjectFile::PackPromisor),
         _ => FileKind::Closed,
     }
 }
@@ -453,6 +459,15 @@ mod tests {
         check("objects/pack/tmp_pack_1", Free);
         check("objects/pack/pack-0123456789012345678901234567890123456789.pack", Object(ObjectFile::Pack));
         check("objects/pack/pack-0123456789012345678901234567890123456789.idx", Object(ObjectFile::PackIndex));
+        for (ending, kind) in [
+            ("rev", ObjectFile::PackCache),
+            ("bitmap", ObjectFile::PackCache),
+            ("mtimes", ObjectFile::PackCache),
+            ("keep", ObjectFile::PackKeep),
+            ("promisor", ObjectFile::PackPromisor),
+        ] {
+            check(&format!("objects/pack/pack-0123456789012345678901234567890123456789.{ending}"), Object(kind));
+        }
         check("objects/tmp_objdir-incoming-x/ab/01234567890123456789012345678901234567", Free);
         check("objects/tmp_objdir-incoming-x/pack/tmp_pack_1", Free);
         check("objects/info/alternates", Vetted(Grammar::Alternates));

@@ -15,7 +15,7 @@ use ringfence_surface::AbsPath;
 use rustix::io::Errno;
 
 pub(crate) use self::content::{Content, ContentJudge, Refusal};
-pub(crate) use self::frozen::{Frozen, NotFrozen, put, read_all, read_part};
+pub(crate) use self::frozen::{Frozen, NotFrozen, Writers, are_same, put, read_all, read_part};
 pub(crate) use self::references::{
     DirectoryMove, GitReference, NoneAccepted, References, is_on_way, is_without_links, standing,
 };

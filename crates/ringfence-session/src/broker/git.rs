@@ -31,7 +31,9 @@ use super::work::{Reply, Stop, Work};
 pub(super) use self::judged::JudgedFiles;
 pub(super) use self::versions::{FailedReplacements, INDEX_LOCK};
 pub(super) use crate::git_files::{Content, GitPlace, Refusal, is_telling};
-use crate::git_files::{Frozen, LONGEST, NotFrozen, Region, is_git_directory, is_own, is_there, read_all};
+use crate::git_files::{
+    Frozen, LONGEST, NotFrozen, Region, Writers, are_same, is_git_directory, is_own, is_there, read_all,
+};
 use crate::landing::{Landing, Outcome, SettingsFile};
 
 /// The remedy for an operation of git that failed. It names no command that discards changes: the work tree may be a submodule's, and the
@@ -307,6 +309,11 @@ impl Work<'_, '_> {
         Ok(Frozen::of(self.perform(|| Frozen::open(place.dir.as_fd(), &place.name)), LONGEST)?)
     }
 
+    /// Whether a process has a file open for writing that the caller may read.
+    fn writers(&self, place: &Place) -> rustix::io::Result<Writers> {
+        Ok(Frozen::writers(&self.perform(|| Frozen::open(place.dir.as_fd(), &place.name))?))
+    }
+
     fn move_frozen(&self, frozen: Frozen, old: &Place, new: &Place) -> rustix::io::Result<()> {
         let (from, to) = ((old.dir.as_fd(), old.name.as_slice()), (new.dir.as_fd(), new.name.as_slice()));
         let journal = self.broker().journal;
@@ -386,20 +393,38 @@ impl Work<'_, '_> {
     /// Moves an object, or a part of a pack, to where git looks for it in a repository that the user has.
     fn move_object(&mut self, git: &GitPlace, old: &Place, new: &Place) -> Result<Option<Reply>, Stop> {
         let FileKind::Object(kind) = file_kind(&git.relative) else { return Ok(None) };
-        if git.age == Age::New || !matches!(kind, ObjectFile::Loose | ObjectFile::Pack | ObjectFile::PackIndex) {
+        if git.age == Age::New {
             return Ok(None);
         }
+        let (from, to) = ((old.dir.as_fd(), old.name.as_slice()), (new.dir.as_fd(), new.name.as_slice()));
+        let inode = |place: &Place| place.look().map(|status| (status.st_dev, status.st_ino));
+        if new.look().is_ok() && inode(old)? == inode(new)? {
+            // To itself, which changes nothing.
+            return Ok(None);
+        }
+        if kind == ObjectFile::PackCache || new.look().is_ok() && self.perform(|| are_same(from, to)).unwrap_or(false) {
+            // Git writes the same pack again, or what it can do without. It believes what a `.rev`, `.bitmap` or `.mtimes` says, and nothing
+            // compares that with the pack; the rename has to succeed, or `git gc` fails.
+            let name = c_string(&old.name)?;
+            self.perform(|| rustix::fs::unlinkat(&old.dir, name.as_c_str(), AtFlags::empty()))?;
+            return Ok(Some(Reply::Done));
+        }
         if kind != ObjectFile::Loose {
-            // No other call can exchange the pack while its index is verified.
+            // No other call can exchange the pack, or open it for writing, while its index is verified.
             self.alone()?;
         }
-        let to = (new.dir.as_fd(), new.name.as_slice());
         let judge = |content: &[u8]| self.content_judge().judge_object(kind, to, git, content);
+        let journal = self.broker().journal;
         let moved = match kind {
+            _ if new.look().is_ok() => Err(Refusal::Object.into()),
             // It is large, and verified when its index comes.
-            ObjectFile::Pack => match judge(&[]) {
-                Ok(()) => return Ok(None),
-                Err(refusal) => Err(refusal.into()),
+            ObjectFile::Pack => match (judge(&[]), self.writers(old)?) {
+                (Ok(()), Writers::None) => return Ok(None),
+                (Ok(()), Writers::Some) => Err(Refusal::Open.into()),
+                (Ok(()), Writers::Unknown) => {
+                    self.perform(|| Frozen::move_copy(from, to, journal)).map_err(NotPut::Failed)
+                }
+                (Err(refusal), _) => Err(refusal.into()),
             },
             _ => self.frozen(old).and_then(|frozen| {
                 judge(&frozen.content)?;
@@ -419,19 +444,22 @@ impl Work<'_, '_> {
         let refusal = match file_kind(&git.relative) {
             FileKind::Closed => Some(Refusal::Closed),
             _ if !is_plain => Some(Refusal::Link),
-            FileKind::Object(_) => {
-                match Frozen::is_unwritten(&self.perform(|| Frozen::open(old.dir.as_fd(), &old.name))?) {
-                    true if git.age == Age::Existing && new.look().is_ok() => Some(Refusal::Object),
-                    true => None,
-                    false => Some(Refusal::Open),
-                }
-            }
+            FileKind::Object(_) => match self.writers(old)? {
+                Writers::None | Writers::Unknown => None,
+                Writers::Some => Some(Refusal::Open),
+            },
             _ => None,
         };
         match refusal {
             Some(refusal) => self.refuse_in_git(new, &refusal),
             None => Ok(()),
         }
+    }
+
+    /// May a mark of a pack be written where it is? Git does not read what is in it.
+    pub(super) fn may_mark_pack(&self, place: &Place, git: &GitPlace) -> bool {
+        let FileKind::Object(kind) = file_kind(&git.relative) else { return false };
+        self.content_judge().may_mark_pack(kind, (place.dir.as_fd(), &place.name), git)
     }
 
     /// A directory was moved, or a name that regions depend on.

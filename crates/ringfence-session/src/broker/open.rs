@@ -264,7 +264,8 @@ impl Work<'_, '_> {
             return self.open_judged(place, opening, (content, git)).map(|reply| Some(Entry::Done(reply)));
         }
         let kind = git.as_ref().map_or(FileKind::Free, |git| file_kind(&git.relative));
-        let is_new = git.is_some_and(|git| git.age == Age::New);
+        let is_new = git.as_ref().is_some_and(|git| git.age == Age::New);
+        let may_mark = git.is_some_and(|git| self.may_mark_pack(place, &git));
         let status = place.look();
         let changes = opening.writes() || opening.has(OFlags::CREATE);
         let refusal = match (&status, kind) {
@@ -275,6 +276,7 @@ impl Work<'_, '_> {
             (Ok(status), _) if changes && !is_plain(status) => Some(Refusal::Link),
             // A clone copies the objects of another file system.
             (Err(Errno::NOENT), FileKind::Object(_)) if is_new => None,
+            (Ok(_) | Err(Errno::NOENT), FileKind::Object(_)) if may_mark => None,
             (_, FileKind::Object(_)) if changes => Some(Refusal::Object),
             _ => None,
         };

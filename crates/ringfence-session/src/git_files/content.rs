@@ -52,6 +52,8 @@ pub(crate) enum Refusal {
     Link,
     #[error("an object is written once")]
     Object,
+    #[error("what a repository consists of is not removed from it")]
+    Kept,
     #[error("an object that is not what its name says: {0}")]
     ObjectContent(ReadFault),
     #[error("another process still has the file open for writing")]
@@ -242,32 +244,70 @@ impl ContentJudge<'_> {
         git: &GitPlace,
         content: &[u8],
     ) -> Result<(), Refusal> {
-        let format = self.object_format(&git.root);
+        if kind == ObjectFile::PackIndex {
+            return self.judge_pack_index((dir, dir, name), git, content);
+        }
         if kind != ObjectFile::Loose && is_in_multi_pack_index(dir, name) {
             return Err(Refusal::Object);
         }
-        let mut budget = ReadBudget { objects: MOST_OBJECTS, bytes: MOST_OBJECT_BYTES };
         match kind {
             ObjectFile::Loose => {
                 let mut names = git.relative.rsplit(|byte| *byte == b'/');
                 let (rest, fan_out) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
                 let id = ObjectId::from_hex(&[fan_out, rest].concat()).ok_or(Refusal::Closed)?;
-                Object::from_loose(&id, content, &mut budget)?;
+                Object::from_loose(&id, content, &mut ReadBudget { objects: MOST_OBJECTS, bytes: MOST_OBJECT_BYTES })?;
             }
-            ObjectFile::PackIndex => {
-                let pack = LeasedFile::open(dir, &[name.strip_suffix(b"idx").unwrap_or_default(), b"pack"].concat())?;
-                let index: Box<dyn ReadAt> = Box::new(content.to_vec());
-                PackReader::open(format, index, Box::new(pack))?.verify(&mut budget)?;
-            }
+            ObjectFile::PackIndex => {}
             // Git finds a pack by its index, which comes last and is verified then.
-            ObjectFile::Pack => {
-                if is_there(dir, &[name.strip_suffix(b"pack").unwrap_or_default(), b"idx"].concat()) {
-                    return Err(Refusal::Object);
-                }
+            ObjectFile::Pack if is_there(dir, &beside(name, b"idx")) => return Err(Refusal::Object),
+            ObjectFile::Pack => {}
+            ObjectFile::PackCache => return Err(Refusal::Closed),
+            ObjectFile::PackKeep | ObjectFile::PackPromisor if !self.may_mark_pack(kind, (dir, name), git) => {
+                return Err(Refusal::Closed);
             }
-            ObjectFile::PackExtra => {}
+            ObjectFile::PackKeep | ObjectFile::PackPromisor => {}
         }
         Ok(())
+    }
+
+    /// Does the index of a pack say what is in the pack? The pack is read where the index comes to, or where it comes from if the pack
+    /// comes with it.
+    pub(crate) fn judge_pack_index(
+        &self,
+        (dir, comes_from, name): (BorrowedFd<'_>, BorrowedFd<'_>, &[u8]),
+        git: &GitPlace,
+        content: &[u8],
+    ) -> Result<(), Refusal> {
+        // What is left of another pack of this name.
+        let is_left = |ending: &&[u8]| is_there(dir, &beside(name, ending));
+        if is_in_multi_pack_index(dir, name) || [b"rev".as_slice(), b"bitmap", b"mtimes"].iter().any(is_left) {
+            return Err(Refusal::Object);
+        }
+        let pack = beside(name, b"pack");
+        let pack = LeasedFile::open(if is_there(dir, &pack) { dir } else { comes_from }, &pack)?;
+        let mut budget = ReadBudget { objects: MOST_OBJECTS, bytes: MOST_OBJECT_BYTES };
+        let index: Box<dyn ReadAt> = Box::new(content.to_vec());
+        Ok(PackReader::open(self.object_format(&git.root), index, Box::new(pack))?.verify(&mut budget)?)
+    }
+
+    /// May a pack be marked as one that stays, or as one whose objects a server completes? Only a pack that git does not use yet, and the
+    /// second only in a repository that has such a server. What is marked already may be marked again.
+    pub(crate) fn may_mark_pack(&self, kind: ObjectFile, (dir, name): (BorrowedFd<'_>, &[u8]), git: &GitPlace) -> bool {
+        let is_unused = || !is_there(dir, &beside(name, b"idx"));
+        match kind {
+            ObjectFile::PackKeep => !is_there(dir, name) && is_unused(),
+            ObjectFile::PackPromisor => self.has_promisor(&git.root) && (is_there(dir, name) || is_unused()),
+            ObjectFile::Loose | ObjectFile::Pack | ObjectFile::PackIndex | ObjectFile::PackCache => false,
+        }
+    }
+
+    /// Does a server complete the objects of a repository (a partial clone)?
+    fn has_promisor(&self, root: &AbsPath) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.open_without_links(&root.child(b"config"), flags);
+        let text = file.and_then(|file| read_all(file.as_fd(), LONGEST_SETTINGS).ok()?).unwrap_or_default();
+        let is_one = |entry: &config::Entry| entry.is("extensions", "partialclone") || entry.is("remote", "promisor");
+        config::parse(&text).iter().any(is_one)
     }
 
     /// How objects of a repository are named.
@@ -462,6 +502,12 @@ impl ContentJudge<'_> {
         let back = text.and_then(|text| self.git_directory_of(tree, &text));
         is_submodule && back.as_ref() == Some(at) && !is_own(self.surface, tree) && self.is_writable(tree)
     }
+}
+
+/// The file of a pack with another ending.
+fn beside(name: &[u8], ending: &[u8]) -> Vec<u8> {
+    let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
+    [stem, b".", ending].concat()
 }
 
 /// Does an index of several packs list a pack of this name? It says where objects are in it, and git believes that of another pack that took

@@ -4,14 +4,16 @@
 //! no process has the file open for writing, and delays any open for writing meanwhile. Where leases are unavailable,
 //! or a process has the file open, the content is copied, and the copy is what is judged and put in place.
 
+use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use ringfence_git::pack::ReadAt;
 use ringfence_sys::lease;
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::{Refusal, c_string};
+use crate::sparse;
 use crate::temporary::{Journal, NewFile};
 
 /// A regular file with one name.
@@ -64,11 +66,7 @@ impl Frozen {
         }
         let is_leased = lease::take_read_lease(file.as_fd()).is_ok();
         let content = read_all(file.as_fd(), most)?.ok_or(NotFrozen::Long)?;
-        let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-        let times = Timestamps {
-            last_access: time(status.st_atime as _, status.st_atime_nsec as _),
-            last_modification: time(status.st_mtime as _, status.st_mtime_nsec as _),
-        };
+        let times = times_of(&status);
         Ok(Self { content, mode: Mode::from_raw_mode(status.st_mode & 0o777), times, file, is_leased })
     }
 
@@ -82,9 +80,34 @@ impl Frozen {
         Self { content, ..self }
     }
 
-    /// Whether no process has a file open for writing. Without leases this is unknown, and counts as yes.
-    pub(crate) fn is_unwritten(file: &OwnedFd) -> bool {
-        lease::take_read_lease(file.as_fd()) != Err(Errno::AGAIN)
+    /// Whether a process has a file open for writing.
+    pub(crate) fn writers(file: &OwnedFd) -> Writers {
+        match lease::take_read_lease(file.as_fd()) {
+            Ok(()) => Writers::None,
+            Err(Errno::AGAIN) => Writers::Some,
+            Err(_) => Writers::Unknown,
+        }
+    }
+
+    /// Puts a copy of a file of any length in place, and removes the file. No process has a descriptor or a name of the copy.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(crate) fn move_copy(
+        from: (BorrowedFd<'_>, &[u8]),
+        to: (BorrowedFd<'_>, &[u8]),
+        journal: Option<&Journal>,
+    ) -> rustix::io::Result<()> {
+        let of = |cause: std::io::Error| Errno::from_io_error(&cause).unwrap_or(Errno::IO);
+        let old = c_string(from.1)?;
+        let file = File::from(Self::open(from.0, from.1)?);
+        let status = rustix::fs::fstat(&file)?;
+        let new = NewFile::create(to.0, journal, Mode::RUSR | Mode::WUSR).map_err(of)?;
+        sparse::copy(&file, new.file()).map_err(of)?;
+        rustix::fs::fchmod(new.file(), Mode::from_raw_mode(status.st_mode & 0o777))?;
+        rustix::fs::futimens(new.file(), &times_of(&status))?;
+        new.replace(to.1).map_err(of)?;
+        rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty())
     }
 
     /// Puts a copy of what was judged in place, and removes the file.
@@ -105,6 +128,48 @@ impl Frozen {
         match rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
             other => other,
+        }
+    }
+}
+
+/// Whether a process has a file open for writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writers {
+    None,
+    Some,
+    /// The file system has no leases, or the file belongs to another user.
+    Unknown,
+}
+
+fn times_of(status: &Stat) -> Timestamps {
+    let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    Timestamps {
+        last_access: time(status.st_atime as _, status.st_atime_nsec as _),
+        last_modification: time(status.st_mtime as _, status.st_mtime_nsec as _),
+    }
+}
+
+/// Have two files the same content?
+pub(crate) fn are_same(one: (BorrowedFd<'_>, &[u8]), other: (BorrowedFd<'_>, &[u8])) -> rustix::io::Result<bool> {
+    let open = |(dir, name): (BorrowedFd<'_>, &[u8])| -> rustix::io::Result<(OwnedFd, Stat)> {
+        let file = Frozen::open(dir, name)?;
+        let status = rustix::fs::fstat(&file)?;
+        Ok((file, status))
+    };
+    let ((one, a), (other, b)) = (open(one)?, open(other)?);
+    let is_file = |status: &Stat| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+    if !is_file(&a) || !is_file(&b) || a.st_size != b.st_size {
+        return Ok(false);
+    }
+    let (mut first, mut second, mut at) = (vec![0; 64 << 10], vec![0; 64 << 10], 0);
+    loop {
+        let got = read_part(one.as_fd(), at, &mut first);
+        if got != read_part(other.as_fd(), at, &mut second) || first[..got] != second[..got] {
+            return Ok(false);
+        }
+        at += got as u64;
+        if got < first.len() {
+            return Ok(at == a.st_size.cast_unsigned());
         }
     }
 }

@@ -4,14 +4,15 @@
 //! something else on the host as it is now.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use ringfence_git::layout::{self, FileKind, file_kind};
+use ringfence_git::layout::{self, FileKind, Grammar, ObjectFile, file_kind};
 use ringfence_git::settings::Age;
 use ringfence_surface::AbsPath;
 
 use super::changes::{Change, Node, What};
-use super::files::{content, found};
+use super::files::{content, directory, found};
 use super::{Review, ReviewError};
 use crate::git_files::{
     Content, ContentJudge, GitPlace, LONGEST, References, Refusal, Regions, is_git_directory, is_own,
@@ -30,8 +31,15 @@ impl Review {
             return;
         };
         let judge = ContentJudge { surface: &self.surface, regions: &regions, references: &references, root: &root };
-        let is_open = |change: &&mut Change| change.refused.is_none() && change.what != What::Deleted;
+        let is_open = |change: &&mut Change| change.refused.is_none();
+        let mut on_host = HashMap::new();
         for change in changes.iter_mut().filter(is_open) {
+            if change.what == What::Deleted {
+                let git = change.path.parent().and_then(|dir| git_root_on_host(&dir, &mut on_host));
+                let refusal = git.and_then(|git_dir| refused_deletion(change, &git_dir));
+                change.refused = refusal.map(|refusal| format!("git: {refusal}"));
+                continue;
+            }
             let git = change.path.parent().and_then(|dir| roots.get(&dir).cloned().flatten());
             let misplaced = git.as_ref().filter(|root| is_misplaced(root, &roots)).cloned().map(Refusal::Misplaced);
             let refusal = misplaced.or_else(|| refusal(&judge, change, git.as_ref()));
@@ -114,13 +122,77 @@ fn refusal(judge: &ContentJudge<'_>, change: &Change, git_dir: Option<&AbsPath>)
         (Node::Link | Node::Other, _) => return Some(Refusal::Link),
         (Node::Directory, _) if layout::is_directory(&relative) || kind == FileKind::Forming => return None,
         (Node::Directory, _) | (Node::File, FileKind::Closed) => return Some(Refusal::Closed),
-        (Node::File, FileKind::Free | FileKind::Object(_) | FileKind::Forming) => return None,
+        (Node::File, FileKind::Object(kind)) => return object(judge, kind, change, (git_dir, relative)).err(),
+        (Node::File, FileKind::Free | FileKind::Forming) => return None,
         (Node::File, FileKind::Vetted(grammar)) => Content::Vetted(grammar),
         (Node::File, FileKind::Settings) => Content::Settings,
         (Node::File, FileKind::Index | FileKind::SharedIndex) => Content::Index,
     };
-    let age = if found(&git_dir.child(b"HEAD")).is_ok_and(|head| head.is_some()) { Age::Existing } else { Age::New };
-    judged(judge, content, change, Some(&GitPlace { root: git_dir.clone(), relative, age })).err()
+    judged(judge, content, change, Some(&GitPlace { root: git_dir.clone(), relative, age: age_of(git_dir) })).err()
+}
+
+/// Is it a repository that the host has?
+fn age_of(git_dir: &AbsPath) -> Age {
+    if found(&git_dir.child(b"HEAD")).is_ok_and(|head| head.is_some()) { Age::Existing } else { Age::New }
+}
+
+/// The git directory on the host that a directory is in, whatever is removed there.
+fn git_root_on_host(dir: &AbsPath, known: &mut HashMap<AbsPath, Option<AbsPath>>) -> Option<AbsPath> {
+    if let Some(root) = known.get(dir) {
+        return root.clone();
+    }
+    let is_one = dir.file_name() == Some(b".git") || is_git_directory(|name| is_on_host(&dir.child(name)));
+    let root = if is_one { Some(dir.clone()) } else { dir.parent().and_then(|above| git_root_on_host(&above, known)) };
+    known.insert(dir.clone(), root.clone());
+    root
+}
+
+/// What a repository of the host keeps: its objects, the files that make it one, and what only the user may change. An object that is
+/// packed anew inside comes, and the old one stays as well.
+fn refused_deletion(change: &Change, git_dir: &AbsPath) -> Option<Refusal> {
+    let relative = below(git_dir, &change.path);
+    let makes_it_one = matches!(relative.as_slice(), b"HEAD" | b"objects" | b"refs");
+    let is_kept = match file_kind(&relative) {
+        _ if change.node == Node::Directory => relative.starts_with(b"objects/"),
+        FileKind::Object(_) | FileKind::Settings | FileKind::Vetted(Grammar::Alternates) => true,
+        FileKind::Closed => change.node == Node::File,
+        _ => false,
+    };
+    (is_kept || makes_it_one).then_some(Refusal::Kept)
+}
+
+/// May an object, or a part of a pack, come? It is verified as the broker verifies it, and takes the place of none.
+fn object(
+    judge: &ContentJudge<'_>,
+    kind: ObjectFile,
+    change: &Change,
+    (git_dir, relative): (&AbsPath, Vec<u8>),
+) -> Result<(), Refusal> {
+    let git = GitPlace { root: git_dir.clone(), relative, age: age_of(git_dir) };
+    if git.age == Age::New {
+        return Ok(());
+    }
+    if change.what != What::Added {
+        return Err(Refusal::Object);
+    }
+    let (Some(from), Some(name)) = (&change.from, change.path.file_name()) else { return Err(Refusal::Unreadable) };
+    let open = |path: Option<AbsPath>| directory(&path?).ok();
+    let layer = open(from.parent()).ok_or(Refusal::Unreadable)?;
+    let host = match open(change.path.parent()) {
+        None if kind == ObjectFile::Loose => None,
+        None => return Err(Refusal::Unreadable),
+        host => host,
+    };
+    // In a directory that the host does not have yet nothing is in the way of an object.
+    let host = host.as_ref().unwrap_or(&layer).as_fd();
+    let read = || content(from, LONGEST as u64).ok().flatten().ok_or(Refusal::Unreadable);
+    match kind {
+        ObjectFile::Loose => judge.judge_object(kind, (host, name), &git, &read()?),
+        ObjectFile::PackIndex => judge.judge_pack_index((host, layer.as_fd(), name), &git, &read()?),
+        ObjectFile::Pack | ObjectFile::PackCache | ObjectFile::PackKeep | ObjectFile::PackPromisor => {
+            judge.judge_object(kind, (host, name), &git, &[])
+        }
+    }
 }
 
 /// A path, relative to a directory that it is in.

@@ -9,7 +9,7 @@ use crate::traps::{Trap, check};
 macro_rules! leases {
     () => {
         "import os, fcntl, threading, signal, time, glob, subprocess, zlib, sys
-signal.signal(signal.SIGIO, signal.SIG_IGN)
+signal.signal(signal.SIGIO, signal.SIG_IGN); sys.setswitchinterval(0.0002)
 got, is_over, path = [], False, None
 def lease(kind):
     try: fcntl.fcntl(ro, fcntl.F_SETLEASE, kind)
@@ -27,7 +27,7 @@ def parked(at, act):
     while fcntl.fcntl(ro, fcntl.F_GETLEASE) == fcntl.F_RDLCK and time.monotonic() < end: pass
     threading.Thread(target=relock, daemon=True).start()
 def many(act):
-    for turn in range(100):
+    for turn in range(60):
         try: return act()
         except OSError as error: last = error
     print(last)
@@ -185,6 +185,60 @@ land(\"pack\"); land(\"idx\"); released()'"
 land(\"pack\"); land(\"idx\"); released()'"
         ),
         user: "for index in .git/objects/pack/*.idx; do test ! -e $index || git verify-pack $index || touch CANARY; done",
+    },
+    Trap {
+        sentence: "a8: a pack of another user's, of which no lease can be taken, is written to after it was verified",
+        before: "git cat-file blob HEAD:file > want; touch foreign; chmod 666 foreign; chown 1 foreign || true",
+        attack: concat!(
+            "python3 -c '",
+            leases!(),
+            packed!(),
+            "fd = os.open(\"foreign\", os.O_RDWR); os.write(fd, open(pk, \"rb\").read()); os.replace(\"foreign\", d + \"tmp_pack_abc\")
+land(\"pack\"); land(\"idx\")
+os.pwrite(fd, zlib.compress(b\"EVL\\n\"), 13)'"
+        ),
+        user: CHECKS_OUT,
+    },
+    Trap {
+        sentence: "a8: a descriptor that was sent to another process and a mapping stay open while the file becomes a pack",
+        before: COMMITTED,
+        attack: concat!(
+            "python3 -c '",
+            leases!(),
+            packed!(),
+            "import socket, mmap
+fd = os.open(d + \"tmp_pack_abc\", os.O_RDWR); near, far = socket.socketpair(socket.AF_UNIX)
+socket.send_fds(near, [b\"x\"], [fd]); os.close(fd)
+land(\"pack\"); land(\"idx\"); fd = socket.recv_fds(far, 1, 1)[1][0]
+view = mmap.mmap(fd, 0); os.close(fd)
+land(\"pack\"); land(\"idx\"); new = zlib.compress(b\"EVL\\n\"); view[13:13 + len(new)] = new'"
+        ),
+        user: CHECKS_OUT,
+    },
+    Trap {
+        sentence: "a8: what helps to read a pack of the user's is replaced or planted",
+        before: "git -c pack.writeReverseIndex=true gc -q; sha256sum .git/objects/pack/* > CANARY.sums",
+        attack: "for pack in .git/objects/pack/*.pack; do for ending in rev bitmap mtimes keep promisor; do
+                head -c 2000 /dev/zero > x; mv -f x ${pack%.pack}.$ending; echo y > ${pack%.pack}.$ending
+                cp x .git/objects/pack/tmp_x; mv -f .git/objects/pack/tmp_x ${pack%.pack}.$ending
+            done; done
+            h=0123456789012345678901234567890123456789; for ending in rev bitmap mtimes promisor; do
+                echo x > x; mv x .git/objects/pack/pack-$h.$ending; echo x > .git/objects/pack/pack-$h.$ending
+            done",
+        user: "sha256sum .git/objects/pack/* | diff - CANARY.sums || touch CANARY",
+    },
+    Trap {
+        sentence: "a8: another pack takes the name of one whose reverse index stays",
+        before: "git -c pack.writeReverseIndex=true gc -q; rm -f .git/objects/pack/*.bitmap",
+        attack: concat!(
+            "python3 -c '",
+            leases!(),
+            packed!(),
+            "user = glob.glob(d + \"pack-*.rev\")[0][:-4]
+for ending in (\"idx\", \"pack\"): os.unlink(user + \".\" + ending)
+h = user.split(\"-\")[-1]; land(\"pack\"); land(\"idx\")'"
+        ),
+        user: "for rev in .git/objects/pack/*.rev; do test ! -e $rev || test ! -e ${rev%.rev}.idx || git fsck --full || touch CANARY; done",
     },
     Trap {
         sentence: "a1: a second name of the file that names the git directory of a work tree",

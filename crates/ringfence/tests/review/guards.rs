@@ -230,6 +230,75 @@ fn is_moved_while_it_is_applied(place: Place) -> bool {
     true
 }
 
+/// [A8]: objects of the host's repository are neither replaced nor removed by what waits for a review, and what comes is verified.
+#[test]
+fn a8_apply_verifies_objects_and_replaces_none() {
+    each(|place| {
+        place.world.write("project/file", "one\n");
+        let git = "git -c user.name=n -c user.email=e@x";
+        place.done(&[
+            "run",
+            "--",
+            "sh",
+            "-ec",
+            &format!("git init -q . && git add -A && {git} commit -qm one; git init -q --bare b"),
+        ]);
+        let script = format!(
+            r#"echo two >> file; {git} commit -qam two; git cat-file commit HEAD > /dev/null
+            cat > x.py <<'END'
+import os, subprocess, zlib
+run = lambda text: subprocess.check_output(text, shell=True, text=True).strip()
+def at(id): return '.git/objects/%s/%s' % (id[:2], id[2:])
+old, tree = run('git rev-parse HEAD~1:file'), run('git rev-parse HEAD~1^{{tree}}')
+os.remove(at(old)); open(at(old), 'wb').write(zlib.compress(b'blob 4\0EVL\n')); os.remove(at(tree))
+fake = '12' * 20; os.makedirs('.git/objects/12', exist_ok=True); open(at(fake), 'wb').write(zlib.compress(b'blob 4\0EVL\n'))
+run('git init -q p; echo evil > p/x'); evil = run('git -C p hash-object -w x')
+run('cd p && echo %s | git pack-objects -q pack' % evil)
+name = [name for name in os.listdir('p') if name.endswith('.idx')][0][:-4]
+index = open('p/%s.idx' % name, 'rb').read()
+os.rename('p/%s.pack' % name, '.git/objects/pack/%s.pack' % name)
+forged = index.replace(bytes.fromhex(evil), bytes.fromhex(evil)[:1] + bytes(19))
+open('.git/objects/pack/%s.idx' % name, 'wb').write(forged)
+open('.git/objects/pack/%s.rev' % name, 'wb').write(b'x')
+try: os.remove('.git/config')
+except OSError as error: print(error)
+END
+            python3 x.py; rm -r p x.py; rm -rf b || true; printf "%s" "$(ls .git/objects/pack/)""#
+        );
+        let inside = place.done(&["run", "--review", "--no-broker", "--", "sh", "-ec", &script]);
+        let said = shown(&place.ringfence(&["apply"]));
+        assert_eq!(said.matches("git: an object is written once").count(), 1, "{said}");
+        assert!(said.contains("git: what a repository consists of is not removed from it"), "{said}");
+        assert!(said.contains("objects/12/12") && said.contains("what its name says"), "{said}");
+        for ending in [".idx: git: ", ".rev: git: "] {
+            assert!(said.contains(ending), "{ending}: {said}");
+        }
+        for path in [".git/config", "b/HEAD", "b/config", "b/objects", "b/refs"] {
+            assert!(place.path(&format!("project/{path}")).exists(), "{path}: {said}{inside}");
+        }
+        // What was committed inside landed, and everything that was there is there.
+        let log =
+            place.done(&["run", "--", "sh", "-ec", "git fsck; git log --format=%s; git cat-file blob HEAD~1:file"]);
+        assert!(log.contains("two\none\none\n"), "{log}");
+    });
+}
+
+/// [A8]: a pack that comes with its index is verified and applied.
+#[test]
+fn a8_apply_lands_a_verified_pack() {
+    each(|place| {
+        place.world.write("project/file", "one\n");
+        let git = "git -c user.name=n -c user.email=e@x";
+        place.done(&["run", "--", "sh", "-ec", &format!("git init -q . && git add -A && {git} commit -qm one")]);
+        let script = format!("echo two >> file; {git} commit -qam two; git repack -q");
+        place.done(&["run", "--review", "--", "sh", "-ec", &script]);
+        let said = place.done(&["apply"]);
+        assert!(!said.contains("never applied"), "{said}");
+        let log = place.done(&["run", "--", "sh", "-ec", "git fsck; git log --format=%s; ls .git/objects/pack"]);
+        assert!(log.contains("two") && log.contains(".idx"), "{log}");
+    });
+}
+
 /// Without a broker nothing judged what was written inside: what may not be in a git directory is not applied.
 #[test]
 fn j1_apply_lands_no_link_and_no_malformed_file_in_a_git_directory() {

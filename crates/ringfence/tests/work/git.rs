@@ -96,6 +96,17 @@ fn a_day(desk: Desk) {
         ),
         ("the repository is packed and sound", "git gc -q && git fsck --no-progress"),
         (
+            "it is packed again, with bitmaps and with objects that no ref leads to",
+            "git gc -q && echo lost > lost && git hash-object -w lost && git repack -dq --cruft && \
+                 git -c repack.writeBitmaps=true repack -adbq && git fsck --no-progress && rm lost",
+        ),
+        (
+            "so many objects are fetched that they come as a pack",
+            "git init -q many && cd many && for n in $(seq 120); do echo $n > f$n; done && git add -A && git commit -qm many && \
+                 cd .. && git fetch -q ./many && git log -1 --format=%s FETCH_HEAD | grep -qx many && \
+                 test -z \"$(find .git/objects/pack -name '*.keep')\" && rm -rf many",
+        ),
+        (
             "a bare repository is cloned, pushed to and fetched from",
             "git clone -q --bare . /tmp/up.git && git push -q /tmp/up.git HEAD:refs/heads/new && \
                  git fetch -q /tmp/up.git new && git clone -q /tmp/up.git /tmp/again && \
