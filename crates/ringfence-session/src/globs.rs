@@ -8,7 +8,7 @@
 use ringfence_plan::{
     BrokerUnavailable, Claim, LayerName, MountAccess, MountOp, Rung, Shortfall, Skipped, Why, Withheld,
 };
-use ringfence_surface::{AbsPath, Access, Effect, Look, PathFact, Role, Rule, Sense, Surface};
+use ringfence_surface::{AbsPath, Access, Because, Effect, Look, PathFact, Role, Rule, Sense, Surface};
 
 use crate::visible::{Ground, Visible};
 
@@ -57,6 +57,8 @@ impl Globs {
             };
             let place = match place {
                 None => Err("a pattern without a directory that it lies in names no place"),
+                // What a rule denies stays hidden, whatever a pattern could name below it.
+                Some(place) if is_denied(surface, &place) => Err("the directory that it lies in is denied"),
                 Some(place) => match visible.ground(&place) {
                     // Everything that it could name is writable.
                     Some(Ground::Host { is_writable: true }) => continue,
@@ -155,6 +157,11 @@ const MISSING: Reasons = Reasons {
     not_shown: "nothing is there: make it before the start",
     own: "nothing is there, and what is made inside is the session's own: make it before the start",
 };
+
+fn is_denied(surface: &Surface, place: &AbsPath) -> bool {
+    let because = surface.decide(place, Access::Read).because;
+    matches!(because, Because::Rule(rule) if matches!(rule.effect, Effect::Deny | Effect::Escape))
+}
 
 /// Did somebody name a place that the host does not have? What the tables name is not on every host, and nobody asked for it.
 fn is_missing(rule: &Rule, path: &AbsPath, surface: &Surface, access: Access, look: &mut dyn Look) -> bool {
