@@ -172,6 +172,11 @@ pub fn relative_to_remote(address: &[u8]) -> Option<Relative<'_>> {
     Some(if is_plain { Relative::Beside(rest.join(&b'/')) } else { Relative::Elsewhere(address) })
 }
 
+/// Is this an address of a submodule that can lead to another host, if it is relative to the address of a remote on one?
+pub fn leads_above_remote(address: &[u8]) -> bool {
+    matches!(relative_to_remote(address), Some(Relative::Elsewhere(_)))
+}
+
 /// Where an address of a submodule leads that is relative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Relative<'a> {

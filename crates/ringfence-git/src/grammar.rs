@@ -67,7 +67,7 @@ pub fn judge(grammar: Grammar, text: &[u8], before: &[u8]) -> Result<Reference, 
         Grammar::PackedRefs => packed_refs(text, before),
         Grammar::ObjectIds => each_line(text, |line| line.split(|byte| *byte == b' ').all(is_object_id)),
         Grammar::Number => exactly_one_line(text, |line| line.len() < 10 && line.iter().all(u8::is_ascii_digit)),
-        Grammar::HeadName => one_line(text, |line| line == b"detached HEAD" || is_object_id(line) || is_name(line)),
+        Grammar::HeadName => one_line(text, |line| line == b"detached HEAD" || is_object_id(line) || is_updated(line)),
         Grammar::Todo => todo(text, before),
         Grammar::AuthorScript => each_line(text, is_author_line),
         Grammar::Strategy => one_line(text, |line| STRATEGIES.contains(&line)),
@@ -76,7 +76,7 @@ pub fn judge(grammar: Grammar, text: &[u8], before: &[u8]) -> Result<Reference, 
         Grammar::ApplyOptions => options(text, is_apply_option),
         Grammar::SequencerOptions => sequencer_options(text),
         Grammar::Flag => each_line(text, is_flag),
-        Grammar::RefUpdates => each_line(text, |line| is_object_id(line) || is_name(line) || line.is_empty()),
+        Grammar::RefUpdates => each_line(text, |line| is_object_id(line) || is_updated(line) || line.is_empty()),
         Grammar::BisectTerms => each_line(text, |line| is_name(line) && !line.starts_with(b"-")),
         Grammar::QuotedWords => each_line(text, |line| {
             quoted_words(line)
@@ -151,6 +151,16 @@ fn is_name(word: &[u8]) -> bool {
     !word.is_empty() && word.first() != Some(&b'-') && is_inert(word)
 }
 
+/// A ref that git may update by itself: no replacement of an object.
+fn is_updated(word: &[u8]) -> bool {
+    is_name(word) && !replaces_object(word)
+}
+
+/// Is this a replacement of an object? A file system may fold names.
+fn replaces_object(name: &[u8]) -> bool {
+    name.to_ascii_lowercase().starts_with(b"refs/replace")
+}
+
 fn is_ref_value(line: &[u8]) -> bool {
     let line = line.trim_ascii_end();
     match line.strip_prefix(b"ref:") {
@@ -158,7 +168,8 @@ fn is_ref_value(line: &[u8]) -> bool {
             // Git reads no more than the beginning of `HEAD` to find out whether a directory is a repository.
             let target = target.strip_prefix(b" ").unwrap_or(target);
             // A clone that is being made has no branch yet.
-            target == b"refs/heads/.invalid" || target.starts_with(b"refs/") && is_valid(target) && is_inert(target)
+            target == b"refs/heads/.invalid"
+                || target.starts_with(b"refs/") && is_valid(target) && is_inert(target) && !replaces_object(target)
         }
         None => is_object_id(line),
     }
@@ -168,7 +179,7 @@ fn is_ref_value(line: &[u8]) -> bool {
 fn is_sign_of_merge(line: &[u8]) -> bool {
     let (id, rest) = line.split_at(line.iter().position(|byte| *byte == b'\t').unwrap_or(line.len()));
     is_object_id(id) && !rest.iter().any(|byte| *byte < b' ' && *byte != b'\t')
-        || line.starts_with(b"refs/") && is_name(line)
+        || line.starts_with(b"refs/") && is_updated(line)
 }
 
 /// A name that was there may have characters that a new one may not: it is the user's.
@@ -231,7 +242,8 @@ fn todo(text: &[u8], before: &[u8]) -> Result<Reference, Fault> {
             b"noop" | b"break" | b"b" => first.is_none_or(|word| word.starts_with(b"#")),
             b"pick" | b"p" | b"revert" | b"edit" | b"e" | b"reword" | b"r" | b"fixup" | b"f" | b"squash" | b"s"
             | b"drop" | b"d" => is_commit(first),
-            b"label" | b"l" | b"reset" | b"t" | b"update-ref" | b"u" => {
+            b"update-ref" | b"u" => first.is_some_and(is_updated),
+            b"label" | b"l" | b"reset" | b"t" => {
                 first == Some(b"[new") && words.next().is_some_and(|word| word == b"root]") || is_commit(first)
             }
             b"merge" | b"m" => is_commit(first),
@@ -418,6 +430,35 @@ pub fn git_file(text: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_must_not_be_empty_has_exactly_one_line() {
+        for grammar in [Grammar::Head, Grammar::LooseRef, Grammar::Number] {
+            for text in [b"".as_slice(), b"\n", b"\n\n", b"\r\n"] {
+                assert!(judge(grammar, text, b"1\n").is_err(), "{grammar:?} {text:?}");
+            }
+        }
+        assert_eq!(judge(Grammar::Head, b"ref:refs/heads/main\n", b""), Ok(Reference::None));
+        // Git reads 255 bytes to find out whether the directory is a repository.
+        let long = [b"ref:".as_slice(), &[b' '; 300], b"refs/heads/main\n"].concat();
+        assert!(judge(Grammar::Head, &long, b"").is_err());
+    }
+
+    #[test]
+    fn a8_no_state_of_git_names_a_replacement_of_an_object() {
+        let id = "0123456789012345678901234567890123456789";
+        for name in [format!("refs/replace/{id}"), format!("refs/Replace/{id}")] {
+            assert!(judge(Grammar::Head, format!("ref: {name}\n").as_bytes(), b"").is_err());
+            assert!(judge(Grammar::LooseRef, format!("ref: {name}\n").as_bytes(), b"").is_err());
+            assert!(judge(Grammar::HeadName, format!("{name}\n").as_bytes(), b"").is_err());
+            assert!(judge(Grammar::RefUpdates, format!("{name}\n{id}\n{id}\n").as_bytes(), b"").is_err());
+            assert!(judge(Grammar::Todo, format!("update-ref {name}\n").as_bytes(), b"").is_err());
+            assert!(judge(Grammar::PseudoRef, format!("{name}\n").as_bytes(), b"").is_err());
+        }
+        assert!(judge(Grammar::RefUpdates, format!("refs/heads/x\n{id}\n{id}\n").as_bytes(), b"").is_ok());
+        assert!(judge(Grammar::Todo, b"update-ref refs/heads/x\n", b"").is_ok());
+        assert!(judge(Grammar::HeadName, b"refs/heads/x\n", b"").is_ok());
+    }
 
     const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 

@@ -113,7 +113,14 @@ fn of_command(line: &[u8], prefixes: Prefixes<'_>, is_alias: bool) -> Vec<Mentio
     };
     let mut found = Vec::new();
     let mut awaits_script = false;
+    let mut interpreter: Vec<u8> = Vec::new();
     for word in words {
+        if awaits_script && loads_modules(&interpreter, &word.text) {
+            found.push(Mention::Unpredictable);
+        }
+        if runs_scripts(&word.text) {
+            interpreter = program_name(&word.text).to_vec();
+        }
         // `sh watch`: without a slash the first argument of an interpreter is a file all the same, and need not exist yet.
         let is_script = awaits_script && word.role == WordRole::Script && !word.text.starts_with(b"-");
         awaits_script = awaits_script && !is_script && word.role == WordRole::Script || runs_scripts(&word.text);
@@ -148,9 +155,31 @@ fn of_command(line: &[u8], prefixes: Prefixes<'_>, is_alias: bool) -> Vec<Mentio
     found
 }
 
+fn program_name(program: &[u8]) -> &[u8] {
+    program.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// Does an option make an interpreter look for modules by their names, in the working directory or another one that the option names? Each
+/// of them may load more: it is unknown which files are executed.
+fn loads_modules(interpreter: &[u8], option: &[u8]) -> bool {
+    let Some(letters) = option.strip_prefix(b"-") else { return false };
+    let long: &[&[u8]] = &[b"-require", b"-import", b"-loader", b"-experimental-loader"];
+    let is_long = long.iter().any(|start| letters.starts_with(start));
+    let has = |wanted: &[u8]| !letters.starts_with(b"-") && letters.iter().any(|letter| wanted.contains(letter));
+    match interpreter {
+        // Also with a text of its own the working directory comes first.
+        name if name.starts_with(b"python") => has(b"mc"),
+        b"perl" => has(b"I"),
+        b"ruby" => has(b"Ir"),
+        b"node" => is_long || has(b"r"),
+        b"lua" => has(b"l"),
+        _ => false,
+    }
+}
+
 /// Does a program of this name execute the file that its first argument names?
 fn runs_scripts(program: &[u8]) -> bool {
-    let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let name = program_name(program);
     let is_listed: [&[u8]; 13] =
         [b".", b"ash", b"bash", b"dash", b"ksh", b"lua", b"node", b"perl", b"php", b"ruby", b"sh", b"source", b"zsh"];
     is_listed.contains(&name) || name.starts_with(b"python")
@@ -249,6 +278,30 @@ mod tests {
         check("[core]\n\teditor = \"python3 x.py\"\n", &["path x.py"]);
         check("[core]\n\tfsmonitor = sh -e watch fast\n", &["path watch", "word fast"]);
         check("[core]\n\tpager = env LESS=F less x\n", &["word F", "word LESS=F", "word less", "word x"]);
+    }
+
+    #[test]
+    fn a4_modules_that_an_interpreter_finds_by_name() {
+        for command in [
+            "python3 -m tools.x",
+            "/usr/bin/python3 -Bm tools.x",
+            "python3 -c import",
+            "perl -Itools -MX",
+            "perl -I tools -MX -e 1",
+            "ruby -Ilib -rx -e 1",
+            "node --require ./x y.js",
+            "node -r ./x",
+            "lua -l x",
+        ] {
+            let text = format!("[core]\n\teditor = \"{command}\"\n[alias]\n\tx = \"!{command}\"\n");
+            let prefixes = Prefixes { home: None, installed: &[] };
+            for entry in parse(text.as_bytes()) {
+                assert!(mentions(&entry, prefixes).contains(&Mention::Unpredictable), "{text}");
+            }
+        }
+        check("[core]\n\teditor = perl -Mstrict -pe x\n", &["path x"]);
+        check("[core]\n\teditor = sh -c x\n", &["path x"]);
+        check("[core]\n\teditor = python3 -u x.py\n", &["path x.py"]);
     }
 
     #[test]

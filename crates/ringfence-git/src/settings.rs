@@ -32,6 +32,12 @@ pub enum WhyRefused {
         /// Which.
         host: String,
     },
+    /// The address is a path that the session may not read, or not write.
+    #[error("the path leads to no repository that the session may read and write, or a link is on its way")]
+    Local,
+    /// A relative path could be the short form of an address, which the user's settings rewrite.
+    #[error("a relative path begins with ./ or ../ here")]
+    Bare,
     /// It may be set when a repository is made, and not afterwards.
     #[error("this setting of an existing repository can be changed only outside the sandbox")]
     Existing,
@@ -45,9 +51,9 @@ pub struct Judge<'j> {
     pub age: Age,
     /// May the user's git contact this host and port?
     pub may_contact: &'j dyn Fn(&str, u16) -> bool,
-    /// May the user's git read from this repository of the local file system and push to it: is it outside of the directories that only
-    /// sessions use? An attacker has repositories with hooks there.
-    pub may_use: &'j dyn Fn(&LocalPath<'_>) -> bool,
+    /// May the user's git use this repository of the local file system: may the session itself read and write it, and is it outside of the
+    /// directories that only sessions use? An attacker has repositories with hooks there.
+    pub may_use: &'j dyn Fn(&LocalPath<'_>, LocalUse) -> bool,
     /// Does the work tree that a submodule names belong to it?
     pub is_work_tree: &'j dyn Fn(&[u8]) -> bool,
 }
@@ -59,6 +65,20 @@ pub enum LocalPath<'p> {
     OfRemote(&'p [u8]),
     /// Relative to the address of a remote, or to the directory in which that is.
     BesideRemote(&'p [u8]),
+    /// The whole address of a submodule, relative to that of a remote if this is local, and to the top of the work tree if there is no
+    /// remote.
+    OfSuperproject(&'p [u8]),
+}
+
+/// What the user's git does with a repository of the local file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocalUse {
+    /// It fetches from it, and pushes to it where no other address is set for that.
+    Fetch,
+    /// It pushes to it.
+    Push,
+    /// It is the name of a remote, or of a path if there is no such remote.
+    Name,
 }
 
 /// Since when a repository exists.
@@ -134,7 +154,7 @@ static SETTINGS: &[Row] = rows! {
     "core.ignorecase" Creation Simple;
     "core.logallrefupdates" Always OneOf(&[b"true", b"false", b"always"]);
     "core.precomposeunicode" Creation Simple;
-    "core.quotepath" Always Simple;
+    "core.quotepath" Always OneOf(&[b"true", b"yes", b"on", b"1"]);
     "core.repositoryformatversion" Always OneOf(&[b"0", b"1"]);
     "core.safecrlf" Always OneOf(&[b"true", b"false", b"warn"]);
     "core.sparsecheckout" Always Simple;
@@ -231,13 +251,36 @@ pub fn key_of(entry: &Entry) -> Vec<u8> {
 }
 
 impl Judge<'_> {
-    /// The first change that is not accepted, of all that differs from the present settings: what is new, and what is left out.
+    /// The first change that is not accepted, of all that differs from the present settings: what is new, what is left out, and what
+    /// comes in another order, since the last value of a key counts.
     pub fn refused(&self, after: &[Entry]) -> Option<Refused> {
         let is_new = |entry: &&Entry| !self.before.contains(entry);
         let is_gone = |entry: &&Entry| !after.contains(entry);
         let new = after.iter().filter(is_new).find_map(|entry| Some((entry, self.why_not(entry)?)));
         let gone = || self.before.iter().filter(is_gone).find_map(|entry| Some((entry, self.why_not_removed(entry)?)));
-        new.or_else(gone).map(|(entry, why)| Refused { key: key_of(entry), why })
+        let reordered = || {
+            after
+                .iter()
+                .filter(|entry| self.is_reordered(after, entry))
+                .find_map(|entry| Some((entry, self.why_not(entry)?)))
+        };
+        let is_in_order = || {
+            let kept = after.iter().filter(|entry| !is_new(entry));
+            kept.eq(self.before.iter().filter(|entry| !is_gone(entry)))
+        };
+        let refused = new.or_else(gone).or_else(|| if is_in_order() { None } else { reordered() });
+        refused.map(|(entry, why)| Refused { key: key_of(entry), why })
+    }
+
+    /// Have the values of a key another order than before, without those that are new or gone? What is included counts for every key.
+    fn is_reordered(&self, after: &[Entry], entry: &Entry) -> bool {
+        let is_same = |other: &&Entry| {
+            (&other.section, &other.subsection, &other.name) == (&entry.section, &entry.subsection, &entry.name)
+                || other.is("include", "path")
+                || other.is("includeif", "path")
+        };
+        let kept = after.iter().filter(|other| is_same(other) && self.before.contains(other));
+        kept.ne(self.before.iter().filter(|other| is_same(other) && after.contains(other)))
     }
 
     fn row(entry: &Entry) -> Option<&'static Row> {
@@ -271,9 +314,10 @@ impl Judge<'_> {
             }
             OneOf(words) => fits(words.contains(&value.to_ascii_lowercase().as_slice()) || words.contains(&value)),
             // Git takes a name with a slash for a path if no remote has it.
-            Remote => {
-                fits(is_remote_name(value) && (!value.contains(&b'/') || (self.may_use)(&LocalPath::OfRemote(value))))
-            }
+            Remote => fits(
+                is_remote_name(value)
+                    && (!value.contains(&b'/') || (self.may_use)(&LocalPath::OfRemote(value), LocalUse::Name)),
+            ),
             Ref => fits(value.first() != Some(&b'-') && is_inert(value) && !value.is_empty()),
             FetchRefspec => fits(is_fetch_refspec(value)),
             PathBelow => fits(is_below(value)),
@@ -288,19 +332,36 @@ impl Judge<'_> {
         if entry.section == b"remote" && self.before.iter().any(is_for_helper) {
             return Some(WhyRefused::Value);
         }
-        let used = |path| (!(self.may_use)(&path)).then_some(WhyRefused::Value);
+        let usage = if entry.is("remote", "pushurl") { LocalUse::Push } else { LocalUse::Fetch };
+        let used = |path: LocalPath<'_>| (!(self.may_use)(&path, usage)).then_some(WhyRefused::Local);
         if let Some(relative) = address::relative_to_remote(value).filter(|_| entry.section == b"submodule") {
             return match relative {
-                Relative::Beside(path) => used(LocalPath::BesideRemote(&path)),
-                Relative::Elsewhere(_) => Some(WhyRefused::Value),
+                Relative::Beside(path) => {
+                    used(LocalPath::BesideRemote(&path)).or_else(|| used(LocalPath::OfSuperproject(value)))
+                }
+                // Above the address of a remote is another host.
+                Relative::Elsewhere(_) => used(LocalPath::OfSuperproject(value)),
             };
         }
-        match address::parse(value) {
+        let why_not = |address: &[u8]| match address::parse(address) {
+            Address::Local(path) if !is_marked_path(&path) => Some(WhyRefused::Bare),
             Address::Local(path) => used(LocalPath::OfRemote(&path)),
             Address::Host { host, port } if self.contacts_already(&host) || (self.may_contact)(&host, port) => None,
             Address::Host { host, .. } => Some(WhyRefused::Host { host }),
             Address::Helper | Address::Malformed => Some(WhyRefused::Value),
-        }
+        };
+        let plain = self.rewritten(value, "insteadof").unwrap_or_else(|| value.to_vec());
+        let pushed = self.rewritten(value, "pushinsteadof");
+        why_not(&plain).or_else(|| why_not(&pushed?))
+    }
+
+    /// What the user's settings of this repository make of an address: the longest prefix counts.
+    fn rewritten(&self, address: &[u8], name: &str) -> Option<Vec<u8>> {
+        let prefix =
+            |entry: &'_ &Entry| entry.value.as_deref().filter(|value| address.starts_with(value)).map(<[u8]>::len);
+        let rules = self.before.iter().filter(|entry| entry.is("url", name) && prefix(entry).is_some());
+        let longest = rules.max_by_key(prefix)?;
+        Some([longest.subsection.as_deref()?, &address[prefix(&longest)?..]].concat())
     }
 
     /// Does the user's git contact this host already, by a remote of this repository?
@@ -311,6 +372,11 @@ impl Judge<'_> {
             .into_iter()
             .any(|value| matches!(address::parse(value), Address::Host { host: theirs, .. } if theirs == host))
     }
+}
+
+/// Can a path not be the short form of an address (`work/api`, by `insteadOf` in settings that are not known here)?
+fn is_marked_path(path: &[u8]) -> bool {
+    matches!(path, b"." | b"..") || [b"/".as_slice(), b"./", b"../"].iter().any(|start| path.starts_with(start))
 }
 
 /// Anything with a colon or a slash at its beginning may be taken for an address, and `a/../../b` for a path outside of the work tree.
@@ -352,10 +418,12 @@ mod tests {
             before: &before,
             age,
             may_contact: &|host, _| host == "listed.example.com",
-            may_use: &|path| {
+            may_use: &|path, _| {
                 !matches!(
                     path,
-                    LocalPath::OfRemote(b"/own/r.git" | b"own/r.git") | LocalPath::BesideRemote(b"own/r.git")
+                    LocalPath::OfRemote(b"/own/r.git" | b"own/r.git")
+                        | LocalPath::BesideRemote(b"own/r.git")
+                        | LocalPath::OfSuperproject([b'.', b'.', b'/', b'.', ..])
                 )
             },
             is_work_tree: &|path| path == b"../../../lib/x",
@@ -524,6 +592,46 @@ mod tests {
         let after = before.replace("true", "touch% x");
         assert!(refused(before, &after, Age::Existing).is_some());
         assert!(refused(before, &before.replace("../p", "../q"), Age::Existing).is_none());
+    }
+
+    /// The last value of a key counts.
+    #[test]
+    fn a5_the_order_of_values_stays() {
+        let before =
+            "[core]\n\tfsmonitor = evil\n\tfsmonitor = false\n[remote \"o\"]\n\tfetch = +a:b\n\tfetch = +c:d\n";
+        let swapped =
+            "[core]\n\tfsmonitor = false\n\tfsmonitor = evil\n[remote \"o\"]\n\tfetch = +a:b\n\tfetch = +c:d\n";
+        assert!(refused(before, swapped, Age::Existing).is_some());
+        // The same entry once more, behind the others.
+        assert!(refused(before, &format!("{before}[core]\n\tfsmonitor = evil\n"), Age::Existing).is_some());
+        let fetch = before.replace("+a:b\n\tfetch = +c:d", "+c:d\n\tfetch = +a:b");
+        assert!(refused(before, &fetch, Age::Existing).is_some());
+        let included = "[core]\n\tfsmonitor = false\n[include]\n\tpath = x\n";
+        assert!(refused(included, "[include]\n\tpath = x\n[core]\n\tfsmonitor = false\n", Age::Existing).is_some());
+        // Other keys come in any order, and new values behind those that are there.
+        let sections =
+            "[remote \"o\"]\n\tfetch = +a:b\n\tfetch = +c:d\n[core]\n\tfsmonitor = evil\n\tfsmonitor = false\n";
+        assert_eq!(refused(before, sections, Age::Existing), None);
+        let more = before.replace("+c:d\n", "+c:d\n\tfetch = +refs/heads/x:refs/remotes/o/x\n");
+        assert_eq!(refused(before, &more, Age::Existing), None);
+        let harmless = "[user]\n\tname = a\n\tname = b\n";
+        assert_eq!(refused(harmless, "[user]\n\tname = b\n\tname = a\n", Age::Existing), None);
+    }
+
+    /// The user's settings make another address of it.
+    #[test]
+    fn a5_an_address_is_judged_as_it_is_rewritten() {
+        let before = "[url \"https://evil.example.net/\"]\n\tinsteadOf = https://listed.example.com/e/\n\tpushInsteadOf = https://listed.example.com/p/\n\
+            [url \"ext::\"]\n\tinsteadOf = x/\n";
+        for url in ["https://listed.example.com/e/x", "https://listed.example.com/p/x", "x/sh", "work/api", "bare.git"]
+        {
+            let after = format!("{before}[remote \"o\"]\n\turl = {url}\n");
+            assert!(refused(before, &after, Age::Existing).is_some(), "{url}");
+        }
+        for url in ["https://listed.example.com/x", "./bare.git", "../bare.git", "/srv/x", "."] {
+            let after = format!("{before}[remote \"o\"]\n\turl = {url}\n");
+            assert_eq!(refused(before, &after, Age::Existing), None, "{url}");
+        }
     }
 
     /// What the user has closed stays closed, and what the user has set may stay.

@@ -332,7 +332,7 @@ impl<'s> Broker<'s> {
 
     fn content_judge(&self) -> ContentJudge<'_> {
         let (surface, regions) = (self.judge.surface(), &self.regions);
-        ContentJudge { surface, regions, references: self.references, root: &self.root }
+        ContentJudge { surface, regions, references: self.references, host: &self.judge, root: &self.root }
     }
 
     /// What other sessions have done to directories counts from here on.

@@ -14,10 +14,11 @@ use ringfence_git::settings::Age;
 use ringfence_surface::AbsPath;
 use rustix::io::Errno;
 
-pub(crate) use self::content::{Content, ContentJudge, Refusal};
+pub(crate) use self::content::{Content, ContentJudge, HostPaths, HostView, Refusal};
 pub(crate) use self::frozen::{Frozen, NotFrozen, Writers, are_same, put, read_all, read_part};
 pub(crate) use self::references::{
-    DirectoryMove, GitReference, NoneAccepted, References, is_on_way, is_without_links, standing,
+    DirectoryMove, GitReference, NoneAccepted, Redirected, References, WaysOfStart, is_on_way, is_without_links,
+    standing,
 };
 pub(crate) use self::regions::{GitRegion, Region, Regions, is_git_directory, is_telling, is_there};
 pub(crate) use crate::repository::is_own;

@@ -26,6 +26,7 @@ use ringfence_surface::{AbsPath, Access, Cursor, Rule, Source, Standing, Surface
 use self::disk::{Disk, FileState};
 use self::logs::Logs;
 use self::placed::PlacedFiles;
+use crate::git_files::WaysOfStart;
 use crate::place::open_root;
 use crate::used_paths::UsedPaths;
 
@@ -42,6 +43,9 @@ pub struct GitSnapshot {
     /// When it was taken, as the kernel dates changes.
     since: (i64, i64),
     repositories: Vec<Repository>,
+    work_trees: Vec<AbsPath>,
+    /// Where files of git lead.
+    ways: WaysOfStart,
     /// Repositories that are not among them.
     left_out: usize,
     /// Which paths tools outside may trust.
@@ -132,7 +136,8 @@ impl GitSnapshot {
             }
         }
         let (used_paths, placed) = (Arc::new(UsedPaths::unknown()), Mutex::new(PlacedFiles::new()));
-        Ok((Self { disk, since, repositories, left_out, used_paths, placed }, secrets))
+        let (work_trees, ways) = (work_trees.to_vec(), WaysOfStart::take(&*disk.root(), work_trees));
+        Ok((Self { disk, since, repositories, work_trees, ways, left_out, used_paths, placed }, secrets))
     }
 
     /// Repositories may be made inside, with protected files, at paths that are not in use.

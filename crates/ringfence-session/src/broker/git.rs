@@ -142,6 +142,8 @@ impl Work<'_, '_> {
             (Some(_), _) => None,
             (None, b".git") if !own() => Some(Content::GitFile),
             (None, b".gitmodules") if self.is_protected_modules(&place.path()) => Some(Content::Modules),
+            // Git takes a file where it looks for a remote for one that names the repository.
+            (None, _) if self.broker().references.is_remote(&place.path()) => Some(Content::GitFile),
             (None, _) => None,
         }
     }
@@ -203,6 +205,9 @@ impl Work<'_, '_> {
         if place.look().is_ok() {
             return Ok(());
         }
+        if self.is_other_spelling(place) {
+            return self.refuse_in_git(place, &Refusal::Closed);
+        }
         let becomes = is_telling(&place.name) && self.may_become(place)?;
         let git = self.git_place(place)?;
         let is_known = match (&git, making) {
@@ -225,7 +230,11 @@ impl Work<'_, '_> {
             }
             (None, Making::Name(Source::Git)) => false,
             // Git reads `.gitmodules` of a work tree through a link, and nothing judges what is there later.
-            (None, _) => self.content_of(place, None) != Some(Content::Modules),
+            (None, _) => match self.content_of(place, None) {
+                Some(Content::Modules) => false,
+                Some(Content::GitFile) => making == Making::Directory,
+                _ => true,
+            },
         };
         if is_known {
             return Ok(());
@@ -280,7 +289,9 @@ impl Work<'_, '_> {
             judge.stopped(self.caller.known(), call, path, (why, UNDO.to_owned()));
             return Err(Errno::ACCESS.into());
         }
-        let moved = self.frozen(old).and_then(|frozen| {
+        let frozen = self.frozen(old);
+        let placing = content.may_refer().then(|| self.broker().references.place());
+        let moved = frozen.and_then(|frozen| {
             let before = content_now(new, self.domain().as_ref()).unwrap_or_default();
             match self.content_judge().judge(content, (&new.at, git), &frozen.content, &before)? {
                 Some(anew) => Ok(frozen.with(anew)),
@@ -293,6 +304,7 @@ impl Work<'_, '_> {
             }
             Ok(self.move_frozen(frozen, old, new)?)
         });
+        drop(placing);
         match moved {
             Ok(()) => Ok(Some(Reply::Done)),
             Err(NotPut::Refused(refusal)) => {
@@ -348,6 +360,9 @@ impl Work<'_, '_> {
             return self.may_exchange(old, new).map(|()| None);
         }
         let status = old.look()?;
+        if self.is_other_spelling(new) {
+            self.refuse_in_git(new, &Refusal::Closed)?;
+        }
         let kind = FileType::from_raw_mode(status.st_mode);
         if kind == FileType::Directory || is_telling(&old.name) || is_telling(&new.name) {
             self.alone()?;

@@ -20,6 +20,7 @@ use super::caller::{Caller, CallerNames};
 use super::domain::LandingRight;
 use super::wire::{Report, Said, Told};
 use super::{Spelling, Telling};
+use crate::git_files::HostView;
 use crate::landing::{Landing, NotLanded, Outcome};
 use crate::ways;
 use rustix::fs::MemfdFlags;
@@ -318,6 +319,12 @@ impl<'s> Judge<'s> {
         let _ = self.send_landing(&landing, &|| true);
     }
 
+    /// Is there nothing on the host at a path at which the session has temporary files of its own?
+    pub(super) fn is_vacant_outside(&self, path: &AbsPath) -> bool {
+        let landing = Landing::Vacant { path: path.clone() };
+        matches!(self.send_landing(&landing, &|| true), Some((Outcome::Done, _)))
+    }
+
     fn send_landing(&self, landing: &Landing, is_waiting: &dyn Fn() -> bool) -> Option<Landed> {
         let supervisor = self.supervisor.as_ref()?;
         let request = in_memory(&landing.encode()).ok()?;
@@ -447,6 +454,12 @@ impl<'s> Judge<'s> {
             }
             Told::Revoke { path } => state.given.retain(|(given, _)| *given != path),
         }
+    }
+}
+
+impl HostView for Judge<'_> {
+    fn is_vacant(&self, path: &AbsPath) -> bool {
+        self.is_vacant_outside(path)
     }
 }
 

@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use ringfence_git::address::{self, Address};
 use ringfence_git::config;
 use ringfence_git::grammar::{self, Fault, Reference};
 use ringfence_git::index::{self, CacheTreeFault, Index};
@@ -15,7 +16,7 @@ use ringfence_git::layout::{self, Grammar, ObjectFile};
 use ringfence_git::object::{Object, ReadBudget, ReadFault};
 use ringfence_git::object_id::{ObjectFormat, ObjectId};
 use ringfence_git::pack::{PackReader, ReadAt};
-use ringfence_git::settings::{self, Age};
+use ringfence_git::settings::{self, Age, LocalPath, LocalUse};
 use ringfence_surface::{AbsPath, Access, Because, Effect, HostTarget, Role, Shown, Surface};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -24,7 +25,10 @@ use crate::place::open_by_names;
 
 use super::frozen::{LeasedFile, read_all};
 use super::local_address::leads_to_own;
-use super::references::{GitReference, ReferenceKind, References, is_without_links};
+use super::references::{
+    GitReference, ReferenceKind, References, Remotes, git_directory, is_missing, is_without_links, remotes, tops,
+    with_git,
+};
 use super::regions::{GitRegion, Region, Regions, is_there};
 use super::{GitPlace, LONGEST, LONGEST_SETTINGS, is_own};
 use crate::git_gains::Unknown;
@@ -41,6 +45,19 @@ pub(crate) enum Content {
     Modules,
     /// A protected file of a work tree: the supervisor knows which versions its repository had.
     Version,
+}
+
+impl Content {
+    /// Can it name another place?
+    pub(crate) fn may_refer(self) -> bool {
+        match self {
+            Self::Vetted(grammar) => {
+                matches!(grammar, Grammar::CommonDir | Grammar::WorkTreeFile | Grammar::Alternates)
+            }
+            Self::Settings | Self::GitFile | Self::Modules => true,
+            Self::Index | Self::Version => false,
+        }
+    }
 }
 
 /// Why a call that is about a git directory is refused.
@@ -135,12 +152,46 @@ impl From<CacheTreeFault> for Refusal {
 const MOST_OBJECTS: u64 = 1_000_000;
 const MOST_OBJECT_BYTES: u64 = 1 << 30;
 
+/// What the host has at paths at which a session has directories of its own.
+pub(crate) trait HostView: std::fmt::Debug + Sync {
+    /// Is there nothing at this path, at which the session has temporary files of its own?
+    fn is_vacant(&self, path: &AbsPath) -> bool;
+}
+
+/// The host, seen from outside of the session.
+#[derive(Debug)]
+pub(crate) struct HostPaths<'h> {
+    root: &'h OwnedFd,
+    surface: &'h Surface,
+}
+
+impl<'h> HostPaths<'h> {
+    pub(crate) fn new(root: &'h OwnedFd, surface: &'h Surface) -> Self {
+        Self { root, surface }
+    }
+}
+
+impl HostView for HostPaths<'_> {
+    fn is_vacant(&self, path: &AbsPath) -> bool {
+        // Where the user has something is nothing that the session may learn elsewhere.
+        is_temporary(self.surface, path)
+            && [path.clone(), with_git(path)].iter().all(|path| is_missing(self.root, path))
+    }
+}
+
+/// Does the session have temporary files of its own at a path? Not its home: what the user has there is not asked for.
+fn is_temporary(surface: &Surface, path: &AbsPath) -> bool {
+    let is_below = ["tmp", "var/tmp"].iter().any(|top| path.is_within(&AbsPath::root().join(top)));
+    is_below && is_own(surface, path)
+}
+
 /// Judges content.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContentJudge<'b> {
     pub(crate) surface: &'b Surface,
     pub(crate) regions: &'b Regions,
     pub(crate) references: &'b References,
+    pub(crate) host: &'b dyn HostView,
     /// `/`.
     pub(crate) root: &'b Arc<OwnedFd>,
 }
@@ -161,7 +212,7 @@ impl ContentJudge<'_> {
                 Ok(None)
             }
             Content::Settings => self.judge_settings(at, git, text, before),
-            Content::Modules => self.judge_modules(text, before),
+            Content::Modules => self.judge_modules(at, text, before),
             Content::GitFile => {
                 let named = grammar::git_file(text).ok_or(Refusal::Unreadable)?;
                 if text == before && !text.is_empty() {
@@ -191,14 +242,14 @@ impl ContentJudge<'_> {
             before: &config::parse(before),
             age: git.map_or(Age::Existing, |git| git.age),
             may_contact: &|host, port| self.may_contact(host, port),
-            may_use: &|path| !leads_to_own(self.surface, *path),
+            may_use: &|path, usage| self.may_use((at, git), *path, usage),
             is_work_tree: &|path| {
                 let is_it = |target: &AbsPath| self.is_work_tree_of(at, target);
                 self.is_known(ReferenceKind::WorkTree, at, path)
                     || self.accept(ReferenceKind::WorkTree, at, path, is_it).is_ok()
             },
         };
-        match judge.refused(&after) {
+        match judge.refused(&after).or_else(|| self.first_bent_by_remote((at, git), judge.before, &after)) {
             Some(refused) => Err(Refusal::Setting(refused)),
             // What git and we might read differently is written anew.
             None => Ok((!config::is_plain(text)).then(|| config::write_as_git(&after))),
@@ -327,7 +378,7 @@ impl ContentJudge<'_> {
         if config::parse(&text).iter().any(is_sha256) { ObjectFormat::Sha256 } else { ObjectFormat::Sha1 }
     }
 
-    fn judge_modules(&self, text: &[u8], before: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+    fn judge_modules(&self, at: &AbsPath, text: &[u8], before: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
         if text.len() > LONGEST_SETTINGS {
             return Err(Refusal::Unreadable);
         }
@@ -336,7 +387,7 @@ impl ContentJudge<'_> {
             before: &config::parse(before),
             age: Age::Existing,
             may_contact: &|host, port| self.may_contact(host, port),
-            may_use: &|path| !leads_to_own(self.surface, *path),
+            may_use: &|path, usage| self.may_use((at, None), *path, usage),
             is_work_tree: &|_| false,
         };
         let foreign = after.iter().find(|entry| entry.section != b"submodule");
@@ -363,7 +414,8 @@ impl ContentJudge<'_> {
                 self.accept(ReferenceKind::CommonDir, at, path, |target| self.is_repository_of(at, target))
             }
             Reference::WorkTreeFile(path) => {
-                self.accept(ReferenceKind::WorkTreeFile, at, path, |target| self.is_work_tree_file(target))
+                let fits = |target: &AbsPath| self.is_work_tree_file(target) && self.may_use_remotes_from(at, target);
+                self.accept(ReferenceKind::WorkTreeFile, at, path, fits)
             }
             Reference::ObjectDirectories(all) => {
                 let is_new = git.is_some_and(|git| git.age == Age::New);
@@ -383,10 +435,91 @@ impl ContentJudge<'_> {
         named: &[u8],
         fits: impl FnOnce(&AbsPath) -> bool,
     ) -> Result<(), Refusal> {
-        let reference = reference(kind, at, named);
-        let target = reference.target().filter(fits);
-        let is_accepted = target.is_some_and(|target| self.references.accept(self.root, &reference, target));
+        let is_accepted = self.accepts(&reference(kind, at, named), fits);
         if is_accepted { Ok(()) } else { Err(Refusal::Elsewhere(named.to_vec())) }
+    }
+
+    fn accepts(&self, reference: &GitReference, fits: impl FnOnce(&AbsPath) -> bool) -> bool {
+        let target = reference.target().filter(fits);
+        target.is_some_and(|target| self.references.accept(self.root, reference, target))
+    }
+
+    /// May the user's git use this repository of the local file system, from every work tree? What the session may not read would come
+    /// into the project by a fetch, and a push writes.
+    fn may_use(&self, (at, git): (&AbsPath, Option<&GitPlace>), path: LocalPath<'_>, usage: LocalUse) -> bool {
+        let (bases, text) = match path {
+            LocalPath::OfRemote(text) => (tops(self.root, at), text),
+            LocalPath::OfSuperproject(text) => {
+                // The settings of the repository, or `.gitmodules` at the top of the work tree.
+                let git_dir = git.map_or_else(|| git_directory(self.root, at), |_| Some(at.clone()));
+                let git_dir = git_dir.unwrap_or_else(|| at.clone());
+                let above = git_dir.parent().filter(|above| above.file_name() == Some(b"worktrees"));
+                let common_dir = above.and_then(|above| above.parent()).unwrap_or_else(|| git_dir.clone());
+                let tops = tops(self.root, &git_dir);
+                let remotes = remotes(self.root, &common_dir);
+                if remotes.has_host && address::leads_above_remote(text) {
+                    return false;
+                }
+                match remotes {
+                    Remotes { local, has_host: false, .. } if local.is_empty() => (tops, text),
+                    Remotes { local, .. } => {
+                        let seen_from =
+                            |top: &AbsPath| local.iter().filter_map(|text| resolved(top, text)).collect::<Vec<_>>();
+                        (tops.iter().flat_map(seen_from).collect(), text)
+                    }
+                }
+            }
+            LocalPath::BesideRemote(_) => return !leads_to_own(self.surface, path),
+        };
+        let is_new = git.is_some_and(|git| git.age == Age::New);
+        let fits = |target: &AbsPath| match usage {
+            // What is in the session's own `/tmp`: outside the path is another one.
+            LocalUse::Fetch if is_temporary(self.surface, target) => self.host.is_vacant(target),
+            LocalUse::Fetch => self.is_readable(target) && (is_new || self.is_writable(target)),
+            LocalUse::Push | LocalUse::Name => self.is_writable(target) && !is_own(self.surface, target),
+        };
+        let accepts = |base: &AbsPath| self.accepts(&remote(at, base, text), fits);
+        !leads_to_own(self.surface, path) && bases.iter().all(accepts)
+    }
+
+    /// A new remote on another host, where the address of a submodule leads above it: accepted while there were only local remotes, it would
+    /// be the address of another host.
+    fn first_bent_by_remote(
+        &self,
+        (at, git): (&AbsPath, Option<&GitPlace>),
+        before: &[config::Entry],
+        after: &[config::Entry],
+    ) -> Option<settings::Refused> {
+        let is_new = |entry: &&config::Entry| {
+            let is_host =
+                entry.value.as_deref().is_some_and(|value| matches!(address::parse(value), Address::Host { .. }));
+            entry.is("remote", "url") && is_host && !before.contains(entry)
+        };
+        let remote = after.iter().find(is_new)?;
+        let above = git.and_then(|_| at.parent()).filter(|above| above.file_name() == Some(b"worktrees"));
+        let common_dir = above.and_then(|above| above.parent()).unwrap_or_else(|| at.clone());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let files = tops(self.root, &common_dir).into_iter().map(|top| top.child(b".gitmodules"));
+        let leads_above = |file: AbsPath| {
+            let Some(file) = self.open_without_links(&file, flags) else { return false };
+            // What is too long to be read is no reason to accept it.
+            let Some(text) = read_all(file.as_fd(), LONGEST_SETTINGS).ok().flatten() else { return true };
+            let addresses = config::parse(&text).into_iter().filter(|entry| entry.is("submodule", "url"));
+            addresses.filter_map(|entry| entry.value).any(|value| address::leads_above_remote(&value))
+        };
+        let why = settings::WhyRefused::Value;
+        files.into_iter().any(leads_above).then(|| settings::Refused { key: settings::key_of(remote), why })
+    }
+
+    /// The same for the relative addresses of a repository's remotes, from a new work tree.
+    fn may_use_remotes_from(&self, at: &AbsPath, file: &AbsPath) -> bool {
+        let common_dir = at.parent().and_then(|above| above.parent());
+        let Some((common_dir, top)) = common_dir.zip(file.parent()) else { return false };
+        let remotes = remotes(self.root, &common_dir);
+        let relative = remotes.named.iter().filter(|text| text.first() != Some(&b'/'));
+        relative
+            .into_iter()
+            .all(|text| self.accepts(&remote(&common_dir, &top, text), |target| self.is_writable(target)))
     }
 
     fn is_known(&self, kind: ReferenceKind, at: &AbsPath, named: &[u8]) -> bool {
@@ -403,7 +536,7 @@ impl ContentJudge<'_> {
             ReferenceKind::CommonDir => now.is_some_and(|now| self.is_repository_of(&reference.dir, now)),
             ReferenceKind::ObjectDirectory => self.is_readable(target),
             ReferenceKind::WorkTreeFile => self.is_work_tree_file(target),
-            ReferenceKind::GitFile | ReferenceKind::WorkTree => may_write(),
+            ReferenceKind::GitFile | ReferenceKind::WorkTree | ReferenceKind::Remote => may_write(),
         };
         fits && now.is_none_or(|now| is_without_links(self.root, now))
     }
@@ -523,6 +656,16 @@ fn is_in_multi_pack_index(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
             _ => true,
         },
     }
+}
+
+/// A remote that the settings in the directory `at` name.
+fn remote(at: &AbsPath, base: &AbsPath, text: &[u8]) -> GitReference {
+    GitReference { kind: ReferenceKind::Remote, dir: at.clone(), base: base.clone(), text: text.to_vec() }
+}
+
+/// Where a remote is, seen from the top of a work tree.
+fn resolved(top: &AbsPath, text: &[u8]) -> Option<AbsPath> {
+    remote(top, top, text).target()
 }
 
 /// What a file in the directory `at` names.

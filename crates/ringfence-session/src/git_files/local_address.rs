@@ -28,7 +28,7 @@ pub(super) fn leads_to_own(surface: &Surface, address: LocalPath<'_>) -> bool {
             };
             own().any(|own| path.is_within(own) || is_near(own))
         }
-        LocalPath::OfRemote(path) | LocalPath::BesideRemote(path) => {
+        LocalPath::OfRemote(path) | LocalPath::BesideRemote(path) | LocalPath::OfSuperproject(path) => {
             let names = names_after_ups(path);
             own().any(|own| leads_into(own, &names, &is_common))
         }

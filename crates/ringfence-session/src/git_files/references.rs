@@ -1,5 +1,5 @@
 //! Where files of git directories lead: the `.git` file of a work tree, `core.worktree` of a submodule, `gitdir` and `commondir` of a
-//! linked work tree, and further directories of objects.
+//! linked work tree, further directories of objects, and repositories of the local file system that are remotes.
 //!
 //! Git follows links, and resolves a path anew with each command. An attacker has such a file judged, and makes the path lead elsewhere
 //! afterwards: a directory on its way is replaced by a symbolic link, or the file is moved to where its `../` count from another directory.
@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use ringfence_git::address::{self, Address};
 use ringfence_git::{config, grammar};
 use ringfence_surface::{AbsPath, folded_name};
 use rustix::fs::{Dir, DirEntry, FileType, OFlags};
@@ -27,6 +28,18 @@ const MOST: usize = 4096;
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 
+/// Settings that may name a repository of the local file system.
+const REMOTES: &[&str] =
+    &["branch.pushremote", "branch.remote", "remote.pushdefault", "remote.pushurl", "remote.url", "submodule.url"];
+
+/// The path that an address names. The name of a remote is a path if there is no such remote.
+fn local_path(value: Vec<u8>) -> Option<Vec<u8>> {
+    match address::parse(&value) {
+        Address::Local(path) => Some(path).filter(|path| path.contains(&b'/') || path.starts_with(b".")),
+        Address::Host { .. } | Address::Helper | Address::Malformed => None,
+    }
+}
+
 /// What names a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReferenceKind {
@@ -40,6 +53,8 @@ pub(crate) enum ReferenceKind {
     WorkTree,
     /// `objects/info/alternates`.
     ObjectDirectory,
+    /// The address of a remote or of a submodule.
+    Remote,
 }
 
 impl ReferenceKind {
@@ -51,6 +66,7 @@ impl ReferenceKind {
             Self::WorkTreeFile => &[b"gitdir"],
             Self::WorkTree => &[b"config", b"config.worktree"],
             Self::ObjectDirectory => &[b"alternates"],
+            Self::Remote => &[b"config", b"config.worktree", b".gitmodules"],
         }
     }
 
@@ -63,6 +79,11 @@ impl ReferenceKind {
             Self::WorkTree => {
                 let entries = config::parse(text).into_iter().filter(|entry| entry.is("core", "worktree"));
                 entries.filter_map(|entry| entry.value).collect()
+            }
+            Self::Remote => {
+                let entries =
+                    config::parse(text).into_iter().filter(|entry| entry.matches_any(REMOTES.iter().copied()));
+                entries.filter_map(|entry| local_path(entry.value?)).collect()
             }
         }
     }
@@ -81,18 +102,42 @@ pub(crate) struct GitReference {
 }
 
 impl GitReference {
-    /// Where the path leads if no link is on its way. None where that cannot be said by its text alone: `..` behind the name of a link
-    /// is not the directory that has the link.
+    /// Where the path leads if no link is on its way.
+    ///
+    /// None where that cannot be said by its text alone: `..` behind the name of a link is not the directory that has the link. Git
+    /// itself writes that only into the two kinds for which [`Self::corners`] are remembered: `git clone --shared ../a`.
     pub(crate) fn target(&self) -> Option<AbsPath> {
-        let is_up = |name: &[u8]| name == b"..";
-        let mut names = self.text.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
-        if self.text.first() == Some(&b'/') {
-            return if names.any(is_up) { None } else { AbsPath::lexical(&self.text).ok() };
-        }
-        if names.skip_while(|name| is_up(name)).any(is_up) {
+        if !matches!(self.kind, ReferenceKind::ObjectDirectory | ReferenceKind::Remote) && !self.corners().is_empty() {
             return None;
         }
-        AbsPath::lexical(&[self.base.as_bytes(), b"/", self.text.as_slice()].concat()).ok()
+        AbsPath::lexical(&self.whole()).ok()
+    }
+
+    fn whole(&self) -> Vec<u8> {
+        match self.text.first() {
+            Some(b'/') => self.text.clone(),
+            _ => [self.base.as_bytes(), b"/", self.text.as_slice()].concat(),
+        }
+    }
+
+    /// The directories from which `..` leads back, that the text names. If they are no links, the path leads where its text says.
+    pub(crate) fn corners(&self) -> Vec<AbsPath> {
+        let mut here = if self.text.first() == Some(&b'/') { AbsPath::root() } else { self.base.clone() };
+        let (mut is_named, mut corners) = (self.text.first() == Some(&b'/'), Vec::new());
+        for name in self.text.split(|byte| *byte == b'/') {
+            match name {
+                b"" | b"." => {}
+                b".." => {
+                    corners.extend(is_named.then(|| here.clone()));
+                    here = here.parent().unwrap_or_else(AbsPath::root);
+                }
+                name => {
+                    here = here.child(name);
+                    is_named = true;
+                }
+            }
+        }
+        corners
     }
 
     /// The same after a move.
@@ -156,11 +201,33 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct References {
     known: RwLock<Vec<Known>>,
+    /// Held alone from before a file is judged until it is in place: a reference counts only as long as its file stands, so a link could be
+    /// made between the two (TOCTOU).
+    placing: RwLock<()>,
 }
 
 /// While this exists no reference is accepted: a link that is on the way of none may be made.
 #[derive(Debug)]
-pub(crate) struct NoneAccepted<'r>(RwLockReadGuard<'r, Vec<Known>>);
+pub(crate) struct NoneAccepted<'r>(
+    RwLockReadGuard<'r, Vec<Known>>,
+    #[expect(dead_code, reason = "a lock")] RwLockReadGuard<'r, ()>,
+);
+
+impl Known {
+    /// `links` are on the way to `target`.
+    fn new(reference: GitReference, mut links: Vec<AbsPath>, target: AbsPath) -> Self {
+        // Git looks for a repository by both names.
+        links.extend((reference.kind == ReferenceKind::Remote).then(|| with_git(&target)));
+        links.push(target);
+        Self { reference, ways: links }
+    }
+}
+
+/// A path with `.git` behind it.
+pub(crate) fn with_git(path: &AbsPath) -> AbsPath {
+    let (above, name) = path.parent().zip(path.file_name()).unwrap_or((AbsPath::root(), b""));
+    above.child(&[name, b".git"].concat())
+}
 
 impl NoneAccepted<'_> {
     /// Is a path on the way of a reference?
@@ -188,16 +255,17 @@ impl NoneAccepted<'_> {
 
 impl References {
     pub(crate) fn new() -> Self {
-        Self { known: RwLock::new(Vec::new()) }
+        Self { known: RwLock::new(Vec::new()), placing: RwLock::new(()) }
     }
 
     /// The references of the start, which the user has. Links that are on their way stay.
     pub(crate) fn of_start(root: impl AsFd, all: impl IntoIterator<Item = GitReference>) -> Self {
         let known = all.into_iter().take(MOST).filter_map(|reference| {
-            let ways = ways(root.as_fd(), &reference)?;
-            Some(Known { reference, ways })
+            let mut links = ways(root.as_fd(), &reference)?;
+            let target = links.pop()?;
+            Some(Known::new(reference, links, target))
         });
-        Self { known: RwLock::new(known.collect()) }
+        Self { known: RwLock::new(known.collect()), placing: RwLock::new(()) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Vec<Known>> {
@@ -208,10 +276,16 @@ impl References {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers a reference whose target is `target`, if no link is on its way. No link is made meanwhile.
+    /// Remembers a reference whose target is `target`, if no link is on its way. No link is made meanwhile, as long as [`Self::place`] is held.
     pub(crate) fn accept(&self, root: impl AsFd, reference: &GitReference, target: AbsPath) -> bool {
         let mut known = self.write();
-        if !is_without_links(root.as_fd(), &target) {
+        let is_remote = reference.kind == ReferenceKind::Remote;
+        let is_plain = |path: &AbsPath| {
+            is_without_links(root.as_fd(), path) && !(is_remote && names_git_directory(root.as_fd(), path))
+        };
+        let corners = reference.corners();
+        let is_straight = corners.iter().all(|corner| is_without_links(root.as_fd(), corner));
+        if !is_straight || !is_plain(&target) || is_remote && !is_plain(&with_git(&target)) {
             return false;
         }
         if known.iter().any(|one| one.reference == *reference && one.ways.last() == Some(&target)) {
@@ -221,7 +295,7 @@ impl References {
             known.retain(|one| one.reference.stands(root.as_fd()));
         }
         if known.len() < MOST {
-            known.push(Known { reference: reference.clone(), ways: vec![target] });
+            known.push(Known::new(reference.clone(), corners, target));
             return true;
         }
         false
@@ -234,7 +308,18 @@ impl References {
 
     /// No reference is accepted as long as this is held.
     pub(crate) fn hold(&self) -> NoneAccepted<'_> {
-        NoneAccepted(self.read())
+        let placed = self.placing.read().unwrap_or_else(PoisonError::into_inner);
+        NoneAccepted(self.read(), placed)
+    }
+
+    /// As long as this is held no link is made: a file is judged, and put in place.
+    pub(crate) fn place(&self) -> RwLockWriteGuard<'_, ()> {
+        self.placing.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Would git take a regular file at this path for one that names a git directory? It does where it looks for a remote.
+    pub(crate) fn is_remote(&self, path: &AbsPath) -> bool {
+        self.read().iter().any(|one| one.reference.kind == ReferenceKind::Remote && one.ways.contains(path))
     }
 
     /// A directory was moved.
@@ -244,7 +329,12 @@ impl References {
             one.reference = one.reference.after(change);
             // The old ways stay: the directory may come back.
             match one.reference.target() {
-                Some(target) if Some(&target) != before.as_ref() => one.ways.push(target),
+                Some(target) if Some(&target) != before.as_ref() => {
+                    let mut ways = std::mem::take(&mut one.ways);
+                    ways.extend(one.reference.corners());
+                    let moved = Known::new(one.reference.clone(), ways, target);
+                    one.ways = moved.ways;
+                }
                 _ => {}
             }
         }
@@ -282,17 +372,26 @@ pub(crate) fn is_without_links(root: impl AsFd, path: &AbsPath) -> bool {
     false
 }
 
+/// Is there nothing at a path, and no link on the way to it?
+pub(crate) fn is_missing(root: impl AsFd, path: &AbsPath) -> bool {
+    matches!(open_beneath(root, &relative(path), OFlags::PATH | OFlags::NOFOLLOW), Err(Errno::NOENT))
+}
+
+/// Is this a regular file by which git would find a git directory?
+fn names_git_directory(root: impl AsFd, path: &AbsPath) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let Ok(file) = open_beneath(root.as_fd(), &relative(path), flags) else { return false };
+    let mut start = [0; 7];
+    rustix::io::read(&file, &mut start).is_ok_and(|read| start[..read] == *b"gitdir:")
+}
+
 fn is_link(found: &OwnedFd) -> bool {
     rustix::fs::fstat(found).map_or(true, |status| FileType::from_raw_mode(status.st_mode) == FileType::Symlink)
 }
 
 /// The links that are on the way of a reference, and its end.
 fn ways(root: impl AsFd, reference: &GitReference) -> Option<Vec<AbsPath>> {
-    let whole = match reference.text.first() {
-        Some(b'/') => reference.text.clone(),
-        _ => [reference.base.as_bytes(), b"/", reference.text.as_slice()].concat(),
-    };
-    let mut left: Vec<Vec<u8>> = whole.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect();
+    let mut left: Vec<Vec<u8>> = reference.whole().split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect();
     let (mut here, mut links) = (AbsPath::root(), Vec::new());
     while let Some(name) = left.pop() {
         match name.as_slice() {
@@ -318,6 +417,47 @@ fn ways(root: impl AsFd, reference: &GitReference) -> Option<Vec<AbsPath>> {
     }
     links.push(here);
     Some(links)
+}
+
+/// A path of the user that leads elsewhere since the start, or by way of a new link.
+#[derive(Debug)]
+pub(crate) struct Redirected {
+    pub(crate) file: AbsPath,
+    /// The last new link on the way, if there is one.
+    pub(crate) link: Option<AbsPath>,
+    pub(crate) end: AbsPath,
+}
+
+/// Where references lead, to be compared later.
+#[derive(Debug, Clone)]
+pub(crate) struct WaysOfStart(Vec<(GitReference, Vec<AbsPath>)>);
+
+impl WaysOfStart {
+    pub(crate) fn take(root: impl AsFd, work_trees: &[AbsPath]) -> Self {
+        let all = standing(root.as_fd(), work_trees).into_iter();
+        Self(
+            all.filter_map(|reference| Some((ways(root.as_fd(), &reference)?, reference)))
+                .map(|(ways, one)| (one, ways))
+                .collect(),
+        )
+    }
+
+    /// What the same files name now, and leads elsewhere, and what they name since, by way of a link.
+    pub(crate) fn redirected(&self, root: impl AsFd, work_trees: &[AbsPath]) -> Vec<Redirected> {
+        let before =
+            |reference: &GitReference| self.0.iter().find(|(other, _)| other == reference).map(|(_, ways)| ways);
+        let now = Self::take(root.as_fd(), work_trees).0.into_iter();
+        let changed = now.filter_map(|(reference, mut now)| {
+            let known = before(&reference);
+            if known == Some(&now) || known.is_none() && now.len() == 1 {
+                return None;
+            }
+            let end = now.pop()?;
+            let link = now.into_iter().rfind(|link| known.is_none_or(|known| !known.contains(link)));
+            Some(Redirected { file: reference.file(), link, end })
+        });
+        changed.collect()
+    }
 }
 
 /// The references of repositories that the user has, by the tops of their work trees.
@@ -349,6 +489,62 @@ pub(crate) fn standing(root: impl AsFd, work_trees: &[AbsPath]) -> Vec<GitRefere
     found.sort();
     found.dedup();
     found
+}
+
+/// The tops of the work trees of a repository, from which the addresses of its remotes are relative; of a bare one itself.
+pub(crate) fn tops(root: impl AsFd, git_dir: &AbsPath) -> Vec<AbsPath> {
+    let disk = Disk { root: root.as_fd() };
+    let named = |kind: ReferenceKind, dir: &AbsPath| {
+        let text = kind
+            .files()
+            .iter()
+            .find_map(|name| disk.read(&dir.child(name)).and_then(|text| kind.named(&text).pop()))?;
+        GitReference { kind, dir: dir.clone(), base: dir.clone(), text }.target()
+    };
+    let linked = |dir: &AbsPath| named(ReferenceKind::WorkTreeFile, dir).and_then(|file| file.parent());
+    let main = || match git_dir.file_name() {
+        Some(b".git") => git_dir.parent(),
+        _ => named(ReferenceKind::WorkTree, git_dir),
+    };
+    let main = linked(git_dir).or_else(main).unwrap_or_else(|| git_dir.clone());
+    let others = disk.directories(&git_dir.child(b"worktrees"));
+    [main].into_iter().chain(others.iter().filter_map(linked)).collect()
+}
+
+/// The remotes of a repository.
+#[derive(Debug)]
+pub(crate) struct Remotes {
+    /// Paths of the local file system, from which addresses of submodules may be relative.
+    pub(crate) local: Vec<Vec<u8>>,
+    /// Every path that its settings name for the exchange of commits.
+    pub(crate) named: Vec<Vec<u8>>,
+    /// Is there one on another host?
+    pub(crate) has_host: bool,
+}
+
+pub(crate) fn remotes(root: impl AsFd, git_dir: &AbsPath) -> Remotes {
+    let text = Disk { root: root.as_fd() }.read(&git_dir.child(b"config")).unwrap_or_default();
+    let mut remotes = Remotes { local: Vec::new(), named: ReferenceKind::Remote.named(&text), has_host: false };
+    let urls = config::parse(&text).into_iter().filter(|entry| entry.is("remote", "url"));
+    for address in urls.filter_map(|entry| entry.value) {
+        match address::parse(&address) {
+            Address::Local(path) => remotes.local.push(path),
+            Address::Host { .. } | Address::Helper | Address::Malformed => remotes.has_host = true,
+        }
+    }
+    remotes
+}
+
+/// The git directory of a work tree.
+pub(crate) fn git_directory(root: impl AsFd, tree: &AbsPath) -> Option<AbsPath> {
+    let dot_git = tree.child(b".git");
+    match (Disk { root: root.as_fd() }).read(&dot_git) {
+        Some(text) => {
+            let text = grammar::git_file(&text)?.to_vec();
+            GitReference { kind: ReferenceKind::GitFile, dir: tree.clone(), base: tree.clone(), text }.target()
+        }
+        None => Some(dot_git),
+    }
 }
 
 /// Directories of submodules in which further ones are looked for.
@@ -394,6 +590,12 @@ impl Disk<'_> {
                 }
             }
             self.of_submodules(&dir.child(b"modules"), DEEPEST, found, seen);
+        }
+        let remotes = remotes(self.root, common_dir).named;
+        for base in tops(self.root, common_dir).into_iter().filter(|_| !remotes.is_empty()) {
+            let (kind, dir) = (ReferenceKind::Remote, common_dir);
+            let one = |text: &Vec<u8>| GitReference { kind, dir: dir.clone(), base: base.clone(), text: text.clone() };
+            found.extend(remotes.iter().map(one));
         }
         let objects = common_dir.child(b"objects");
         let (kind, dir) = (ReferenceKind::ObjectDirectory, objects.child(b"info"));
@@ -443,6 +645,12 @@ mod tests {
         ] {
             assert_eq!(reference("/p/sub", text).target(), target.map(path), "{text}");
         }
+        let corners = |text| reference("/p/sub", text).corners();
+        assert_eq!(corners("../L/../G"), [path("/p/L")]);
+        assert_eq!(corners("/p/a/b/../../G"), [path("/p/a/b"), path("/p/a")]);
+        assert_eq!(corners("../../G"), []);
+        let objects = GitReference { kind: ReferenceKind::ObjectDirectory, ..reference("/p/sub", "/p/sub/../G") };
+        assert_eq!(objects.target(), Some(path("/p/G")));
     }
 
     #[test]
@@ -492,6 +700,23 @@ mod tests {
         )
         .unwrap();
         assert!(references.hold().led_elsewhere(&root, &top.join("a")).is_none());
+    }
+
+    #[test]
+    fn j7_what_leads_elsewhere_at_the_end_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::lexical(dir.path().canonicalize().unwrap().to_str().unwrap().as_bytes()).unwrap();
+        let root = crate::place::open_root().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/G")).unwrap();
+        std::fs::write(dir.path().join(".git"), "gitdir: a/G\n").unwrap();
+        let before = WaysOfStart::take(&root, std::slice::from_ref(&top));
+        assert!(before.redirected(&root, std::slice::from_ref(&top)).is_empty());
+        std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
+        std::os::unix::fs::symlink("/elsewhere", dir.path().join("a")).unwrap();
+        let found = before.redirected(&root, std::slice::from_ref(&top));
+        assert_eq!(found.len(), 1);
+        assert_eq!((&found[0].file, &found[0].end), (&top.join(".git"), &path("/elsewhere/G")));
+        assert_eq!(found[0].link, Some(top.join("a")));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use ringfence_git::object::{Commit, ObjectKind, ReadBudget, Tag, tree_entries};
 use ringfence_git::object_id::ObjectId;
 use ringfence_surface::{AbsPath, Shown, Surface};
 
+use crate::git_files::Redirected;
+
 use super::disk::{Disk, DiskObjects};
 use super::gain::{Gain, GainKind, Operation};
 use super::logs::LoggedIds;
@@ -36,6 +38,9 @@ impl GitSnapshot {
             gains.extend(repository.gains(&self.disk, surface));
         }
         gains.extend(self.placed_gains(&self.disk));
+        for Redirected { file, link, end } in self.ways.redirected(&*self.disk.root(), &self.work_trees) {
+            gains.push(Gain { repository: file, kind: GainKind::Redirected { link, end } });
+        }
         if let Some(first) = self.repositories.first().filter(|_| self.left_out > 0) {
             let kind = GainKind::Unknown(format!("{} more repositories were not compared", self.left_out));
             gains.push(Gain { repository: first.common_dir.clone(), kind });

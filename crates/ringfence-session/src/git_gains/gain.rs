@@ -38,6 +38,13 @@ pub enum GainKind {
     },
     /// What git takes for a repository was made or changed, and has files that the broker refuses, each with why.
     Planted(Vec<(Vec<u8>, String)>),
+    /// A file of git, which is named as the repository, leads elsewhere than at the start.
+    Redirected {
+        /// A new link on the way.
+        link: Option<AbsPath>,
+        /// Where it leads.
+        end: AbsPath,
+    },
     /// Something that could not be compared, and why.
     Unknown(String),
 }
@@ -99,7 +106,7 @@ impl GainKind {
             | Self::Links(paths)
             | Self::OnlyCommitted(paths)
             | Self::Planted(paths) => paths,
-            Self::Unfinished(_) | Self::Cloned { .. } | Self::Unknown(_) => &[],
+            Self::Unfinished(_) | Self::Redirected { .. } | Self::Cloned { .. } | Self::Unknown(_) => &[],
         }
     }
 }
@@ -139,6 +146,19 @@ impl fmt::Display for Gain {
                     write!(f, " and {more} more")?;
                 }
                 return f.write_str("; look at them before you open the directory in an editor, or run anything in it");
+            }
+            GainKind::Redirected { link: Some(link), end } => {
+                let place = Word(link.as_bytes());
+                return write!(
+                    f,
+                    "what {repository} says leads git to {end} since, by the link {link}; `rm {place}` removes it"
+                );
+            }
+            GainKind::Redirected { link: None, end } => {
+                return write!(
+                    f,
+                    "what {repository} says leads git to {end} since; look at it before you run git there"
+                );
             }
             GainKind::Planted(_) => {
                 write!(

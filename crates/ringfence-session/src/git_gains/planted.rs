@@ -17,7 +17,9 @@ use rustix::fs::{AtFlags, FileType};
 use super::GitSnapshot;
 use super::disk::Disk;
 use super::gain::{Gain, GainKind};
-use crate::git_files::{Content, ContentJudge, GitPlace, References, Refusal, Regions, is_git_directory, is_own};
+use crate::git_files::{
+    Content, ContentJudge, GitPlace, HostPaths, References, Refusal, Regions, is_git_directory, is_own,
+};
 
 /// More names are not looked at, and the report says so.
 const MOST_NAMES: usize = 500_000;
@@ -191,7 +193,9 @@ impl Search<'_> {
     }
 
     fn judge(&self, content: Content, at: &AbsPath, git: Option<&GitPlace>, name: &[u8]) -> Result<(), Refusal> {
+        let host = &HostPaths::new(&self.root, self.surface);
         let judge = ContentJudge {
+            host,
             surface: self.surface,
             regions: &self.regions,
             references: &self.references,

@@ -16,7 +16,7 @@ use rustix::net::SendFlags;
 use super::versions::{Host, Versions};
 use super::wire::{LONGEST, Landing, NotLanded, Outcome, SettingsFile};
 use crate::broker::wire::Told;
-use crate::git_files::{ContentJudge, GitPlace, References, Region, Regions, put, read_all};
+use crate::git_files::{ContentJudge, GitPlace, HostPaths, HostView as _, References, Region, Regions, put, read_all};
 use crate::git_gains::{GitSnapshot, KnownVersions};
 use crate::place::open_root;
 use crate::temporary::Journal;
@@ -96,6 +96,10 @@ impl Work<'_> {
                 versions.moved(&from, &to);
                 Ok(())
             }),
+            Some(Landing::Vacant { path }) => match HostPaths::new(self.root, self.surface).is_vacant(&path) {
+                true => Ok(()),
+                false => Err(NotLanded::Path.into()),
+            },
             Some(Landing::Foresee { git_dir, command }) => {
                 self.with_versions(|versions, host| match versions.foresee(host, &git_dir, &command) {
                     None => Ok(()),
@@ -131,7 +135,9 @@ impl Work<'_> {
         let (parent, name) = path.parent().zip(path.file_name()).ok_or(NotLanded::Path)?;
         // Regions of a host that others change are looked up anew each time.
         let (regions, references) = (Regions::new(), References::new());
-        let judge = ContentJudge { surface: self.surface, regions: &regions, references: &references, root: self.root };
+        let host = &HostPaths::new(self.root, self.surface);
+        let judge =
+            ContentJudge { surface: self.surface, regions: &regions, references: &references, host, root: self.root };
         let dir = judge.open_without_links(&parent, OFlags::PATH | OFlags::DIRECTORY).ok_or(NotLanded::Path)?;
         let git = match regions.of(self.surface, dir.as_fd(), &parent)? {
             Region::Git(region) => {

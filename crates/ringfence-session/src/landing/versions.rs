@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::lander::Failure;
 use super::wire::{EntryChange, NotLanded, Repositories};
-use crate::git_files::{ContentJudge, References, Region, Regions, is_own, put, read_all};
+use crate::git_files::{ContentJudge, HostPaths, References, Region, Regions, is_own, put, read_all};
 use crate::git_gains::{KnownVersions, Unknown};
 use crate::temporary::Journal;
 
@@ -174,7 +174,8 @@ impl Versions {
         }
         // The agent may have moved directories since the last request.
         let (regions, references) = (Regions::new(), References::new());
-        let judge = ContentJudge { surface, regions: &regions, references: &references, root };
+        let host = &HostPaths::new(root, surface);
+        let judge = ContentJudge { surface, regions: &regions, references: &references, host, root };
         let dir = judge.open_without_links(&above, OFlags::RDONLY | OFlags::DIRECTORY).ok_or(NotLanded::Path)?;
         match regions.of(surface, dir.as_fd(), &above)? {
             Region::Ordinary => Ok(Parent { dir, name }),

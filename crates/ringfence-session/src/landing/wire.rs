@@ -50,6 +50,11 @@ pub(crate) enum Landing {
         /// The command line, each word ended by a NUL.
         command: Vec<u8>,
     },
+    /// Changes nothing. Is there nothing on the host at a path at which the session has temporary files of its own?
+    Vacant {
+        /// Which.
+        path: AbsPath,
+    },
     /// A directory was moved in which there is a clone with protected files.
     Moved {
         /// Its old path.
@@ -153,6 +158,7 @@ const VERSION: u64 = 2;
 const ENTRY: u64 = 3;
 const MOVED: u64 = 4;
 const FORESEE: u64 = 5;
+const VACANT: u64 = 6;
 
 impl Landing {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -175,6 +181,10 @@ impl Landing {
                 out.number(FORESEE);
                 out.bytes(git_dir.as_bytes());
                 out.bytes(command);
+            }
+            Self::Vacant { path } => {
+                out.number(VACANT);
+                out.bytes(path.as_bytes());
             }
             Self::Moved { from, to } => {
                 out.number(MOVED);
@@ -227,6 +237,7 @@ impl Landing {
                 let git_dir = AbsPath::lexical(input.bytes()?).ok()?;
                 Self::Foresee { git_dir, command: input.bytes()?.to_vec() }
             }
+            VACANT => Self::Vacant { path: AbsPath::lexical(input.bytes()?).ok()? },
             MOVED => {
                 let from = AbsPath::lexical(input.bytes()?).ok()?;
                 Self::Moved { from, to: AbsPath::lexical(input.bytes()?).ok()? }
@@ -308,7 +319,9 @@ mod tests {
             (0..bytes.len()).for_each(|length| assert_eq!(Landing::decode(&bytes[..length]), None));
         }
         let foresee = Landing::Foresee { git_dir: path.clone(), command: b"git\0switch\0".to_vec() };
-        let mut requests = vec![foresee, Landing::Moved { from: path.clone(), to: AbsPath::root().join("p/x") }];
+        let vacant = Landing::Vacant { path: path.clone() };
+        let mut requests =
+            vec![foresee, vacant, Landing::Moved { from: path.clone(), to: AbsPath::root().join("p/x") }];
         for repositories in [Repositories::OfTheStart, Repositories::AlsoNew] {
             let (path, mode, text) = (path.clone(), Mode::from_raw_mode(0o755), b"a".to_vec());
             requests.push(Landing::Version { path: path.clone(), mode, text, repositories });

@@ -15,7 +15,8 @@ use super::changes::{Change, Node, What};
 use super::files::{content, directory, found};
 use super::{Review, ReviewError};
 use crate::git_files::{
-    Content, ContentJudge, GitPlace, LONGEST, References, Refusal, Regions, is_git_directory, is_own,
+    Content, ContentJudge, GitPlace, HostPaths, LONGEST, References, Refusal, Regions, is_git_directory, is_own,
+    standing,
 };
 use crate::git_gains::{Gain, GitSnapshot};
 use crate::place::open_root;
@@ -25,12 +26,16 @@ impl Review {
     /// grammar.
     pub(super) fn refuse_in_git(&self, changes: &mut [Change]) {
         let roots = self.git_roots(changes);
-        let (regions, references) = (Regions::new(), References::new());
+        let regions = Regions::new();
         let Ok(root) = open_root().map(Arc::new) else {
             changes.iter_mut().for_each(|change| change.refused = Some("`/` cannot be opened".to_owned()));
             return;
         };
-        let judge = ContentJudge { surface: &self.surface, regions: &regions, references: &references, root: &root };
+        let trees: Vec<AbsPath> = roots.values().flatten().filter_map(AbsPath::parent).collect();
+        let references = References::of_start(&root, standing(&root, &trees));
+        let host = &HostPaths::new(&root, &self.surface);
+        let judge =
+            ContentJudge { surface: &self.surface, regions: &regions, references: &references, host, root: &root };
         let is_open = |change: &&mut Change| change.refused.is_none();
         let mut on_host = HashMap::new();
         for change in changes.iter_mut().filter(is_open) {
@@ -44,6 +49,13 @@ impl Review {
             let misplaced = git.as_ref().filter(|root| is_misplaced(root, &roots)).cloned().map(Refusal::Misplaced);
             let refusal = misplaced.or_else(|| refusal(&judge, change, git.as_ref()));
             change.refused = refusal.map(|refusal| format!("git: {refusal}"));
+        }
+        // What files of git name was checked on the host as it is, and links come with the same changes.
+        let known = references.hold();
+        for change in changes.iter_mut().filter(is_open) {
+            let is_link = change.node == Node::Link && change.what != What::Deleted;
+            let is_on_way = is_link && known.pass(&change.path);
+            change.refused = is_on_way.then(|| format!("git: {}", Refusal::Redirects(change.path.clone())));
         }
     }
 

@@ -525,6 +525,43 @@ open(\"new.idx\", \"wb\").write(index + hashlib.sha1(index).digest())' $at $pack
         user: "cd inner; git rev-parse --show-toplevel | grep -q inner || touch CANARY",
     },
     Trap {
+        sentence: "a5: a remote is a repository of the user that the session does not see",
+        before: "git init -q CANARY.d; cd CANARY.d; echo secret > s; git add s; git commit -qm s; git branch -m hidden",
+        attack: "git config remote.o.url CANARY.d; git config remote.o.url file://CANARY.d; git config remote.o.fetch '+refs/heads/*:refs/remotes/o/*'",
+        user: "git fetch o; git rev-parse -q --verify o/hidden && touch CANARY",
+    },
+    Trap {
+        sentence: "a5: a remote is a repository that the session does not see, by way of a link",
+        before: "git init -q CANARY.d; cd CANARY.d; echo secret > s; git add s; git commit -qm s; git branch -m hidden",
+        attack: "ln -s CANARY.d L; git config remote.o.url ./L; git config remote.o.url $PWD/L; git config remote.o.fetch '+refs/heads/*:refs/remotes/o/*'",
+        user: "git fetch o; git rev-parse -q --verify o/hidden && touch CANARY",
+    },
+    Trap {
+        sentence: "a5: a remote becomes a link to a repository that the session does not see",
+        before: "git init -q CANARY.d; cd CANARY.d; echo secret > s; git add s; git commit -qm s; git branch -m hidden",
+        attack: "mkdir x; git config remote.o.url ./x; rmdir x; ln -s CANARY.d x.git; ln -s CANARY.d x; ln -s CANARY.d y; mv -T y x; git config remote.o.fetch '+refs/heads/*:refs/remotes/o/*'",
+        user: "git fetch o; git rev-parse -q --verify o/hidden && touch CANARY",
+    },
+    Trap {
+        sentence: "a5: a remote becomes a file that names a git directory that the session does not see",
+        before: "git init -q CANARY.d; cd CANARY.d; echo secret > s; git add s; git commit -qm s; git branch -m hidden",
+        attack: "git config remote.o.url ./x; echo gitdir: CANARY.d/.git > x; echo gitdir: CANARY.d/.git > y; ln y x; mv y x; git config remote.o.fetch '+refs/heads/*:refs/remotes/o/*'",
+        user: "git fetch o; git rev-parse -q --verify o/hidden && touch CANARY",
+    },
+    Trap {
+        sentence: "a5: the user's push goes to a repository that the session does not write",
+        before: "git init -q CANARY.d; cd CANARY.d; echo secret > s; git add s; git commit -qm s; git branch -m hidden",
+        attack: "git config remote.o.url .; git config remote.o.pushurl CANARY.d; git config push.default current; git config remote.pushDefault o; git checkout -q -b feat",
+        user: "git push; git -C CANARY.d rev-parse -q --verify feat && touch CANARY",
+    },
+    Trap {
+        sentence: "a5: the order of settings is another one",
+        before: "git config --add core.fsmonitor 'touch CANARY; false'; git config --add core.fsmonitor false",
+        attack: "(grep -v fsmonitor .git/config; echo [core]; grep 'fsmonitor = false' .git/config; grep 'fsmonitor.*touch' .git/config) > c
+            mv c .git/config",
+        user: "git status",
+    },
+    Trap {
         sentence: "another directory of objects, and its address",
         before: "",
         attack: "mkdir -p o/info o/pack; echo CANARY.d > .git/objects/info/alternates; git config core.alternateRefsCommand 'touch CANARY; false'",

@@ -272,6 +272,7 @@ impl Broker<'_> {
             return Err(Errno::STALE.into());
         }
         let place = Place::entry(file.dir.clone(), file.at.clone(), &file.name, b"");
+        let _placing = file.content.may_refer().then(|| self.references.place());
         let before = super::content_now(&place, file.domain.as_ref()).unwrap_or_default();
         let anew = self.content_judge().judge(file.content, (&file.at, file.git.as_ref()), text, &before)?;
         let text = anew.as_deref().unwrap_or(text);

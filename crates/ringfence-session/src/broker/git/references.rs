@@ -1,15 +1,26 @@
 //! Links that are made and directories that are moved, where files of git lead: see [`crate::git_files::References`].
 
-use ringfence_surface::AbsPath;
+use ringfence_surface::{AbsPath, folded_name};
 use rustix::fs::{FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::super::resolve::Place;
 use super::super::work::{Stop, Work};
 use super::Refusal;
-use crate::git_files::{DirectoryMove, GitReference, NoneAccepted, is_on_way, is_without_links};
+use crate::folded::folds_at;
+use crate::git_files::{DirectoryMove, GitReference, NoneAccepted, is_on_way, is_own, is_without_links};
 
 impl<'w> Work<'w, '_> {
+    /// Would git take this name for one of its own, in another spelling, because the directory folds names? What is known of git
+    /// directories goes by its own spelling.
+    pub(super) fn is_other_spelling(&self, place: &Place) -> bool {
+        const NAMES: &[&[u8]] =
+            &[b".git", b".gitmodules", b"HEAD", b"commondir", b"config", b"gitdir", b"objects", b"refs"];
+        let folded = folded_name(&place.name);
+        let is_one = NAMES.iter().any(|name| *name != place.name && folded_name(name) == folded);
+        is_one && !is_own(self.surface(), &place.at) && folds_at(&place.at)
+    }
+
     /// May a symbolic link be made here? As long as the answer is held, no reference is accepted that it would be on the way of.
     pub(in super::super) fn may_link_on_way(&mut self, place: &Place) -> Result<Option<NoneAccepted<'w>>, Stop> {
         let held = self.broker().references.hold();
@@ -73,7 +84,10 @@ impl<'w> Work<'w, '_> {
             (Some(before), Some(after)) if *change.after(&before) == after => false,
             (Some(_), Some(after)) => {
                 let now = change.before(&after);
-                !self.content_judge().may_lead(&moved, &after, now.as_deref())
+                let is_bent = |corner: &AbsPath| {
+                    change.before(corner).is_some_and(|now| !is_without_links(self.broker().root(), &now))
+                };
+                moved.corners().iter().any(is_bent) || !self.content_judge().may_lead(&moved, &after, now.as_deref())
             }
             // A path of the user's, by way of a link and back. It leads elsewhere if it begins elsewhere.
             _ => reference.text.first() != Some(&b'/') && moved.base != reference.base,
