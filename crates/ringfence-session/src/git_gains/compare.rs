@@ -188,8 +188,8 @@ impl Comparison<'_> {
             self.tip(disk, surface, (tip, base, &Shown(name).to_string()), (&old, &mut visited), top);
         }
         // Most entries are in the history of a ref, which is compared already.
-        for (tip, place) in logged.new.iter().filter(|(tip, _)| !old.contains(tip)) {
-            let compared = self.tip(disk, surface, (tip, base, place), (&old, &mut visited), top);
+        for (tip, places) in logged.new.iter().filter(|(tip, _)| !old.contains(tip)) {
+            let compared = self.tip(disk, surface, (tip, base, &places.join(", ")), (&old, &mut visited), top);
             if compared == Compared::InPart {
                 break;
             }

@@ -1,6 +1,6 @@
 //! The reflogs of a repository: git takes commits from them (`stash@{1}`, `HEAD@{2}`, `git checkout -`), and any process may write them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ringfence_git::object_id::{ObjectFormat, ObjectId};
 use ringfence_surface::AbsPath;
@@ -9,6 +9,8 @@ use super::disk::{Disk, FileState};
 
 /// More reflogs are not looked at.
 const MOST_LOGS: usize = 50_000;
+/// More names of one id are not printed: most are in the reflogs of `HEAD` and of a branch.
+const MOST_PLACES: usize = 3;
 /// More bytes of reflogs are not read.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -23,8 +25,8 @@ pub(super) struct Logs {
 /// What reflogs contain that they did not contain at the start.
 #[derive(Debug)]
 pub(super) struct LoggedIds {
-    /// Each id with the name by which git takes it.
-    pub(super) new: Vec<(ObjectId, String)>,
+    /// Each id with names by which git takes it.
+    pub(super) new: Vec<(ObjectId, Vec<String>)>,
     /// A reflog that was not read to its end.
     pub(super) unread: Option<String>,
 }
@@ -48,7 +50,7 @@ impl Logs {
     pub(super) fn gained(&self, disk: &Disk, common_dir: &AbsPath, format: ObjectFormat) -> LoggedIds {
         let mut left = MOST_BYTES;
         let mut gained = LoggedIds { new: Vec::new(), unread: None };
-        let mut seen = HashSet::new();
+        let mut seen: HashMap<ObjectId, usize> = HashMap::new();
         for (path, name) in logs(disk, common_dir) {
             let Some(state) = disk.state(&path).filter(|state| self.states.get(&path) != Some(state)) else { continue };
             let Some(text) = read(disk, &path, state, &mut left) else {
@@ -59,14 +61,18 @@ impl Logs {
             // The last line is `@{0}`.
             for (number, line) in lines.rev().enumerate() {
                 for (at, id) in ids_in(format, line).filter(|(_, id)| !self.ids.contains(id)) {
-                    if seen.insert(id) {
-                        let place = match at {
-                            // It is the value of the entry before.
-                            At::Before => format!("{name}@{{{}}}", number + 1),
-                            At::After => format!("{name}@{{{number}}}"),
-                            At::MovedFrom => format!("`git checkout -`, {name}@{{{number}}}"),
-                        };
-                        gained.new.push((id, place));
+                    let place = match at {
+                        // It is the value of the entry before.
+                        At::Before => format!("{name}@{{{}}}", number + 1),
+                        At::After => format!("{name}@{{{number}}}"),
+                        At::MovedFrom => format!("`git checkout -` from {name}@{{{number}}}"),
+                    };
+                    let next = gained.new.len();
+                    let at = *seen.entry(id).or_insert(next);
+                    match gained.new.get_mut(at) {
+                        None => gained.new.push((id, vec![place])),
+                        Some((_, places)) if places.len() >= MOST_PLACES || places.contains(&place) => {}
+                        Some((_, places)) => places.push(place),
                     }
                 }
             }

@@ -108,7 +108,7 @@ fn a8_what_reflogs_gained_is_named() {
                 "tree=$(git mktree < /dev/null); other=$(git commit-tree -p $evil -m other $(git rev-parse $evil^{tree}))
                 printf \"$h $h $who\\tcheckout: moving from $other to main\\n\" >> .git/logs/HEAD",
             ),
-            &[&named("`git checkout -`, HEAD@{0}")],
+            &[&named("`git checkout -` from HEAD@{0}")],
         );
         gained(
             &desk,
@@ -122,7 +122,7 @@ fn a8_what_reflogs_gained_is_named() {
         gained(
             &desk,
             "printf '1234123412341234123412341234123412341234 1234123412341234123412341234123412341234 u <u> 1 +0000\twords\n' >> .git/logs/HEAD",
-            &["HEAD@{1} leads to the object 1234123412341234123412341234123412341234, which is missing"],
+            &["HEAD@{1}, HEAD@{0} leads to the object 1234123412341234123412341234123412341234, which is missing"],
         );
         // What is fetched is taken line by line.
         gained(
