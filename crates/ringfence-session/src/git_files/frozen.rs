@@ -107,7 +107,12 @@ impl Frozen {
         rustix::fs::fchmod(new.file(), Mode::from_raw_mode(status.st_mode & 0o777))?;
         rustix::fs::futimens(new.file(), &times_of(&status))?;
         new.replace(to.1).map_err(of)?;
-        rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty())
+        let removed = rustix::fs::unlinkat(from.0, old.as_c_str(), AtFlags::empty());
+        if removed.is_err() {
+            // A move that fails changes nothing. The first failure is returned.
+            let _ = rustix::fs::unlinkat(to.0, c_string(to.1)?.as_c_str(), AtFlags::empty());
+        }
+        removed
     }
 
     /// Puts a copy of what was judged in place, and removes the file.
@@ -291,4 +296,54 @@ fn write_all(file: BorrowedFd<'_>, content: &[u8]) -> rustix::io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::*;
+
+    /// [A8]: where no lease can be taken, a process may have the file open, but not what is put in place.
+    #[test]
+    fn a8_a_moved_copy_is_another_file_with_the_same_content() {
+        let ground = tempfile::tempdir().unwrap();
+        let old = ground.path().join("old");
+        fs::write(&old, vec![7; 200_000]).unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o444)).unwrap();
+        let before = fs::metadata(&old).unwrap();
+        let mut held = fs::File::open(&old).unwrap();
+        let dir = rustix::fs::open(ground.path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        Frozen::move_copy((dir.as_fd(), b"old"), (dir.as_fd(), b"new"), None).unwrap();
+        let after = fs::metadata(ground.path().join("new")).unwrap();
+        assert!(!old.exists() && before.ino() != after.ino());
+        assert_eq!((before.mode(), before.mtime(), before.len()), (after.mode(), after.mtime(), after.len()));
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut held, &mut content).unwrap();
+        assert_eq!(fs::read(ground.path().join("new")).unwrap(), content);
+    }
+
+    #[test]
+    fn a8_files_are_compared_to_their_end() {
+        let ground = tempfile::tempdir().unwrap();
+        let dir = rustix::fs::open(ground.path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        let check = |one: Vec<u8>, other: Vec<u8>, expected: bool| {
+            fs::write(ground.path().join("one"), &one).unwrap();
+            fs::write(ground.path().join("other"), &other).unwrap();
+            let is_same = are_same((dir.as_fd(), b"one"), (dir.as_fd(), b"other")).unwrap();
+            assert_eq!(is_same, expected, "{} and {} bytes", one.len(), other.len());
+        };
+        for length in [0, 1, 65_535, 65_536, 65_537, 131_072] {
+            check(vec![1; length], vec![1; length], true);
+            check(vec![1; length], vec![1; length + 1], false);
+            if length > 0 {
+                let mut other = vec![1; length];
+                other[length - 1] = 2;
+                check(vec![1; length], other, false);
+            }
+        }
+        std::os::unix::fs::symlink("one", ground.path().join("link")).unwrap();
+        assert!(are_same((dir.as_fd(), b"one"), (dir.as_fd(), b"link")).is_err());
+    }
 }

@@ -187,19 +187,6 @@ land(\"pack\"); land(\"idx\"); released()'"
         user: "for index in .git/objects/pack/*.idx; do test ! -e $index || git verify-pack $index || touch CANARY; done",
     },
     Trap {
-        sentence: "a8: a pack of another user's, of which no lease can be taken, is written to after it was verified",
-        before: "git cat-file blob HEAD:file > want; touch foreign; chmod 666 foreign; chown 1 foreign || true",
-        attack: concat!(
-            "python3 -c '",
-            leases!(),
-            packed!(),
-            "fd = os.open(\"foreign\", os.O_RDWR); os.write(fd, open(pk, \"rb\").read()); os.replace(\"foreign\", d + \"tmp_pack_abc\")
-land(\"pack\"); land(\"idx\")
-os.pwrite(fd, zlib.compress(b\"EVL\\n\"), 13)'"
-        ),
-        user: CHECKS_OUT,
-    },
-    Trap {
         sentence: "a8: a descriptor that was sent to another process and a mapping stay open while the file becomes a pack",
         before: COMMITTED,
         attack: concat!(
