@@ -68,7 +68,7 @@ const REMOVED: &[&str] = &["Upgrade", "HTTP2-Settings", "Proxy-Connection", "Pro
 /// The same where the offer is of WebSocket, which belongs to the host of its request.
 const REMOVED_BESIDE_WEBSOCKET: &[&str] = &["HTTP2-Settings", "Proxy-Connection", "Proxy-Authorization"];
 
-const DISGUISED: &str = "HTTP cannot be read: a request line with a byte that none has";
+const DISGUISED: &str = "HTTP cannot be read: the request line contains a byte that is not allowed there";
 
 /// Methods whose requests have no body as a rule, so that some servers never look for one.
 const WITHOUT_BODY: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "TRACE"];

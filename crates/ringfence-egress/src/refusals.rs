@@ -141,14 +141,14 @@ impl fmt::Display for Why {
             Self::NotNamed => f.write_str("the policy does not name it"),
             Self::TooManyNames => f.write_str("too many names were asked for"),
             Self::TooManyConnections => f.write_str("too many at once"),
-            Self::NoDestination => f.write_str("nobody can tell where it was to go"),
-            Self::AddressTaken => f.write_str("somebody inside listens there already"),
+            Self::NoDestination => f.write_str("its destination is unknown"),
+            Self::AddressTaken => f.write_str("a program inside already listens at this address"),
             Self::Guarded { address, class } => {
                 write!(f, "its address {address} is {class}")?;
                 if self.is_lifted_by_private() {
                     f.write_str(", and `private` does not name the host")
                 } else if class.is_this_machine() {
-                    f.write_str(", whose ports are listed in `host_ports` and reached as localhost")
+                    f.write_str("; list the port in `host_ports` and connect to localhost")
                 } else {
                     Ok(())
                 }

@@ -22,6 +22,6 @@ pub enum BrokerUnavailable {
     #[error("another seccomp listener is there already")]
     OtherListener,
     /// A copy of a process with several threads has one of them, and the locks of the others.
-    #[error("it is started by a program with several threads, of which no copy can carry out calls")]
+    #[error("it is started by a program with several threads, so the broker cannot be forked from it")]
     Threads,
 }

@@ -395,7 +395,7 @@ const NATIVE: &[FeatureUse] = &[
     needs(
         Feature::Pidfd,
         "pidfd",
-        "no signal reaches a stranger",
+        "signals reach only the intended process, even if its PID is reused",
         Without::Lacks("`--worktree` and calls by `--calls` fail"),
     ),
     CLOSE_RANGE,

@@ -1,6 +1,7 @@
 //! The places that every session has its own of.
 //!
-//! A path below one of them is no such place: it needs no mount, and a mount for it could only show the host's file of that name.
+//! Only the listed paths are such places. Any other path below one needs no mount, and a mount for it could only show the host's file of that
+//! name.
 
 use ringfence_surface::AbsPath;
 

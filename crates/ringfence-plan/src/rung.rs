@@ -44,9 +44,9 @@ impl Rung {
     /// What it is, in a line.
     pub fn summary(self) -> &'static str {
         match self {
-            Self::Native => "the whole fence, by ringfence itself",
-            Self::Bwrap => "the same view, by bubblewrap",
-            Self::LandlockOnly => "no view of its own, so names and sizes of other files show",
+            Self::Native => "all layers, set up by ringfence",
+            Self::Bwrap => "the same file system, set up by bubblewrap",
+            Self::LandlockOnly => "no mount namespace: names and sizes of other files are visible",
             Self::Chroot => "a root directory that holds the tools and the work",
             Self::Docker => "the same view, in a container of Docker's",
             Self::Podman => "the same view, in a container of Podman's",

@@ -38,7 +38,7 @@ pub enum GiveError {
         count: usize,
     },
     /// The guard of the way out lets nobody dial it.
-    #[error("{what} is {class}, which no policy and no grant opens")]
+    #[error("{what} is {class}, which no policy or grant can allow")]
     Never {
         /// Which host.
         what: String,

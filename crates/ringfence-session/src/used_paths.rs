@@ -15,7 +15,8 @@ use crate::folded::folds_at;
 /// A name that no rule speaks of.
 const NEUTRAL: &[u8] = b"\x01ringfence";
 
-/// Hashes of the paths that a walk found. Two paths with one hash cause a refusal, never a permission.
+/// Hashes of the paths that a walk found. A collision among `directories` or `links` causes a refusal. One among `targets` would permit a
+/// link, which a keyed hash of 64 bits makes improbable.
 #[derive(Debug)]
 pub(crate) struct UsedPaths {
     hasher: RandomState,

@@ -568,7 +568,7 @@ pub(crate) struct ShellInstallArgs {
     /// Write without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// The programs, beside those of an earlier call; without any, claude, codex and gemini
+    /// The programs to fence, in addition to those installed earlier; without any, claude, codex and gemini
     #[arg(value_name = "PROGRAM")]
     pub(crate) names: Vec<String>,
 }

@@ -112,7 +112,7 @@ impl Desk {
                 let others = if more == 0 { String::new() } else { format!(" and {more} more guarded places") };
                 let shown = Shown(why.as_bytes());
                 let line =
-                    format!("{path}{others} could not be checked, and may have no guard if replaced outside: {shown}");
+                    format!("{path}{others} could not be checked: {shown}; what was replaced outside has no guard");
                 self.notices.add_urgent(format!("ringfence: {line}"));
                 return self.note(What::Unchecked { path: Bytes::new(path.as_bytes()), more, why });
             }

@@ -101,9 +101,11 @@ pub(crate) enum Refusal {
     Redirects(AbsPath),
     #[error("it would become a git directory with a file that git does not write during ordinary work: {0}")]
     Becomes(AbsPath),
-    #[error("git keeps no repository here: {0}")]
+    #[error("a git directory is not allowed at this place: {0}")]
     Misplaced(AbsPath),
-    #[error("what is exchanged decides which repository git finds, or has one in it: {0}")]
+    #[error(
+        "RENAME_EXCHANGE is refused for parts of a git directory, `.git`, and directories that contain a repository: {0}"
+    )]
     Exchange(AbsPath),
 }
 

@@ -151,20 +151,17 @@ impl fmt::Display for Gain {
                 let place = Word(link.as_bytes());
                 return write!(
                     f,
-                    "what {repository} says leads git to {end} since, by the link {link}; `rm {place}` removes it"
+                    "a git file of {repository} now leads to {end} through the symbolic link {link}, which it did not when the session started; `rm {place}` removes the link"
                 );
             }
             GainKind::Redirected { link: None, end } => {
                 return write!(
                     f,
-                    "what {repository} says leads git to {end} since; look at it before you run git there"
+                    "a git file of {repository} now leads to {end}, which it did not when the session started; check it before you run git there"
                 );
             }
             GainKind::Planted(_) => {
-                write!(
-                    f,
-                    "git takes {repository} for a repository, and it got files in this session that nothing judged:"
-                )?;
+                write!(f, "{repository} has git files, made or changed in this session, that the broker refuses:")?;
             }
             GainKind::Unknown(why) => return write!(f, "what {repository} gained is not fully known: {why}"),
         }

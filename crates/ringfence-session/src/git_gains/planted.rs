@@ -87,8 +87,13 @@ impl GitSnapshot {
         let mut gains: Vec<Gain> = planted.collect();
         if let Some(root) = roots.first().filter(|_| search.seen > MOST_NAMES) {
             let why = format!(
-                "it has more than {MOST_NAMES} names, and not all were searched for repositories that nothing judged"
+                "more than {MOST_NAMES} names; the search for git directories that the broker refuses stopped there"
             );
+            gains.push(Gain { repository: (*root).clone(), kind: GainKind::Unknown(why) });
+        }
+        // Decoys must not hide the rest.
+        if let (Some(root), Some(more @ 1..)) = (roots.first(), search.count.checked_sub(MOST_FOUND)) {
+            let why = format!("{more} more files of git directories that the broker refuses are not listed");
             gains.push(Gain { repository: (*root).clone(), kind: GainKind::Unknown(why) });
         }
         gains

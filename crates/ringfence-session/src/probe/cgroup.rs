@@ -23,7 +23,7 @@ impl Cgroup {
         match &self.dir {
             None => "cgroup version 2 is not mounted".to_owned(),
             Some(_) if !self.has(controller) => format!("the {controller} controller is not given to this cgroup"),
-            Some(_) => "this cgroup is not ours to divide".to_owned(),
+            Some(_) => "this cgroup is not delegated to the caller".to_owned(),
         }
     }
 
@@ -107,6 +107,6 @@ mod tests {
         let other = group(Some("/x"), &["pids"]).why_unlimited("memory");
         assert_eq!(other, "the memory controller is not given to this cgroup");
         let foreign = group(Some("/x"), &["memory"]).why_unlimited("memory");
-        assert_eq!(foreign, "this cgroup is not ours to divide");
+        assert_eq!(foreign, "this cgroup is not delegated to the caller");
     }
 }

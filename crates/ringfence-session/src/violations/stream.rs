@@ -175,7 +175,7 @@ fn more_of(like: &Violation, count: u64) -> Option<Counted> {
     (count > 0).then_some(Counted { violation: more, times: count })
 }
 
-const FASTER: &str = "they came faster than they are written down";
+const FASTER: &str = "more refusals than could be recorded";
 
 fn cut(violation: &mut Violation) {
     let Violation { tried, why, .. } = violation;

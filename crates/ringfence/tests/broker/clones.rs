@@ -246,7 +246,7 @@ fn b_a_refused_clone_names_the_rule() {
         let text = shown(&said);
         assert!(said.status.success() && text.contains("at a path where tools may trust files"), "{text}");
         // What the message says works.
-        assert!(text.contains("clone into a directory that did not exist before"), "{text}");
+        assert!(text.contains("clone to a path that did not exist when the session started"), "{text}");
         let said = desk.inside("git clone -q origin other; test -e other/.github/workflows/ci.yml");
         assert!(said.status.success(), "{}", shown(&said));
     });

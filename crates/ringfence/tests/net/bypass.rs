@@ -84,7 +84,7 @@ fn f3_listed_names_and_networks_do_not_lead_to_the_machine_itself() {
             ("a name that is marked as private", &ask("self.example.com")),
             ("a name whose address only a route makes the machine's own", &ask("routed.example.com")),
         ]);
-        let why = "is an address of this machine, whose ports are listed in `host_ports` and reached as localhost";
+        let why = "is an address of this machine; list the port in `host_ports` and connect to localhost";
         for (name, address) in [("self", "93.184.216.1"), ("routed", "93.184.217.9")] {
             let what = format!("tcp {name}.example.com:8082");
             assert!(is_told(&said, &what, &format!("its address {address} {why}")), "{said}");

@@ -16,7 +16,7 @@ use crate::git_files::is_own;
 use crate::landing::is_replaceable;
 
 /// Why a clone, or a directory with protected files, stays where it is.
-const TRUSTED: &str = "git: there are protected files in it, and tools outside may trust what is at the new path";
+const TRUSTED: &str = "git: there are protected files in it, and tools outside may trust the new path";
 
 /// What a directory holds that matters where it goes.
 #[derive(Debug, Default)]

@@ -34,7 +34,7 @@ const LONGEST_LINE: usize = 8192;
 pub(in super::super) const REMEDY: &str = "run this git command yourself, outside the fence";
 /// The remedy for a clone at a path that was in use.
 const OTHER_PATH: &str =
-    "clone into a directory that did not exist before, or run this git command yourself, outside the fence";
+    "clone to a path that did not exist when the session started, or run this git command yourself, outside the fence";
 
 /// What the user, or the agent, can do where a version is refused.
 pub(in super::super) fn remedy_for(cause: Unknown) -> &'static str {

@@ -76,7 +76,7 @@ fn what(what: &What) -> String {
         }
         What::Unchecked { path, more, why } => {
             let others = if *more == 0 { String::new() } else { format!(" and {more} more guarded places") };
-            format!("{}{others} could not be checked for their guards: {}", path.shown(), shown(why))
+            format!("{}{others} could not be checked: {}", path.shown(), shown(why))
         }
         What::Unwatched { path, count, why } => {
             format!("{count} directories below {} are not watched: {}", path.shown(), shown(why))
