@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringfence_git::layout::{self, FileKind, file_kind};
 use ringfence_git::settings::Age;
-use ringfence_surface::{AbsPath, Surface};
+use ringfence_surface::{AbsPath, Effect, Role, Rule, Sense, Surface};
 use rustix::fs::{AtFlags, FileType};
 
 use super::GitSnapshot;
@@ -76,7 +76,13 @@ impl GitSnapshot {
             found: BTreeMap::new(),
             count: 0,
         };
-        let mut roots: Vec<&AbsPath> = surface.roots().collect();
+        // What it only reads, such as the whole host, is not searched.
+        let is_worked_on = |rule: &&Rule| {
+            matches!(rule.effect, Effect::Write(Role::WorkingDir | Role::GitDir | Role::Write))
+                && rule.sense == Sense::Rule
+        };
+        let places = surface.allowed_writes().filter(is_worked_on).filter_map(|rule| rule.pattern.base());
+        let mut roots: Vec<&AbsPath> = places.filter(|place| place.parent().is_some()).collect();
         roots.sort();
         roots.dedup_by(|later, first| later.is_within(first));
         for root in &roots {
