@@ -111,8 +111,9 @@ impl Desk {
             Found::Unchecked { path, more, why } => {
                 let others = if more == 0 { String::new() } else { format!(" and {more} more guarded places") };
                 let shown = Shown(why.as_bytes());
-                let line =
-                    format!("{path}{others} could not be checked: {shown}; what was replaced outside has no guard");
+                let line = format!(
+                    "{path}{others} could not be checked: {shown}; if something outside replaced it, it has no guard"
+                );
                 self.notices.add_urgent(format!("ringfence: {line}"));
                 return self.note(What::Unchecked { path: Bytes::new(path.as_bytes()), more, why });
             }
