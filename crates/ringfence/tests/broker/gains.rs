@@ -296,10 +296,10 @@ fn a1_a_repository_that_nothing_judged_is_named_at_the_end() {
         let said = desk.run_with(&["--no-broker"]).args(["bash", "-euc", &script]).output().unwrap();
         let lines = report(&said);
         assert!(said.status.success() && lines.len() == 2, "{lines:?} {}", shown(&said));
-        for expected in ["deep/planted for a repository", " config (", " hooks/pre-commit (", " COMMIT_EDITMSG ("] {
+        for expected in ["deep/planted has git files", " config (", " hooks/pre-commit (", " COMMIT_EDITMSG ("] {
             assert!(lines[0].contains(expected), "{expected}: {lines:?}");
         }
-        assert!(lines[1].contains("deep/sub for a repository") && lines[1].contains(" .git ("), "{lines:?}");
+        assert!(lines[1].contains("deep/sub has git files") && lines[1].contains(" .git ("), "{lines:?}");
         // They are there now: the next session did not make them.
         let said = desk.run_with(&["--no-broker"]).args(["bash", "-euc", "touch x; mv deep deeper"]).output().unwrap();
         assert_eq!(report(&said), [""; 0], "{}", shown(&said));
