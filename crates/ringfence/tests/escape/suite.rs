@@ -380,8 +380,9 @@ pub(crate) struct Receipt {
 impl Receipt {
     /// The one that a run says it has kept.
     pub(crate) fn from(said: &str) -> Self {
-        let path = said.lines().find_map(|line| line.strip_prefix("ringfence: receipt kept as "));
-        let path = path.unwrap_or_else(|| panic!("no receipt:\n{said}"));
+        // The command may have begun a line of its own by then.
+        let told = said.split_once("ringfence: receipt kept as ").and_then(|(_, rest)| rest.lines().next());
+        let path = told.unwrap_or_else(|| panic!("no receipt:\n{said}"));
         Self { json: serde_json::from_slice(&fs::read(path).unwrap()).unwrap() }
     }
 
