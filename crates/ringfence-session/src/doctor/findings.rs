@@ -10,7 +10,7 @@ use super::host::{Host, Started};
 use crate::probe::{Blocked, Caller, Landlock, NoBwrap, Step, is_no_answer};
 use crate::sufficient::{LandlockUnavailable, SufficientLandlock};
 
-/// Everything that was found out about a host. What nobody asks there has no entry.
+/// The findings about a host. A feature that was not probed has no entry.
 pub(super) fn findings(host: &Host) -> FeatureFindings {
     let mut findings = FeatureFindings::untried();
     note_native(&mut findings, &host.native);

@@ -46,7 +46,7 @@ fn leads_into(own: &AbsPath, names: &[&[u8]], is_common: &impl Fn(&AbsPath) -> b
         let is_into = shared == below.len();
         // A submodule's address may be relative to this one, or to the directory in which it is.
         let is_near = |length: usize| length > 0 && length <= shared && !is_common(&above[from + length]);
-        // From directories that nobody works in only a long path counts: a name such as `npm` alone is common.
+        // From directories without work trees only a long path counts: a name such as `npm` alone is common.
         if is_common(&above[from]) {
             is_into || is_near(names.len()) || is_near(names.len().saturating_sub(1))
         } else {

@@ -89,7 +89,7 @@ impl Regions {
         let above = rustix::fs::openat(dir, c"..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(match self.of(surface, above.as_fd(), &parent)? {
             // The work tree of a bare repository that lies in it. `.git` cannot be made there by the session. In a directory of git's own
-            // `.git` means nothing, whoever made it.
+            // `.git` means nothing there.
             Region::Git(region) if layout::is_foreign_directory(&region.entry(name)) && is_there(dir, b".git") => {
                 Region::Ordinary
             }

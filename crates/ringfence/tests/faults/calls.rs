@@ -65,7 +65,7 @@ fn errors(call: &str) -> &'static [&'static str] {
         "getcwd" => &["ENOENT", "ENOMEM"],
         "sched_getaffinity" => &["EPERM"],
         // A kernel or a filter that does not know it, a kernel that does not know GRND_INSECURE (before Linux 5.6), and a signal. EAGAIN
-        // is for others: with that flag nobody waits.
+        // is for others: with that flag the open does not wait.
         "getrandom" => &["ENOSYS", "EINVAL", "EINTR"],
         "prlimit64" => &["EPERM", "EINVAL"],
         "epoll_ctl" | "inotify_add_watch" => &["ENOMEM", "ENOSPC"],
